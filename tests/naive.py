@@ -50,6 +50,7 @@ from tests.naive_bodies import (
 )
 from tests.naive_components import without_components
 from tests.naive_functors import DivisionByZero, aggregated, apply, literal, result_type
+from tests.naive_generators import is_call, values_of, without_calls
 from tests.naive_retention import Iterations, retentions
 
 __all__ = ["DivisionByZero", "NotStratified", "TooBig", "Ungrounded", "evaluate"]
@@ -78,7 +79,7 @@ class _Evaluation:
         decls = [i for i in program.items if isinstance(i, RelationDecl)]
         self.types = {name: [a.type.removesuffix("<>") for a in d.attributes] for d in decls for name in d.names}
         self.types |= {d.names[0]: [*self.types[d.debug_delta.relation], "unsigned"] for d in decls if d.debug_delta}
-        self.clauses = [i for i in program.items if isinstance(i, Clause)]
+        self.clauses = [without_calls(i) for i in program.items if isinstance(i, Clause)]
         self.retentions = retentions(program)
         self.given = {name: {self.row(row, types) for row in facts.get(name, ())} for name, types in self.types.items()}
         self.rows: dict[str, set[Row]] = {name: set(rows) for name, rows in self.given.items()}
@@ -246,6 +247,12 @@ class _Evaluation:
             case Not(body=body):
                 if next(self.solutions(body, binding, scope), None) is None:
                     yield binding
+            case Constraint(op="=", left=left, right=Call(name=name, args=args) as call) if is_call(call):
+                t = self.type_of(left) or self.type_of(call)
+                given = self.values(args, [t] * len(args), binding, scope)
+                for value in () if FAILED in given else values_of(name, list(given), self.kind(t)):
+                    self.spend()
+                    yield from self.unify((left,), [t], (value,), binding, scope)
             case Constraint(op=op, left=left, right=right):
                 t = self.type_of(left) or self.type_of(right)
                 unknown = [side for side in (left, right) if not is_known(side, set(binding), scope)]
@@ -342,12 +349,13 @@ class _Evaluation:
 
 def counts_bindings(body: Body) -> bool:
     """Souffle counts the distinct bindings of the named variables of a body of several atoms, with a repeated variable or with
-    another aggregate; of one plain atom it counts the rows."""
+    another aggregate or a table function; of one plain atom it counts the rows."""
     goals = next(iter(alternatives(body)))
     atoms = [g for g in goals if isinstance(g, Atom)]
     names = [[n.name for n in walk(a) if isinstance(n, Variable)] for a in atoms]
     repeated = any(len(set(n)) < len(n) for n in names)
-    return len(atoms) > 1 or repeated or any(isinstance(n, AggregateTerm) for n in walk(body))
+    apart = any(isinstance(n, AggregateTerm) or is_call(n) for n in walk(body))
+    return len(atoms) > 1 or repeated or apart
 
 
 FAILED = object()

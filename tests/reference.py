@@ -1,5 +1,5 @@
-"""The reference of functors, comparisons, aggregates and warnings, printed from the engine's tables: `python -m
-tests.reference` writes docs/reference anew."""
+"""The reference of functors, comparisons, table functions, aggregates and warnings, printed from the engine's tables:
+`python -m tests.reference` writes docs/reference anew."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.kinds import Kinds
 from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.signatures import Intrinsic
+from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
 from dlog.grammar.diagnostics import render_all
 from dlog.grammar.source import Source
 
@@ -31,6 +32,14 @@ run, with the place of the rule, on the arguments named under *Fails on*; it is 
 keeps away.
 
 Names of functions that Soufflé does not have are no reserved words: a relation may have them, too.
+"""
+_TABLE_FUNCTIONS = """# Table functions
+
+A table function gives any number of rows for its arguments, each of which is a match of its own: `p(x) :- q(n), x = range(0,
+n).` It may stand wherever a functor may; its arguments get their values from elsewhere. Where it stands in a negated atom, the
+rule holds for each of its rows that the atom's relation does not have. One that gives several columns has them named beside it:
+`[i, x] = f(n)`; `_` stands for one that is not needed. No row comes twice. In an aggregate each distinct binding of the names
+in its body is one match.
 """
 _AGGREGATES = """# Aggregates
 
@@ -50,7 +59,12 @@ scanning.
 
 def pages() -> dict[str, str]:
     """The text of each page, by the name of its file."""
-    return {"functors.md": functors_page(), "aggregates.md": aggregates_page(), "warnings.md": warnings_page()}
+    return {
+        "functors.md": functors_page(),
+        "table_functions.md": table_functions_page(),
+        "aggregates.md": aggregates_page(),
+        "warnings.md": warnings_page(),
+    }
 
 
 def warnings_page() -> str:
@@ -75,6 +89,11 @@ def functors_page() -> str:
     return _MADE + "\n".join(parts)
 
 
+def table_functions_page() -> str:
+    rows = _table(("", "Types", "Rows", "Example", "gives"), map(_table_function, TABLE_FUNCTIONS.values()))
+    return _MADE + "\n".join([_TABLE_FUNCTIONS, *rows, ""])
+
+
 def aggregates_page() -> str:
     facts = " ".join(f"p({value})." for value in ROWS_OF_EXAMPLES)
     rows = _table(("", "Of", "Value", "Of no match", "Example"), map(_aggregate, AGGREGATES.values()))
@@ -96,6 +115,21 @@ def _types(row: Intrinsic) -> str:
     shown = args[:1] if row.signature.result is None or len(set(args)) == 1 else args
     left = ", ".join(map(_kinds, shown))
     return left if row.signature.result is None else f"{left} → {row.signature.result.value}"
+
+
+def _table_function(row: TableFunction) -> tuple[str, ...]:
+    letters, least = _LETTERS[: len(row.args)], len(row.args) - row.optional
+    shape = f"{row.name}({', '.join(letters[:least])}{''.join(f'[, {x}]' for x in letters[least:])})"
+    columns = [f"{c.name}: {c.kind.value}" if c.kind else c.name for c in row.columns]
+    result = f" → {', '.join(columns)}" if any(c.kind for c in row.columns) else ""
+    args = row.args[:1] if len(set(row.args)) == 1 else row.args
+    given = ", ".join(_code(_row(values)) for values in row.given)
+    return _code(shape), ", ".join(map(_kinds, args)) + result, row.documentation, _code(row.example), given
+
+
+def _row(values: tuple[object, ...]) -> str:
+    shown = [f'"{v}"' if isinstance(v, str) else str(v) for v in values]
+    return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
 
 
 def _comparison(row: Comparison) -> tuple[str, ...]:

@@ -133,6 +133,8 @@ def aggregate(draw: Draw, outer: Scope, lower: Sequence[Relation], recursive: bo
     if draw(st.booleans()):
         body.append(test(draw, inner))
     if draw(st.integers(0, 4)) == 0:
+        body.append(generator(draw, inner))
+    if draw(st.integers(0, 4)) == 0:
         body.append("!" + atom(draw, inner, draw(st.sampled_from(lower)), binds=False))
     if depth < 1 and draw(st.integers(0, 4)) == 0:
         nested, type_name = aggregate(draw, inner, lower, recursive, depth + 1)
@@ -188,6 +190,17 @@ def disjunction(draw: Draw, scope: Scope, readable: Sequence[Relation]) -> str:
     return f"({' ; '.join(branches)})"
 
 
+def generator(draw: Draw, scope: Scope) -> str:
+    """A range of a few numbers, whose value is bound, compared or asked for in a negated atom's place."""
+    known = [f"{v} % 4" for v in scope.of("number")]
+    bounds = st.sampled_from([*map(str, range(-2, 4)), *known, *known])
+    step = draw(st.sampled_from(["", "", ", 1", ", -1", ", 2", ", 0"]))
+    call = f"range({draw(bounds)}, {draw(bounds)}{step})"
+    if known and draw(st.integers(0, 3)) == 0:
+        return f"{draw(st.sampled_from(scope.of('number')))} {draw(st.sampled_from(['=', '<', '!=']))} {call}"
+    return f"{scope.bind('number')} = {call}{draw(st.sampled_from(['', '', ' * 2']))}"
+
+
 def literals(draw: Draw, scope: Scope, lower: Sequence[Relation], recursive: bool) -> list[str]:
     """What follows the positive atoms of a body: disjunction, tests, computed variables, aggregates, negation."""
     found = []
@@ -201,6 +214,8 @@ def literals(draw: Draw, scope: Scope, lower: Sequence[Relation], recursive: boo
         type_name = draw(st.sampled_from(["number", "symbol", *typed]))
         term = expression(draw, scope, type_name)
         found.append(f"{scope.bind(type_name)} = {term}")
+    if not recursive and draw(st.integers(0, 4)) == 0:
+        found.append(generator(draw, scope))
     if draw(st.integers(0, 3)) == 0:
         term, type_name = aggregate(draw, scope, lower, recursive)
         if draw(st.integers(0, 3)) == 0:
@@ -305,6 +320,17 @@ SHAPES = {
         "p(x, n) :- e(x, _), n = count : { f(x, _) }.",
         "s(x, m, t) :- e(x, _), m = mean v : { f(x, v) }, t = sum u : { f(y, u), y <= x }.",
         "s(x, l, g) :- f(x, _), l = min v : { f(x, v) }, g = max u : { f(_, u), u < l + 1 }.",
+    ],
+    "ranges": [
+        "p(x, y) :- e(x, _), y = range(x, x + 3, 1).",
+        "q(x, n) :- e(x, _), n = count : { y = range(x, x + 4, 2), e(_, y) }.",
+        "node(y) :- e(x, y), !p(x, range(0, 2)).",
+        "source(x) :- e(_, x), x = range(x - 1, x + 1, 1), e(y, _), y = range(x, x - 3, -1).",
+    ],
+    "ranges ahead": [
+        "p(x, 0) :- e(x, _).",
+        "p(y, m) :- p(x, n), e(x, y), m = range(n, n + 3, 1), m < 5.",
+        "q(x, range(0, n, 1)) :- p(x, n).",
     ],
     "lists": [
         "l([x, nil], 1) :- e(x, _).",

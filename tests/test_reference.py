@@ -8,6 +8,8 @@ import dlog
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import FUNCTORS
+from dlog.engine.ir.rules import Kind
+from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
 from tests.reference import FOLDER, ROWS_OF_EXAMPLES, pages
 
 EXAMPLES = sorted({row.example for row in (*FUNCTORS.values(), *COMPARISONS.values(), *AGGREGATES.values()) if row.example})
@@ -33,3 +35,12 @@ def test_each_row_has_an_example_and_all_hold() -> None:
     result = dlog.run(program([*EXAMPLES, "1 = 2"]))
     assert sorted(result["holds"]) == [(number,) for number in range(len(EXAMPLES))]
     assert list(result["fails"]) == [(len(EXAMPLES),)]
+
+
+@pytest.mark.parametrize("row", TABLE_FUNCTIONS.values(), ids=lambda row: row.name)
+def test_each_table_function_gives_what_its_example_says(row: TableFunction) -> None:
+    columns = ", ".join(f"{c.name}: {(c.kind or Kind.NUMBER).value}" for c in row.columns)
+    names = ", ".join(c.name for c in row.columns)
+    pattern = names if len(row.columns) == 1 else f"[{names}]"
+    result = dlog.run(f".decl r({columns})\nr({names}) :- {pattern} = {row.example}.\n.output r\n")
+    assert sorted(result["r"]) == sorted(row.given)

@@ -13,7 +13,7 @@ from dlog.dataflow.expressions import Expression, column_or
 from dlog.dataflow.linear import Site
 from dlog.dataflow.scopes import Scope
 from dlog.engine.dataflow.arrange import entering
-from dlog.engine.dataflow.delta import Delta, together
+from dlog.engine.dataflow.delta import Delta
 from dlog.engine.dataflow.feedback import left
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -46,25 +46,6 @@ class Borders(Base):
             raise DlogError(Diagnostic("no-scope-around", "the collection is in no scope that could be left"))
         return self._changed("leave", left if self.scope.is_loop else _without_nudge, scope=self.scope.parent)
 
-    def differentiate(self, scope: Scope) -> Self:
-        """The collection of its changes, in an alt/neu scope: each is there at `Alt t` alone, when it happens, and gone at
-        `Neu t`."""
-        if scope.is_loop or scope.way_from(self.scope) != [scope]:
-            raise bad_argument("scope", "an alt/neu scope within that of the collection: `flow.scope.altneu()`", scope)
-        return self._changed("differentiate", _blips, scope=scope)
-
-    def integrate(self) -> Self:
-        """The collection that changes come to: what is at `Neu` is left out."""
-        if self.scope.parent is None or self.scope.is_loop:
-            raise DlogError(Diagnostic("no-altneu-scope", "only what is in an alt/neu scope can be integrated"))
-        return self._changed("integrate", _without_blips, scope=self.scope.parent)
-
-    def neu(self) -> Self:
-        """The collection in an alt/neu scope with its changes after those that are at `Alt` of the same time."""
-        if self.scope.parent is None or self.scope.is_loop:
-            raise DlogError(Diagnostic("no-altneu-scope", "only what is in an alt/neu scope has `Neu`"))
-        return self._changed("neu", _at_neu)
-
 
 def _enter_at(expression: Expression, site: Site, delta: Delta) -> Delta:
     iterations = expression.evaluate(site.frame(delta)).astype(np.int64)
@@ -73,24 +54,9 @@ def _enter_at(expression: Expression, site: Site, delta: Delta) -> Delta:
     return Delta(delta.columns, np.concatenate([delta.times, iterations[None, :]]), delta.diffs)
 
 
-# Times of an alt/neu scope are rounds: Alt r is 2r, Neu r is 2r + 1.
-
-
 def _at_alt(delta: Delta) -> Delta:
     return Delta(delta.columns, 2 * delta.times, delta.diffs)
 
 
-def _at_neu(delta: Delta) -> Delta:
-    return Delta(delta.columns, delta.times | 1, delta.diffs)
-
-
 def _without_nudge(delta: Delta) -> Delta:
     return Delta(delta.columns, delta.times // 2, delta.diffs)
-
-
-def _blips(delta: Delta) -> Delta:
-    return together([_at_alt(delta), Delta(delta.columns, 2 * delta.times + 1, -delta.diffs)])
-
-
-def _without_blips(delta: Delta) -> Delta:
-    return _without_nudge(delta.only(delta.times[0] % 2 == 0))

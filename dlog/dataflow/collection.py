@@ -9,20 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 from dlog.dataflow.base import Base, Term
-from dlog.dataflow.borders import Borders
-from dlog.dataflow.joins import Joins
+from dlog.dataflow.calculus import Calculus
 from dlog.dataflow.outputs import Captured, Probe, Show, updates_of
-from dlog.dataflow.reductions import Reductions
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.scopes import Scope
 from dlog.engine.dataflow import feedback
-from dlog.engine.dataflow.arrange import Arranged
+from dlog.engine.dataflow.arrange import Arranged, Indexed
 from dlog.engine.dataflow.delta import Delta
 from dlog.engine.dataflow.sinks import Capture, Inspect
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
-class Collection(Joins, Reductions, Borders):
+class Collection(Calculus):
     """Rows of named columns, each any number of times, which change over time."""
 
     def _collection(self, scope: Scope, schema: Schema, terms: tuple[Term, ...], outer: Base | None = None) -> Collection:
@@ -45,6 +43,11 @@ class Collection(Joins, Reductions, Borders):
     def arrange_by_key(self, *keys: str) -> Arrangement:
         """It, indexed by some columns. All that joins or reduces it by these shares the index anyway."""
         return Arrangement(self, keys, self._arranged(keys))
+
+    def arranged_as(self, keys: tuple[str, ...], source: Indexed) -> Arrangement:
+        """It, with an index that is there already."""
+        self._arrangements[keys] = Arranged(source)
+        return Arrangement(self, keys, self._arrangements[keys])
 
     def arrange_by_self(self) -> Arrangement:
         """It, indexed by all columns."""
@@ -104,14 +107,14 @@ class Variable(Collection):
             start._changed("later", feedback.next_iteration).negate()._fed(self._operator_)
 
     def set(self, definition: Collection) -> Collection:
-        """Defines it; returns the definition."""
+        """Defines it; returns the definition, in the order of its columns."""
         if self._defined:
             raise DlogError(Diagnostic("defined-twice", "the variable has a definition already"))
         self._defined = True
         found = self._like(definition, "set")
         assert isinstance(found, Collection)
         found._changed("later", feedback.next_iteration)._fed(self._operator_, feedback=True)
-        return definition
+        return found
 
 
 class Arrangement:

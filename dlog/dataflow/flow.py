@@ -8,13 +8,16 @@ import numpy as np
 
 from dlog.arguments import bad_argument, whole, whole_or_none
 from dlog.dataflow.base import Term
-from dlog.dataflow.collection import Collection
+from dlog.dataflow.collection import Arrangement, Collection
+from dlog.dataflow.kinds import Objects
 from dlog.dataflow.rows import words_of
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import Graph, Scope
 from dlog.engine.dataflow import scope as engine
 from dlog.engine.dataflow.delta import Delta
+from dlog.engine.dataflow.imports import Import
 from dlog.engine.dataflow.inputs import Source
+from dlog.engine.dataflow.operator import Operator
 from dlog.engine.dataflow.scheduler import Scheduler
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -32,9 +35,10 @@ class Dataflow:
     {(1, 2): 1, (2, 1): 1}
     """
 
-    def __init__(self, *, max_iterations: int | None = None) -> None:
+    def __init__(self, *, max_iterations: int | None = None, beside: Dataflow | None = None) -> None:
+        """`max_iterations` ends loops that do not end. `beside` is a dataflow from which this one may import arrangements."""
         limit = whole_or_none("max_iterations", max_iterations, 1, "a whole number, 1 or more")
-        self._graph = Graph(Scheduler(limit))
+        self._graph: Graph = Graph(Scheduler(limit), Objects() if beside is None else beside._graph.objects)
         self.scope = Scope(self._graph, engine.Scope())
         """The root: where inputs are."""
 
@@ -48,6 +52,19 @@ class Dataflow:
         self._graph.check_open()
         return Input(self.scope, Schema.of(kinds), Source(self._graph.scheduler, self.scope.inner))
 
+    def import_(self, arrangement: Arrangement) -> Arrangement:
+        """An arrangement of another dataflow, which this one was made `beside`: read, not copied. This dataflow can do the
+        rounds that the other one has done, also long after it."""
+        self._graph.check_open()
+        given = arrangement.collection
+        if given.graph.objects is not self._graph.objects or given.graph is self._graph or given.scope.parent is not None:
+            note = "make the dataflow `Dataflow(beside=other)`, and import what is in the other's root scope"
+            raise DlogError(Diagnostic("bad-import", "the arrangement cannot be imported here", notes=(note,)))
+        source = Import(self._graph.scheduler, self.scope.inner, arrangement.arranged.source)
+        ordered = given.schema.select((*arrangement.keys, *given.schema.others(arrangement.keys)))
+        collection = Collection(self.scope, ordered, (Term(source),))
+        return collection.arranged_as(arrangement.keys, source)
+
     def commit(self) -> None:
         """Does the present round."""
         self.advance_to(self.round + 1)
@@ -59,9 +76,34 @@ class Dataflow:
         scheduler.begin(high)
         scheduler.run()
 
+    @property
+    def operators(self) -> list[Operator]:
+        """What it consists of, in the order in which it was built."""
+        return self._graph.operators
+
+    @property
     def activations(self) -> int:
         """How often operators have run."""
-        return sum(operator.activations for operator in self._graph.scheduler.operators)
+        return sum(operator.activations for operator in self.operators)
+
+    @property
+    def updates(self) -> int:
+        """How many updates all operators hold."""
+        return sum(trace.spine.rows for operator in self.operators for trace in operator.traces)
+
+    def explain(self) -> str:
+        """Its operators, a line each, and what they feed by way of which functions."""
+        numbers = {id(operator): number for number, operator in enumerate(self.operators, 1)}
+        return "".join(f"{numbers[id(o)]} {o}{_targets(o, numbers)}\n" for o in self.operators)
+
+
+def _targets(operator: Operator, numbers: dict[int, int]) -> str:
+    """What an operator feeds: by which functions, and which operators."""
+    listed = []
+    for function, edges in operator.edges.values():
+        names = ", ".join(name for name, _ in function.steps) if isinstance(function, Term) else ""
+        listed += [f"({names}) {numbers[id(edge.target)]}" if names else f"{numbers[id(edge.target)]}" for edge in edges]
+    return f" -> {', '.join(listed)}" if listed else ""
 
 
 class Input(Collection):

@@ -26,7 +26,7 @@ class Joins(Base):
         left, right = self._arranged(left_keys), other._arranged(right_keys)
         self.graph.check_open()
         operator = Join(self.graph.scheduler, self.scope.inner, left, right)
-        schema, order = _joined(self.schema, other.schema, left_keys, right_keys, suffix)
+        schema, order = joined_layout(self.schema, other.schema, left_keys, right_keys, suffix)
         term = Term(operator)
         if order != tuple(range(len(order))):
             term = term.then("select", partial(select_columns, order))
@@ -55,7 +55,7 @@ class Joins(Base):
         return Proposals(self._changed("propose", propose, carried), self.schema)
 
 
-def _joined(
+def joined_layout(
     left: Schema, right: Schema, left_keys: tuple[str, ...], right_keys: tuple[str, ...], suffix: str
 ) -> tuple[Schema, tuple[int, ...]]:
     """The schema of a join, and where its columns are in what the operator emits, which has those that say what a part of a
@@ -71,6 +71,11 @@ def _joined(
     visible = tuple(k for k in range(len(names) + left.hidden) if k not in hidden)
     behind = range(len(names) + left.hidden, len(names) + left.hidden + right.hidden)
     return Schema(names, kinds, left.diffs or right.diffs), (*visible, *hidden, *behind)
+
+
+def joined_schema(left: Schema, right: Schema, left_keys: tuple[str, ...], right_keys: tuple[str, ...], suffix: str) -> Schema:
+    """The key, the other columns of the left side, then those of the right one."""
+    return joined_layout(left, right, left_keys, right_keys, suffix)[0]
 
 
 class Proposals:
@@ -89,7 +94,7 @@ class Proposals:
         left_keys, right_keys = key_pairs(self.schema, other.schema, on)
         ordered = changes._ordered((*left_keys, *changes.schema.others(left_keys)))
         operator = ordered._operator(HalfJoin, len(left_keys), other._arranged(right_keys), ties)
-        schema, _ = _joined(self.schema, other.schema, left_keys, right_keys, "_right")
+        schema, _ = joined_layout(self.schema, other.schema, left_keys, right_keys, "_right")
         times = changes.schema.names[len(self.schema.names) :]
         carried = schema.with_columns((*schema.names, *times), (*schema.kinds, *(int,) * len(times)))
         return Proposals(changes._emitted(operator, carried), schema)

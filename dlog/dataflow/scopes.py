@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from dlog.arguments import bad_argument
 from dlog.dataflow.kinds import Objects
 from dlog.engine.dataflow import scope as engine
+from dlog.engine.dataflow.operator import Operator
 from dlog.engine.dataflow.scheduler import Scheduler
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -17,6 +18,10 @@ class Graph:
 
     scheduler: Scheduler
     objects: Objects = field(default_factory=Objects)
+
+    @property
+    def operators(self) -> list[Operator]:
+        return [operator for operator in self.scheduler.operators if isinstance(operator, Operator)]
 
     def check_open(self) -> None:
         """Refuses more operators once rounds are done: they would have missed them."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlog.engine.ir.printing import Printer
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Rule, Unpack, Variable
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Rule, Unpack, Variable
 from dlog.pipeline import stage
 from dlog.proofs import wording
 from dlog.proofs.aggregates import reduced
@@ -112,7 +112,7 @@ def _is_implicit(form: Form, literal: Literal) -> bool:
     match literal:
         case Compare(left=Variable() as left) | Unpack(value=left):
             return is_fresh(form.rule, left)
-        case Atom() | Negation() | Compare() | Aggregate():
+        case Atom() | Negation() | Compare() | Generator() | Aggregate():
             return False
 
 
@@ -132,6 +132,8 @@ def _reason(search: Search, solver: Solver, form: Form, literal: Literal, frame:
             return f"{Printer(names).alone(right)} is not {Printer(names).term(left)}"
         case Compare():
             return f"{Printer(names).compare(literal)} is false"
+        case Generator(function=function, args=args):
+            return f"{Printer(names).call(function, args)} does not give {Printer(_blank(names, frame)).results(literal)}"
         case Unpack():
             return f"{wording.literal_text(literal, names, search.program.source)} does not match"
 

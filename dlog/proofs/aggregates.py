@@ -15,8 +15,8 @@ import numpy as np
 
 from dlog.engine.ir.aggregates import AGGREGATES, fold_all
 from dlog.engine.ir.dominance import Dominance
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Unpack, Variable
-from dlog.engine.ir.traversal import term_variables
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Unpack, Variable
+from dlog.engine.ir.traversal import literal_variables, term_variables
 from dlog.engine.values.differences import row_groups
 from dlog.engine.values.floats import one_nan
 from dlog.engine.values.table import typed
@@ -104,7 +104,7 @@ def _counts_bindings(aggregate: Aggregate) -> bool:
     atoms = [x for x in body if isinstance(x, Atom)]
     named = [[a for a in x.args if isinstance(a, Variable)] for x in atoms]
     repeated = any(len(set(arguments)) < len(arguments) for arguments in named)
-    return len(atoms) > 1 or repeated or any(isinstance(x, Aggregate) for x in body)
+    return len(atoms) > 1 or repeated or any(isinstance(x, Aggregate | Generator) for x in body)
 
 
 def mentioned(body: Sequence[Literal]) -> set[int]:
@@ -118,6 +118,8 @@ def mentioned(body: Sequence[Literal]) -> set[int]:
                 found |= {*term_variables(left), *term_variables(right)}
             case Unpack(value=value, fields=fields):
                 found |= {value.id} | {f.id for f in fields if isinstance(f, Variable)}
+            case Generator():
+                found |= set(literal_variables(literal))
             case Aggregate(result=result):
                 found.add(result.id)
             case _:

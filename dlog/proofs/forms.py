@@ -26,6 +26,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Kind,
     Literal,
     Negation,
@@ -91,6 +92,8 @@ def _given_values(body: Sequence[Literal]) -> Iterator[Literal]:
         match literal:
             case Atom(args=args) | Unpack(fields=args):
                 bound.update(a.id for a in args if isinstance(a, Variable))
+            case Generator(results=results):
+                bound.update(r.id for r in results if isinstance(r, Variable))
             case Aggregate(result=result):
                 bound.add(result.id)
             case Negation() | Compare():

@@ -11,6 +11,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Kind,
     Literal,
     Negation,
@@ -70,6 +71,9 @@ def _places(literal: Literal, program: Program) -> Iterator[tuple[int, str]]:
             yield value.id, name
             types = (type for _, type in program.types[name].fields)
             yield from ((f.id, t) for f, t in zip(fields, types, strict=True) if isinstance(f, Variable))
+        case Generator(args=args):
+            for record in (r for arg in args for r in _records(arg)):
+                yield from _of_term(record, record.type, program)
         case Aggregate(alternatives=alternatives):
             for alternative in alternatives:
                 for inner in alternative:
@@ -99,5 +103,5 @@ def _equations(body: tuple[Literal, ...], kinds: tuple[Kind, ...]) -> Iterator[t
             case Aggregate(alternatives=alternatives):
                 for alternative in alternatives:
                     yield from _equations(alternative, kinds)
-            case Atom() | Negation() | Compare() | Unpack():
+            case Atom() | Negation() | Compare() | Unpack() | Generator():
                 pass

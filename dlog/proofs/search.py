@@ -15,7 +15,20 @@ import numpy as np
 
 from dlog.engine.ir.aggregates import dominance_of
 from dlog.engine.ir.printing import Printer
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Rule, Stratum, Type, Unpack, Variable
+from dlog.engine.ir.rules import (
+    Aggregate,
+    Atom,
+    Compare,
+    Generator,
+    Kind,
+    Literal,
+    Negation,
+    Rule,
+    Stratum,
+    Type,
+    Unpack,
+    Variable,
+)
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
 from dlog.pipeline import stage
@@ -168,7 +181,7 @@ class Search:
                         yield Holds(Printer(names).compare(literal))
                 case Aggregate():
                     yield self._aggregated(found, literal, frame, replayed)
-                case Compare() | Unpack():
+                case Compare() | Unpack() | Generator():
                     pass
 
     def _aggregated(self, found: Found, aggregate: Aggregate, frame: Frame, replayed: bool) -> Aggregated:

@@ -19,6 +19,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Kind,
     Literal,
     Negation,
@@ -84,6 +85,8 @@ class Solver:
                 yield self._compare(literal, frame)
             case Unpack():
                 yield self._unpack(literal, frame)
+            case Generator():
+                yield self._generate(literal, frame)
             case Aggregate():
                 yield self._aggregate(literal, frame)
             case _:
@@ -105,6 +108,8 @@ class Solver:
                 return 1.0 + stored.estimate(given) + (0.0 if given or not args else 1e12)
             case Aggregate():
                 return 1e11 if ready(literal, known) else np.inf
+            case Generator():
+                return 1.0 if ready(literal, known) else np.inf
             case Negation() | Compare() | Unpack():
                 return 0.0 if ready(literal, known) else np.inf
 
@@ -172,6 +177,23 @@ class Solver:
                 mask &= self.terms.value(arg, frame)[0] == column
         return frame.take(mask)
 
+    def _generate(self, generator: Generator, frame: Frame) -> Frame:
+        args: list[np.ndarray] = []
+        for arg in generator.args:
+            column, has_value = self.terms.value(arg, frame)
+            args = [a[has_value] for a in args]
+            args.append(column[has_value])
+            frame = frame.take(has_value)
+        columns, origin = self.terms.rows(generator, args)
+        frame = frame.take(origin)
+        mask = np.ones(frame.rows, bool)
+        for result, column in zip(generator.results, columns, strict=True):
+            if isinstance(result, Variable) and result.id not in frame.values:
+                frame = frame.bind(result.id, column)
+            elif result is not None:
+                mask &= self.terms.value(result, frame)[0] == column
+        return frame.take(mask)
+
     def _aggregate(self, aggregate: Aggregate, frame: Frame) -> Frame:
         values, has_value = reduced(self, aggregate, frame)
         bound = frame.values.get(aggregate.result.id)
@@ -223,6 +245,8 @@ def ready(literal: Literal, bound: set[int]) -> bool:
             return binds(literal, bound) is not None or {*term_variables(literal.left), *term_variables(literal.right)} <= bound
         case Unpack(value=value):
             return value.id in bound
+        case Generator(args=args):
+            return all(v in bound for arg in args for v in term_variables(arg))
         case Aggregate(outer=outer):
             return all(v.id in bound for v in outer)
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.ir.rules import Compare, Constant, Functor, Generator, Kind, Record, Term, Variable
+from dlog.engine.ir.scalars import Scalar
+from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.kernels.arithmetic import arithmetic_block
 from dlog.engine.kernels.values.texts import Text
 from dlog.engine.runtime.lowering.lower import operation
@@ -83,6 +85,23 @@ class Terms:
     def fields(self, type: str, ids: np.ndarray) -> list[np.ndarray]:
         """The words of the fields of records, none of which is nil."""
         return [words(column) for column in self.codec.records.fields(len(self.codec.program.types[type].fields), ids)]
+
+    def rows(self, generator: Generator, args: Sequence[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
+        """The columns of what a table function gives for columns of arguments, and of which binding each row is."""
+        kinds = [self.kind(a) for a in generator.args]
+        values = [self._scalars(column, kind) for column, kind in zip(args, kinds, strict=True)]
+        row = TABLE_FUNCTIONS[generator.function]
+        found = [(i, *made) for i, given in enumerate(zip(*values, strict=True)) for made in row.rows(generator.kind, *given)]
+        origin, *columns = zip(*found, strict=True) if found else [()] * (len(row.columns) + 1)
+        typed_columns = zip(columns, row.kinds(generator.kind), strict=True)
+        words = [np.array([self.constant(Constant(v, kind)) for v in c], np.int64) for c, kind in typed_columns]
+        return words, np.array(origin, np.int64)
+
+    def _scalars(self, words: np.ndarray, kind: Kind) -> list[Scalar]:
+        if kind is Kind.SYMBOL:
+            return [self.codec.symbols.text(number) for number in words.tolist()]
+        values: list[Scalar] = typed(np.ascontiguousarray(words), kind).tolist()
+        return values
 
     # -------------------------------------------------------------------------------------------------------------- inside
 

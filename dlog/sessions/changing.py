@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dlog.arguments import by_relation, check_function_or_none, truth, whole_or_none
 from dlog.arguments import path as file_path
@@ -29,6 +29,10 @@ from dlog.sessions.reading import Reading
 from dlog.sessions.rounds import Round, Transaction
 from dlog.values import Row
 
+if TYPE_CHECKING:
+    from dlog.dataflow import Collection
+    from dlog.sessions.collections import SessionDataflow
+
 
 class Changing(Reading):
     """The part of a session that changes rows."""
@@ -38,6 +42,7 @@ class Changing(Reading):
         self._committing = False
         self._transaction: Transaction | None = None
         self._mark: int | None = None
+        self._dataflow: SessionDataflow | None = None
 
     def _use(self, engine: RoundsEngine, program: rules.Program, durable: Durable | None = None) -> None:
         super()._use(engine, program)
@@ -237,6 +242,35 @@ class Changing(Reading):
             self._followers.subscribe(subscription, snapshot, first, self._committed(self._engine.round))
             return subscription
 
+    def collection(self, relation: str) -> Collection:
+        """A relation as a collection of a dataflow (`dlog.dataflow`): what is made of it follows after every commit. All
+        collections of a session are of one dataflow, to which nothing can be added after the first commit that follows.
+
+        >>> import dlog
+        >>> s = dlog.session(".decl edge(x: number, y: number)\\n")
+        >>> degrees = s.collection("edge").count(by="x").capture()
+        >>> s.insert("edge", [(1, 2), (1, 3)])
+        >>> _ = s.commit()
+        >>> degrees.counts()
+        {(1, 2): 1}
+        """
+        with self._lock:
+            self._check_open()
+            self._relation(relation)
+            if self._dataflow is None:
+                from dlog.sessions.collections import SessionDataflow
+
+                self._dataflow = SessionDataflow(self)
+            found = self._dataflow.collection(relation)
+            return self._dataflow.add(self.subscribe(relation)) if found is None else found
+
+    def feed(self, relation: str, collection: Collection) -> None:
+        """Has a relation's rows be those that a collection has: its changes are staged as they come, for the next commit."""
+        from dlog.sessions.collections import feed
+
+        with self._lock:
+            feed(self, self.taking(relation), collection)
+
     def history(self, rounds: int) -> None:
         """How many past rounds `at` can read from now on."""
         with self._lock:
@@ -281,7 +315,13 @@ class Changing(Reading):
                 self._committing = False
         if late is not None:
             raise late
+        self._follow()
         return Round(self, before + 1, last)
+
+    def _follow(self) -> None:
+        """Has collections follow the rounds that are done."""
+        if self._dataflow is not None:
+            self._dataflow.follow()
 
     def _committed(self, before: int) -> Committed:
         engine = self._engine

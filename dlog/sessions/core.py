@@ -167,6 +167,7 @@ class Session(Changing):
         self._staged_changes.staged = {name: changes for name, changes in staged.items() if name in next_one.kept}
         self._followers.committed(self._committed(next_one.round - 1))
         let_go(old)
+        self._follow()
         return Round(self, next_one.round, next_one.round)
 
     # ------------------------------------------------------------------------------------------------------------- closing

@@ -17,6 +17,7 @@ from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.functors import find_functor, written_functors
 from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Kind, Relation, Type
+from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source, Span
 from dlog.grammar.syntax import (
@@ -273,6 +274,10 @@ def _declaration_hint(name: str, relations: Iterable[str]) -> str:
 
 
 def _check_call(call: Call, resolved: Resolved, problems: Problems) -> None:
+    table_function = TABLE_FUNCTIONS.get(call.name)
+    if table_function is not None:
+        _check_table_call(call, table_function, problems)
+        return
     row = find_functor(call.name, len(call.args))
     if row is None:
         _unknown_functor(call, resolved, problems)
@@ -283,6 +288,13 @@ def _check_call(call: Call, resolved: Resolved, problems: Problems) -> None:
         expected = f"{least}{_count(len(signature.args), 'argument')}"
         message = f"`{call.name}` takes {expected}, but {len(call.args)} given"
         problems.add("wrong-arity", message, Label(call.span))
+
+
+def _check_table_call(call: Call, row: TableFunction, problems: Problems) -> None:
+    if not row.accepts(len(call.args)):
+        most = len(row.args)
+        expected = f"{most - row.optional} or {_count(most, 'argument')}" if row.optional else _count(most, "argument")
+        problems.add("wrong-arity", f"`{call.name}` takes {expected}, but {len(call.args)} given", Label(call.span))
 
 
 def _unknown_functor(call: Call, resolved: Resolved, problems: Problems) -> None:

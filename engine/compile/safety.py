@@ -12,6 +12,7 @@ from typing import Final, assert_never
 
 from dlog.engine.compile.grounding import bound_variables, is_bound
 from dlog.engine.compile.normal.comparisons import HAS_TYPE
+from dlog.engine.compile.normal.generators import is_generator
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.scope import Aggregation, Scoped, ScopedClause, display
 from dlog.engine.compile.walk import variables, walk
@@ -147,6 +148,8 @@ class _Safety:
                 terms = [a for a in args if not isinstance(a, Wildcard)]
             case Constraint(op="=", left=left, right=right) if _is_result(left) or _is_result(right):
                 terms = []  # `_ = min ...` asks for the witnesses only
+            case Constraint(op="=", left=Wildcard(), right=right) if is_generator(right):
+                terms = [right]  # `_ = range(...)` asks whether there is a value
             case Constraint(op="=", left=left, right=right):
                 terms = [t for t in (left, right) if not (isinstance(t, RecordTerm) and _is_pattern(t, left, right, bound))]
             case Constraint(left=left, right=right):

@@ -23,6 +23,7 @@ from typing import TypeAlias
 
 from dlog.engine.compile.grounding import bound_variables
 from dlog.engine.compile.normal.disjunction import FLAT, Conjunction, Flat, FlatClause, alternatives
+from dlog.engine.compile.normal.generators import GeneratorHoist, has_generator
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.walk import has_aggregate, map_body, map_term, outside_aggregates, renaming, variables
 from dlog.engine.ir.aggregates import dominance_of
@@ -75,14 +76,17 @@ def display(name: str) -> str:
 
 
 def scope(clause: FlatClause, problems: Problems) -> ScopedClause:
+    generators = GeneratorHoist()
+    clause = generators.clause(clause)
     if not has_aggregate(clause.head) and not any(has_aggregate(literal) for literal in clause.body):
         return ScopedClause(clause.head, clause.body, clause.text, clause.span)
-    return _Scoper(problems).clause(clause)
+    return _Scoper(problems, generators).clause(clause)
 
 
 class _Scoper:
-    def __init__(self, problems: Problems) -> None:
+    def __init__(self, problems: Problems, generators: GeneratorHoist) -> None:
         self.problems = problems
+        self.generators = generators
         self.count = 0
         self.witnesses: dict[str, set[str]] = {}  # by the aggregate's result; inside it they are its own
 
@@ -109,11 +113,12 @@ class _Scoper:
         self.count += 1
         bodies = alternatives(term.body, self.problems)
         target = term.target
-        if target is not None and has_aggregate(target):  # sum (count : ...) : body  ->  sum t : body, t = count : ...
+        if target is not None and (has_aggregate(target) or has_generator(target)):
+            # sum (count : ...) : body  ->  sum t : body, t = count : ...
             fresh = Variable(f"target@t{self.count}", span=target.span)
             bodies = [(*b, Constraint("=", fresh, target, span=target.span)) for b in bodies]
             target = fresh
-        return _Pending(f"@{self.count}", term, target, tuple(bodies))
+        return _Pending(f"@{self.count}", term, target, tuple(map(self.generators.conjunction, bodies)))
 
     def _hoist_literal(self, literal: Flat, pending: list[_Pending]) -> Flat:
         match literal:

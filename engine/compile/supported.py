@@ -56,8 +56,6 @@ def _in_term(node: Node) -> Iterator[tuple[str, Span]]:
             yield "autoincrement ($)", node.span
         case BranchTerm():
             yield "algebraic data types", node.span
-        case Call(name="range"):
-            yield "range", node.span
         case Call(name=name) if name.startswith("@"):
             yield "user-defined functors", node.span
         case AggregateTerm(op=op) if op.startswith("@"):

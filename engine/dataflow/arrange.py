@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -36,6 +37,10 @@ class Arrange(Indexed):
         super().__init__(scheduler, scope)
         self.trace, self.keys = Trace(arity, scope.depth), keys
         self._before = self.trace.reading()
+
+    @property
+    def traces(self) -> Sequence[Trace]:
+        return (self.trace,)
 
     def before(self) -> Reading:
         return self._before

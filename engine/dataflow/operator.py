@@ -7,11 +7,12 @@ through each different function, and to all operators that read the outcome.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dlog.engine.dataflow.calendar import Calendar
 from dlog.engine.dataflow.delta import Delta, Moment, together
+from dlog.engine.dataflow.readings import Trace
 from dlog.engine.dataflow.scheduler import Scheduler
 from dlog.engine.dataflow.scope import Rounds, Scope
 
@@ -57,9 +58,18 @@ class Operator(ABC):
         return 1
 
     @property
+    def traces(self) -> Sequence[Trace]:
+        """What it holds."""
+        return ()
+
+    @property
     def rounds(self) -> Rounds:
         """The rounds of the batch, as its scope counts them."""
         return self.scheduler.rounds.scaled(self.scope.scale)
+
+    def __str__(self) -> str:
+        loops = self.scope.depth - 1
+        return type(self).__name__ + (f" in {loops} {'loop' if loops == 1 else 'loops'}" if loops else "")
 
     def connect(self, source: Operator, function: Function, port: int = 0, feedback: bool = False) -> None:
         """Has a port take what `source` emits, by a function."""

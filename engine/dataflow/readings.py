@@ -42,16 +42,20 @@ class Ranges:
 
 
 class Reading:
-    """Layers of rows of `arity` columns at times of `depth` coordinates, to which as many as `pads` are added."""
+    """Layers of rows of `arity` columns at times of `depth` coordinates, to which as many as `pads` are added. Updates of
+    rounds from `end` on are left out, where it is given."""
 
-    __slots__ = ("_addresses", "arity", "depth", "layers", "pads")
+    __slots__ = ("_addresses", "arity", "depth", "end", "layers", "pads")
 
-    def __init__(self, layers: Sequence[Layer], arity: int, depth: int, pads: int = 0) -> None:
-        self.layers, self.arity, self.depth, self.pads = layers, arity, depth, pads
+    def __init__(self, layers: Sequence[Layer], arity: int, depth: int, pads: int = 0, end: int | None = None) -> None:
+        self.layers, self.arity, self.depth, self.pads, self.end = layers, arity, depth, pads, end
         self._addresses = np.array([layer.address for layer in layers], np.int64)
 
     def padded(self, pads: int) -> Reading:
-        return Reading(self.layers, self.arity, self.depth, pads) if pads != self.pads else self
+        return Reading(self.layers, self.arity, self.depth, pads, self.end) if pads != self.pads else self
+
+    def below(self, end: int) -> Reading:
+        return Reading(self.layers, self.arity, self.depth, self.pads, end)
 
     def seek(self, keys: Sequence[np.ndarray], probes: int) -> Ranges:
         """Finds the rows that begin with each of so many keys, given by their columns."""
@@ -74,7 +78,8 @@ class Reading:
         times = fields[self.arity : -1]
         if self.pads:
             times = np.concatenate([times, np.zeros((self.pads, found.total), np.int64)])
-        return Matches(numbers, Delta(tuple(fields[: self.arity]), times, fields[-1]))
+        matches = Matches(numbers, Delta(tuple(fields[: self.arity]), times, fields[-1]))
+        return matches if self.end is None else matches.only(times[0] < self.end)
 
     def lookup(self, keys: Sequence[np.ndarray], probes: int) -> Matches:
         return self.gather(self.seek(keys, probes))

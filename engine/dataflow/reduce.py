@@ -12,6 +12,8 @@ outputs is kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dlog.engine.dataflow.arrange import Arranged
@@ -62,6 +64,10 @@ class Reduce(Operator):
         self.noted: dict[Moment, list[tuple[Columns, np.ndarray]]] = {}
         """Keys and rounds to look at, by moment."""
         source.feed(self, 0)
+
+    @property
+    def traces(self) -> Sequence[Trace]:
+        return (self.output,)
 
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
         due = [(key_of(delta, self.keys), delta.rounds) for delta in arrived[0]] + self.noted.pop(moment, [])

@@ -61,6 +61,7 @@ class Scheduler:
         self._queued: set[tuple[int, Moment]] = set()
         self._numbers: dict[int, int] = {}
         self._expecting: set[int] = set()
+        self._each_batch: list[Node] = []
 
     # --------------------------------------------------------------------------------------------------------------- graph
 
@@ -120,6 +121,10 @@ class Scheduler:
         """Has an operator asked, when later batches begin, for what is due then."""
         self._expecting.add(self._numbers[id(operator)])
 
+    def each_batch(self, operator: Node) -> None:
+        """Has an operator run in every batch."""
+        self._each_batch.append(operator)
+
     def _key(self, number: int, moment: Moment) -> Key:
         if self._ranks is None:
             self._rank_all()
@@ -148,6 +153,8 @@ class Scheduler:
             operator.release()
             if not len(operator.later):
                 self._expecting.discard(self._numbers[id(operator)])
+        for operator in self._each_batch:
+            self.wake(operator, ())
 
     def run(self) -> None:
         """Runs operators until none has anything to do: then the batch is done."""

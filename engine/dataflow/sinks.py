@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -42,6 +42,10 @@ class Capture(Operator):
         delta = joined(arrived[0])
         if delta is not None:
             self.trace.insert(delta, self.rounds, moment)
+
+    @property
+    def traces(self) -> Sequence[Trace]:
+        return (self.trace,)
 
     def cursor(self) -> Cursor:
         """All up to the rounds that are done, as far as times are still told apart."""

@@ -26,6 +26,7 @@ from dlog.engine.ir.signatures import (
     rounding,
     same,
 )
+from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 
 _ROWS: Final = (
     Intrinsic(
@@ -265,7 +266,7 @@ _PARTIAL: Final = frozenset(row.name for row in _ROWS if row.partial and row.for
 
 def written_functors() -> list[str]:
     """What a program may write before arguments in parentheses."""
-    return list(_CALLED)
+    return [*_CALLED, *TABLE_FUNCTIONS]
 
 
 def find_functor(name: str, arity: int) -> Intrinsic | None:

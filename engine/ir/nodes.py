@@ -3,8 +3,8 @@
 A scope iterates iff it has feedback `variables`. Each `Path` is one delta query: a chain of operators from a seed to a sink,
 so no intermediate result of a join is ever kept:
 
-    Scan (the seed's rows or changes) -> HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | UnpackRecord | LookUp ... ->
-    Insert | Accumulate
+    Scan (the seed's rows or changes) -> HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | UnpackRecord | Generate
+    | LookUp ... -> Insert | Accumulate
 
 Variables are those of the path's rule. A step sees the variables bound by earlier steps and says which it binds. Terms are
 `rules.Term`; nothing here knows of columns' widths, registers or kernels.
@@ -165,6 +165,17 @@ class UnpackRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Generate:
+    """For each incoming row, the rows of a table function for `args`: binds pairs (column of the result, variable). `kind` is
+    that of `rules.Generator`."""
+
+    function: str
+    args: tuple[Term, ...]
+    binds: tuple[Bind, ...]
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
 class LookUp:
     """Reads a reduced relation (the planner's own, `@1`, ...) by its whole key: binds `variable` to the value. A missing
     group gives `default`, or drops the row where `default` is None."""
@@ -176,7 +187,7 @@ class LookUp:
     view: View = "all"
 
 
-Step: TypeAlias = HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | UnpackRecord | LookUp
+Step: TypeAlias = HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | UnpackRecord | Generate | LookUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +302,6 @@ def arrangements(scope: Scope) -> tuple[Arrangement, ...]:
                 case Extend(proposers=ps):
                     for p in ps:
                         found.setdefault(p.arrangement)
-                case SemiJoin() | AntiJoin() | Filter() | Map() | UnpackRecord() | LookUp():
+                case SemiJoin() | AntiJoin() | Filter() | Map() | UnpackRecord() | Generate() | LookUp():
                     pass
     return tuple(found)

@@ -13,6 +13,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Kind,
     Literal,
     Negation,
@@ -50,6 +51,8 @@ class Printer:
                 return self.compare(literal)
             case Unpack(value=value, type=name, fields=fields):
                 return f"{self.term(value)} {f'is {name}' if self.explicit else '= '}[{self._list(fields)}]"
+            case Generator():
+                return self.generator(literal)
             case Aggregate():
                 return self.aggregate(literal)
 
@@ -65,6 +68,15 @@ class Printer:
             return f"{_ON_TEXTS[compare.op]}({left}, {right})"
         mark = self._mark(compare.kind) if compare.op in ("<", "<=", ">", ">=") else ""
         return f"{left} {compare.op}{mark} {right}"
+
+    def generator(self, generator: Generator) -> str:
+        mark = self._mark(generator.kind)
+        return f"{self.results(generator)} ={mark} {self.call(generator.function, generator.args)}"
+
+    def results(self, generator: Generator) -> str:
+        """The left side of a generator."""
+        results = self._list(generator.results)
+        return results if len(generator.results) == 1 else f"[{results}]"
 
     def aggregate(self, aggregate: Aggregate) -> str:
         target = "" if aggregate.target is None else " " + self.term(aggregate.target)

@@ -5,6 +5,7 @@ Normalization promises, so that the planner has few cases:
 * one head per rule, no disjunction (bodies are conjunctions), no nested aggregates in terms;
 * arguments of body atoms (positive or negated) are `Variable`, `Constant` or `None` (anonymous);
 * a record pattern in a body is a literal `Unpack(variable, fields)` whose fields are `Variable`, `Constant` or `None`;
+* a call of a table function is a literal `Generator` whose results are `Variable`, `Constant` or `None`;
 * every other complex term became a fresh variable and a `Compare("=", ...)`;
 * heads and both sides of a `Compare` may hold any `Term` over bound variables (functors, record construction);
 * each `Aggregate` sits in a body as a literal that binds its `result` variable;
@@ -147,6 +148,19 @@ class Unpack:
 
 
 @dataclass(frozen=True, slots=True)
+class Generator:
+    """`[results] = function(args)`: one match for each row that a table function gives for its bound arguments, of which no two
+    are equal; binds or checks each result that is not None. `function` is a row's name in `table_functions`; `kind` is the kind
+    of the arguments of one that is overloaded, else of the first result."""
+
+    function: str
+    args: tuple[Term, ...]
+    results: tuple[Arg, ...]
+    kind: Kind
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """`result = op target : { body }`.
 
@@ -166,7 +180,7 @@ class Aggregate:
     span: Span = NOWHERE
 
 
-Literal: TypeAlias = Atom | Negation | Compare | Unpack | Aggregate
+Literal: TypeAlias = Atom | Negation | Compare | Unpack | Generator | Aggregate
 
 # ----------------------------------------------------------------------------------------------------------------- rules
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, assert_never
 
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Functor, Literal, Negation, Record, Term, Unpack, Variable
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Functor, Generator, Literal, Negation, Record, Term, Unpack, Variable
 
 
 class Occurrence(NamedTuple):
@@ -35,7 +35,7 @@ def occurrences(body: tuple[Literal, ...], aggregated: bool = False) -> Iterator
             case Aggregate(alternatives=alternatives):
                 for alternative in alternatives:
                     yield from occurrences(alternative, True)
-            case Compare() | Unpack():
+            case Compare() | Unpack() | Generator():
                 pass
             case _:
                 assert_never(literal)
@@ -69,6 +69,10 @@ def literal_variables(literal: Literal) -> Iterator[int]:
         case Unpack(value=value, fields=fields):
             yield value.id
             yield from (f.id for f in fields if isinstance(f, Variable))
+        case Generator(args=args, results=results):
+            for arg in args:
+                yield from term_variables(arg)
+            yield from (r.id for r in results if isinstance(r, Variable))
         case Aggregate(result=result, outer=outer):
             yield result.id
             yield from (v.id for v in outer)

@@ -7,7 +7,7 @@ follows the named ones are lists, of which these say how long they are.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.structs import Array, Inside, InsideOf, Struct, i64
-from dlog.engine.kernels.machine_structs import Arrangement, Relation, Verdicts, Words
+from dlog.engine.kernels.machine_structs import Arrangement, Produced, Relation, Verdicts, Words
 from dlog.engine.kernels.round_structs import Collection, Index, Reduction
 from dlog.engine.kernels.row_structs import Changes
 
@@ -120,6 +120,27 @@ class Extend(Instruction):
     proposers: i64
     carried: i64  # how many registers are carried over: moves behind the proposers
     listed: Inside[Array[SortedProposer]]
+
+
+class Range(Instruction):
+    """Values of ranges."""
+
+    form: i64  # RANGE_*
+    first: i64  # registers
+    end: i64
+    step: i64  # or -1
+    target: i64
+    carried: i64
+    moves: Inside[Moves]
+
+
+class CalledRows(Instruction):
+    """Rows that a table function has made."""
+
+    produced: Produced
+    carried: i64
+    bound: i64  # `Bind`s behind the moves
+    moves: Inside[Moves]
 
 
 class Sweep(Instruction):

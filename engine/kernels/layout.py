@@ -19,6 +19,7 @@ account, arrangement, chain, column = (
 control, heap, homes, level = rounds.Control.place, machine.Heap.place, machine.Homes.place, machine.Level.place
 loop, marks, path, proposer = rounds.Loop.place, machine.Marks.place, rounds.Path.place, machine.Proposer.place
 relation, runs, symbols, verdicts = machine.Relation.place, machine.Runs.place, machine.Symbols.place, machine.Verdicts.place
+produced = machine.Produced.place
 bucket, candidate, change, collection = (
     rounds.Bucket.place,
     rows.Candidate.place,
@@ -65,6 +66,7 @@ ERROR_NONE, ERROR_MEMORY, ERROR_DIVISION, ERROR_ROWS, ERROR_ITERATIONS, ERROR_WE
 SUM_MOST = 1 << 61
 """Sums that are compared with a bound are refused beyond this: two of them can be added."""
 
+RANGE_NUMBER, RANGE_UNSIGNED, RANGE_FLOAT = range(3)
 # OP_EXTERNAL's second operand is a `Text` (texts.py). The arguments are pairs of a form and a register; FORM_ID is the id of a
 # symbol, the others are numbers to be written as text.
 FORM_ID, FORM_NUMBER, FORM_UNSIGNED, FORM_FLOAT = range(4)
@@ -78,6 +80,8 @@ VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES, VERDICT_NEITHER = range(4)
     OP_UNIT,
     OP_JOIN,
     OP_EXTEND,
+    OP_RANGE,
+    OP_CALLED,
     OP_SWEEP,
     OP_SWEEP_RUNS,
     OP_RUNS,
@@ -110,7 +114,7 @@ VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES, VERDICT_NEITHER = range(4)
     OP_STAGGER,
     OP_DERIVE,
     OP_REDUCE,
-) = range(37)
+) = range(39)
 
 # OP_COMPARE's second word; OP_ARITHMETIC's is an `Arithmetic` (arithmetic.py).
 CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F, CMP_LE_F = range(10)

@@ -20,11 +20,12 @@ from dlog.engine.kernels.block import (
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import atomic_add, cycles
 from dlog.engine.kernels.core.structs import Array, Pointer
-from dlog.engine.kernels.generate import extend, join, scan, scan_queue
+from dlog.engine.kernels.generate import copy_carried, extend, join, scan, scan_queue
 from dlog.engine.kernels.incremental.steps.derive import derive
 from dlog.engine.kernels.incremental.steps.lookups import entries_of, once, rows_of, scan_changes, step_lookup
 from dlog.engine.kernels.incremental.steps.proposals import propose_values
 from dlog.engine.kernels.instructions import (
+    CalledRows,
     Compare,
     Compute,
     Contains,
@@ -42,6 +43,7 @@ from dlog.engine.kernels.instructions import (
     Once,
     Pack,
     Propose,
+    Range,
     RowsOf,
     Scan,
     ScanChanges,
@@ -59,6 +61,7 @@ from dlog.engine.kernels.layout import (
     FAILED,
     OP_APPEND,
     OP_ARITHMETIC,
+    OP_CALLED,
     OP_CHANGES,
     OP_COMPARE,
     OP_CONTAINS,
@@ -80,6 +83,7 @@ from dlog.engine.kernels.layout import (
     OP_ONCE,
     OP_PROPOSE,
     OP_QUEUE,
+    OP_RANGE,
     OP_ROWS_OF,
     OP_RUNS,
     OP_SCAN,
@@ -92,6 +96,7 @@ from dlog.engine.kernels.machine_structs import Level, Words
 from dlog.engine.kernels.round_structs import Control, Loop, Path
 from dlog.engine.kernels.static.arrange import column_of, find_groups, group_size
 from dlog.engine.kernels.static.chains import grow_arrangement
+from dlog.engine.kernels.static.generators import called_rows, range_values
 from dlog.engine.kernels.static.merge import merge_block, next_changes
 from dlog.engine.kernels.static.runs import scan_runs, sort_changes
 from dlog.engine.kernels.static.sets import find_rows, insert_block, share_block
@@ -126,6 +131,10 @@ def generate(ctl: Control, code: Instruction, level: Level):
         return join(ctl, Join(code), level, scratch(ctl, 0), scratch(ctl, 1))
     if op == OP_EXTEND:
         return extend(ctl, Extend(code), level, scratch(ctl, 0))
+    if op == OP_RANGE:
+        return step_range(ctl, Range(code), level)
+    if op == OP_CALLED:
+        return step_called(ctl, CalledRows(code), level)
     if op == OP_QUEUE:
         return scan_queue(ctl, ScanQueue(code), level)
     if op == OP_RUNS:
@@ -142,6 +151,20 @@ def generate(ctl: Control, code: Instruction, level: Level):
         return once(ctl, Once(code), level)
     # OP_UNIT: one empty row, made by whichever worker comes first.
     return 1 if atomic_add(ctl.cursor, 0, 1) == 0 else 0
+
+
+@kernel
+def step_range(ctl: Control, code: Range, level: Level):
+    n = range_values(ctl, code, level, scratch(ctl, 0))
+    copy_carried(ctl, code.moves, code.carried, scratch(ctl, 0), n)
+    return n
+
+
+@kernel
+def step_called(ctl: Control, code: CalledRows, level: Level):
+    n = called_rows(ctl, code, level, scratch(ctl, 0), scratch(ctl, 1))
+    copy_carried(ctl, code.moves, code.carried, scratch(ctl, 0), n)
+    return n
 
 
 @kernel

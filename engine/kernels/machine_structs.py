@@ -185,6 +185,14 @@ class Runs(Struct):
     least: i64  # fewest changes that are
 
 
+class Produced(Struct):
+    """Rows that a table function has made for a block of arguments, column by column."""
+
+    offsets: Words  # where the rows for each row of the block begin, and where the last ones end
+    values: Words
+    stride: i64  # words from one column to the next
+
+
 class Verdicts(Struct):
     """What is known of symbols and a pattern: VERDICT_* each."""
 

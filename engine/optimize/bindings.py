@@ -17,6 +17,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Kind,
     Literal,
     Negation,
@@ -54,9 +55,9 @@ class Known:
 
 
 def settled(literal: Literal, known: Known) -> Known | None:
-    """The variables known after a comparison or an unpacking, None where it cannot be decided yet, or had better not be:
-    functors that stop the run on some arguments wait for the rest of the body, and an `=` of floats gives no bits to look
-    for."""
+    """The variables known after a comparison, an unpacking or a generator, None where it cannot be decided yet, or had better
+    not be: functors that stop the run on some arguments wait for the rest of the body, and an `=` of floats gives no bits to
+    look for."""
     match literal:
         case Compare(op=op, left=left, right=right, kind=kind):
             if op not in _ORDERED or may_stop(left) or may_stop(right) or not _all(right, known):
@@ -70,7 +71,9 @@ def settled(literal: Literal, known: Known) -> Known | None:
         case Unpack(value=value, fields=fields) if value.id in known.variables:
             more = frozenset(f.id for f in fields if isinstance(f, Variable))
             return known.with_variables(more, value.id in known.computed)
-        case Atom() | Negation() | Unpack() | Aggregate():
+        case Generator(args=args, results=results) if not any(map(may_stop, args)) and all(_all(a, known) for a in args):
+            return known.with_variables(frozenset(r.id for r in results if isinstance(r, Variable)), True)
+        case Atom() | Negation() | Unpack() | Generator() | Aggregate():
             return None
 
 

@@ -26,6 +26,7 @@ from dlog.engine.ir.rules import (
     Atom,
     Compare,
     Constant,
+    Generator,
     Head,
     Kind,
     Literal,
@@ -191,7 +192,7 @@ class _Rewriting:
                 return replace(literal, atom=self._atom(atom, inside))
             case Aggregate(alternatives=bodies):
                 return replace(literal, alternatives=tuple(self._body(inner, inside) for inner in bodies))
-            case Atom() | Compare() | Unpack():
+            case Atom() | Compare() | Unpack() | Generator():
                 return literal
 
     def _rank(self, atom: Atom) -> int:
@@ -280,7 +281,7 @@ def _can_be_asked(rule: Rule, column: int, relation: Relation) -> bool:
         return False
     if relation.kinds[column] is not Kind.FLOAT:
         return True
-    return any(isinstance(x, Atom | Unpack) and term.id in literal_variables(x) for x in rule.body)
+    return any(isinstance(x, Atom | Unpack | Generator) and term.id in literal_variables(x) for x in rule.body)
 
 
 def _wanted(rule: Rule, asked: Demand, name: str) -> Atom:

@@ -21,6 +21,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Kind,
     Literal,
     Negation,
@@ -91,7 +92,7 @@ def _test_of(literal: Literal, variable: Variable) -> Test | None:
         case Negation(atom=atom):
             test = _atom_of(atom, variable)
             return None if test is None else Negation(test)
-        case Compare() | Unpack() | Aggregate():
+        case Compare() | Unpack() | Generator() | Aggregate():
             return None
 
 
@@ -198,7 +199,7 @@ def _unplaced(literal: Literal) -> Literal:
             return replace(literal, span=NOWHERE)
         case Negation(atom=atom):
             return Negation(replace(atom, span=NOWHERE))
-        case Unpack() | Aggregate():
+        case Unpack() | Generator() | Aggregate():
             return literal
 
 

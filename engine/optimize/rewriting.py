@@ -8,7 +8,7 @@ from typing import TypeAlias, assert_never
 
 from dlog.engine.compile.check import Checked
 from dlog.engine.compile.strata.stratify import stratify
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Relation, Rule, Unpack
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Program, Relation, Rule, Unpack
 
 Body: TypeAlias = tuple[Literal, ...]
 Rules: TypeAlias = dict[str, list[Rule]]
@@ -44,7 +44,7 @@ def _map_literal(literal: Literal, body: Body, change: Callable[[Atom, Body], At
             return replace(literal, atom=change(atom, body))
         case Aggregate(alternatives=bodies):
             return replace(literal, alternatives=tuple(map_atoms(inner, change) for inner in bodies))
-        case Compare() | Unpack():
+        case Compare() | Unpack() | Generator():
             return literal
         case _:
             assert_never(literal)

@@ -15,6 +15,7 @@ from dlog.engine.ir.nodes import (
     Arrangement,
     Extend,
     Filter,
+    Generate,
     HalfJoin,
     Insert,
     LookUp,
@@ -118,7 +119,7 @@ class Checker:
             case LookUp(relation=relation, key=key):
                 self.relation(relation)
                 self.require(len(key) + 1 == self.arities[relation], f"the key does not fit {relation}")
-            case Filter() | Map() | UnpackRecord():
+            case Filter() | Map() | UnpackRecord() | Generate():
                 pass
             case _:
                 assert_never(step)
@@ -141,7 +142,7 @@ def views_of(step: Step) -> tuple[tuple[str, View], ...]:
             return ((relation, view),)
         case LookUp(relation=relation, view=view):
             return ((relation, view),)
-        case Filter() | Map() | UnpackRecord():
+        case Filter() | Map() | UnpackRecord() | Generate():
             return ()
         case _:
             assert_never(step)

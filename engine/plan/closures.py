@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Unpack, Variable
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Unpack, Variable
 from dlog.engine.ir.traversal import literal_variables, term_variables
 
 
@@ -23,9 +23,11 @@ def closure(body: Iterable[Literal]) -> set[int]:
                             bound.add(side.id)
                 case Unpack(value=value, fields=fields) if value.id in bound:
                     bound |= {f.id for f in fields if isinstance(f, Variable)}
+                case Generator(args=args, results=results) if bound.issuperset(v for a in args for v in term_variables(a)):
+                    bound |= {r.id for r in results if isinstance(r, Variable)}
                 case Aggregate(result=result, outer=outer) if bound.issuperset(v.id for v in outer):
                     bound.add(result.id)
-                case Negation() | Compare() | Unpack() | Aggregate():
+                case Negation() | Compare() | Unpack() | Generator() | Aggregate():
                     pass
     return bound
 

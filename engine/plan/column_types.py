@@ -14,6 +14,7 @@ from dlog.engine.ir.nodes import (
     AntiJoin,
     Extend,
     Filter,
+    Generate,
     HalfJoin,
     LookUp,
     Map,
@@ -24,6 +25,7 @@ from dlog.engine.ir.nodes import (
     UnpackRecord,
 )
 from dlog.engine.ir.rules import Constant, Functor, Kind, Program, Record, Term, Type, Variable
+from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.plan.joins.emit import sink_terms
 
 
@@ -85,6 +87,9 @@ class Types:
                 case UnpackRecord(type=type, binds=binds):
                     fields = self._program.types[type].fields
                     found |= {v: declared(self._program.types[fields[f][1]]) for f, v in binds}
+                case Generate(function=function, binds=binds, kind=kind):
+                    kinds = TABLE_FUNCTIONS[function].kinds(kind)
+                    found |= {v: ColumnType(kinds[c]) for c, v in binds}
                 case LookUp(relation=relation, key=key, variable=variable):
                     self._bind(relation, ((len(key), variable),), found)
                 case Extend() | SemiJoin() | AntiJoin() | Filter():

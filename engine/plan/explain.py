@@ -27,6 +27,7 @@ from dlog.engine.ir.nodes import (
     Connection,
     Extend,
     Filter,
+    Generate,
     HalfJoin,
     Insert,
     LookUp,
@@ -42,6 +43,7 @@ from dlog.engine.ir.nodes import (
     View,
 )
 from dlog.engine.ir.rules import Constant, Functor, Lattice, Program, Record, Rule, Term, Variable
+from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.plan.arities import Arities
 
 NOTES_AT = 44
@@ -115,7 +117,7 @@ def _read(step: Step) -> tuple[Arrangement, ...]:
             return (arrangement,)
         case Extend(proposers=proposers):
             return tuple(p.arrangement for p in proposers)
-        case SemiJoin() | AntiJoin() | Filter() | Map() | UnpackRecord() | LookUp():
+        case SemiJoin() | AntiJoin() | Filter() | Map() | UnpackRecord() | Generate() | LookUp():
             return ()
 
 
@@ -199,6 +201,11 @@ class Drawer:
                 return f"let {self.name(variable)} = {self.term(term)}"
             case UnpackRecord(variable=variable, type=type, binds=binds):
                 return f"unpack {self.name(variable)} as {type}: {', '.join(f'{f} = {self.name(v)}' for f, v in binds)}"
+            case Generate(function=function, args=args, binds=binds):
+                width = len(TABLE_FUNCTIONS[function].columns)
+                names = [self.name(dict(binds)[c]) if c in dict(binds) else "_" for c in range(width)]
+                shown = names[0] if width == 1 else f"[{', '.join(names)}]"
+                return f"generate {shown} = {function}({self.terms(args)})"
             case LookUp(relation=relation, key=key, variable=variable, default=default, view=view):
                 otherwise = "" if default is None else f" or {default}"
                 return f"let {self.name(variable)} = {relation}[{self.terms(key)}]{otherwise}{_at(view)}"

@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import assert_never
 
 from dlog.engine.ir.nodes import AntiJoin, LookUp
-from dlog.engine.ir.rules import Compare, Kind, Unpack, Variable
+from dlog.engine.ir.rules import Compare, Generator, Kind, Unpack, Variable
 from dlog.engine.plan.joins.moves import Apply, Join, Keep, Meet, Move, Seed
 from dlog.engine.plan.query import Condition, Query, Reading, mask, mask_all
 from dlog.engine.plan.statistics import Estimator, Key
@@ -39,6 +39,9 @@ def key_of(query: Query, moves: Sequence[Move], known: Estimator) -> Key | None:
 def _is_one_match(query: Query, moves: Sequence[Move], known: Estimator, columns: Iterable[int]) -> bool:
     """Whether there is one match at most to the values of some columns of the output."""
     determined = _closure(query, mask_all(t for c in columns if isinstance(t := query.output[c], Variable)), known)
+    generated = (c.results for c in query.conditions if isinstance(c, Generator))
+    if any(None in results or mask_all(results) & ~determined for results in generated):
+        return False
     return all(_is_determined(reading, determined, known) for move in moves for reading in _chosen(move))
 
 
@@ -92,5 +95,5 @@ def _follows(condition: Condition, known: int) -> int:
             return mask(value) if None not in fields and not mask_all(fields) & ~known else 0
         case LookUp(key=key, variable=variable):
             return 0 if mask_all(key) & ~known else 1 << variable
-        case Compare() | AntiJoin():
+        case Compare() | Generator() | AntiJoin():
             return 0

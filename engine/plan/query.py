@@ -19,6 +19,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Kind,
     Literal,
     Negation,
@@ -29,7 +30,7 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 
-Condition: TypeAlias = Compare | Unpack | AntiJoin | LookUp
+Condition: TypeAlias = Compare | Unpack | Generator | AntiJoin | LookUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ def condition_mask(condition: Condition) -> int:
             return mask(left) | mask(right)
         case Unpack(value=value, fields=fields):
             return mask(value) | mask_all(fields)
+        case Generator(args=given, results=results):
+            return mask_all(given) | mask_all(results)
         case AntiJoin(args=args):
             return mask_all(args)
         case LookUp(key=key, variable=variable):
@@ -103,6 +106,8 @@ def newly_bound(condition: Condition, bound: int) -> int | None:
             if bound >> value.id & 1:
                 return mask_all(fields) & ~bound
             return None if None in fields or mask_all(fields) & ~bound else 1 << value.id
+        case Generator(args=given, results=results):
+            return None if mask_all(given) & ~bound else mask_all(results) & ~bound
         case AntiJoin(args=args):
             return None if mask_all(args) & ~bound else 0
         case LookUp(key=key, variable=variable):
@@ -167,7 +172,14 @@ def bindable(query: Query) -> int:
 
 
 def is_partial(condition: Condition) -> bool:
-    return isinstance(condition, Compare) and (may_stop(condition.left) or may_stop(condition.right))
+    """Whether evaluating the condition can stop the run."""
+    match condition:
+        case Compare(left=left, right=right):
+            return may_stop(left) or may_stop(right)
+        case Generator(args=args):
+            return any(map(may_stop, args))
+        case _:
+            return False
 
 
 def can_stop(rule: Rule) -> bool:
@@ -178,7 +190,7 @@ def can_stop(rule: Rule) -> bool:
 def _has_partial(body: Iterable[Literal]) -> bool:
     for literal in body:
         match literal:
-            case Compare():
+            case Compare() | Generator():
                 if is_partial(literal):
                     return True
             case Aggregate(target=target, alternatives=alternatives):
@@ -192,7 +204,9 @@ def _has_partial(body: Iterable[Literal]) -> bool:
 
 
 def targets(condition: Condition) -> int:
-    """The variables that an assignment may bind."""
+    """The variables that an assignment or a generator may bind."""
+    if isinstance(condition, Generator):
+        return mask_all(condition.results)
     if not isinstance(condition, Compare) or condition.op != "=":
         return 0
     return mask_all(t for t in (condition.left, condition.right) if isinstance(t, Variable))
@@ -252,6 +266,8 @@ def _shape(part: Reading | Condition, colours: list[int]) -> tuple[Any, ...]:
             return ("1", op, _term(left, colours), _term(right, colours))
         case Unpack(value=value, type=type, fields=fields):
             return ("2", type, *(_term(a, colours) for a in (value, *fields)))
+        case Generator(function=function, args=given, results=results):
+            return ("5", function, *(_term(a, colours) for a in (*given, *results)))
         case LookUp(relation=relation, key=key, variable=variable):
             return ("3", relation, *(_term(a, colours) for a in key), f"v{colours[variable]:06}")
         case AntiJoin(relation=relation, args=args):
@@ -280,6 +296,8 @@ def _places(part: Reading | Condition, variable: int) -> tuple[int, ...]:
             terms = (left, right)
         case Unpack(value=value, fields=fields):
             terms = (value, *fields)
+        case Generator(args=given, results=results):
+            terms = (*given, *results)
         case LookUp(key=key, variable=v):
             terms = (*key, Variable(v))
         case AntiJoin(args=args):

@@ -190,6 +190,8 @@ def _has_record(terms: Iterable[rules.Term | None], body: tuple[rules.Literal, .
         match literal:
             case rules.Compare(left=left, right=right):
                 terms = (*terms, left, right)
+            case rules.Generator(args=args):
+                terms = (*terms, *args)
             case rules.Aggregate(target=target, alternatives=alternatives):
                 terms = (*terms, target)
                 if any(_has_record((), alternative) for alternative in alternatives):

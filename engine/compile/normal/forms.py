@@ -21,6 +21,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Head,
     Kind,
     Literal,
@@ -197,6 +198,8 @@ class _Filling:
                 return Negation(self.literal(atom), span)  # type: ignore[arg-type]
             case Unpack(value=value, type=name, fields=fields):
                 return Unpack(value, name, self.terms(fields), span)
+            case Generator(args=args, results=results):
+                return replace(literal, args=self.terms(args), results=self.terms(results), span=span)
             case Aggregate(target=target, alternatives=bodies):
                 made = tuple([tuple([self.literal(x) for x in body]) for body in bodies])
                 return replace(literal, target=self.term(target), alternatives=made, span=span)
@@ -267,6 +270,9 @@ def _constants_of(part: Head | Literal | Term | None) -> Iterator[Constant]:
             yield part
         case Head(args=args) | Atom(args=args) | Functor(args=args) | Record(args=args) | Unpack(fields=args):
             for arg in args:
+                yield from _constants_of(arg)
+        case Generator(args=args, results=results):
+            for arg in (*args, *results):
                 yield from _constants_of(arg)
         case Negation(atom=atom):
             yield from _constants_of(atom)

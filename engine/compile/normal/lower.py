@@ -21,6 +21,7 @@ from dlog.engine.compile.typing.typed import (
     TypedClause,
     TypedCompare,
     TypedFalse,
+    TypedGenerator,
     TypedLiteral,
     TypedTerm,
 )
@@ -28,6 +29,7 @@ from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import FUNCTORS, find_functor
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.ir.signatures import Intrinsic
+from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span
@@ -54,11 +56,20 @@ class RawAggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class RawGenerator:
+    function: str
+    args: tuple[Term, ...]
+    results: tuple[Term | None, ...]
+    kind: Kind
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Falsehood:
     """A literal that never holds."""
 
 
-Raw: TypeAlias = RawAtom | RawAggregate | Compare | Falsehood
+Raw: TypeAlias = RawAtom | RawGenerator | RawAggregate | Compare | Falsehood
 
 
 class Variables:
@@ -111,6 +122,10 @@ class Lowering:
                 return RawAtom(relation, lowered, negated, literal.span)
             case TypedCompare(op=op, left=left, right=right):
                 return Compare(op, self._term(left), self._term(right), self._kind(left), literal.span)
+            case TypedGenerator(function=function, args=args, results=results, slot=slot):
+                kinds = TABLE_FUNCTIONS[function].kinds(self.clause.kinds[slot])
+                made = tuple(None if isinstance(r.node, Wildcard) else self._term(r) for r in results)
+                return RawGenerator(function, tuple(self._term(a) for a in args), made, kinds[0], literal.span)
             case TypedAggregate():
                 return self._aggregate(literal)
             case TypedFalse():
@@ -206,6 +221,9 @@ def raw_variables(literals: Iterable[Raw]) -> Iterator[int]:
             case Compare(left=left, right=right):
                 yield from term_variables(left)
                 yield from term_variables(right)
+            case RawGenerator(args=terms, results=results):
+                for term in (*terms, *results):
+                    yield from term_variables(term)
             case RawAggregate():
                 yield literal.result.id
                 yield from aggregate_variables(literal)

@@ -21,6 +21,7 @@ from dlog.engine.compile.normal.lower import (
     Raw,
     RawAggregate,
     RawAtom,
+    RawGenerator,
     Variables,
     aggregate_variables,
     raw_variables,
@@ -36,6 +37,7 @@ from dlog.engine.ir.rules import (
     Atom,
     Compare,
     Constant,
+    Generator,
     Head,
     Kind,
     Literal,
@@ -46,7 +48,7 @@ from dlog.engine.ir.rules import (
     Unpack,
     Variable,
 )
-from dlog.engine.ir.traversal import term_variables
+from dlog.engine.ir.traversal import literal_variables, term_variables
 from dlog.grammar.source import Span
 
 
@@ -94,7 +96,9 @@ class _Normalizer:
                 empty = AGGREGATES[literal.op].empty(literal.kind)
                 if made is None and empty is not None:
                     equations.append((position, Compare("=", literal.result, empty, literal.kind, literal.span)))
-        decided = _Equations(self, parts, equations, [(p, a) for p, _, a in aggregates if a is not None], outer).decide()
+        generators = [(p, x) for p, x in enumerate(raw) if isinstance(x, RawGenerator)]
+        made_aggregates = [(p, a) for p, _, a in aggregates if a is not None]
+        decided = _Equations(self, parts, equations, generators, made_aggregates, outer).decide()
         ordered = sorted((*parts, *decided), key=lambda p: p.position)
         return tuple(_distinct((p.literal for p in ordered), inside))
 
@@ -118,7 +122,7 @@ class _Normalizer:
                         raise Unsatisfiable
                     if truth is None:
                         parts.append(Part(position, literal))
-                case RawAggregate() | Falsehood():
+                case RawGenerator() | RawAggregate() | Falsehood():
                     pass
         return parts, equations
 
@@ -166,11 +170,12 @@ class _Equations:
         owner: _Normalizer,
         parts: list[Part],
         equations: list[tuple[int, Compare]],
+        generators: list[tuple[int, RawGenerator]],
         aggregates: list[tuple[int, Aggregate]],
         outer: set[int],
     ) -> None:
         self.owner = owner
-        self.waiting: list[tuple[int, Compare | Aggregate]] = [*equations, *aggregates]
+        self.waiting: list[tuple[int, Compare | RawGenerator | Aggregate]] = [*equations, *generators, *aggregates]
         atoms = [p.literal for p in parts if isinstance(p.literal, Atom)]
         self.bound = outer | {a.id for atom in atoms for a in atom.args if isinstance(a, Variable)}
         self.results = {a.result.id for _, a in aggregates}
@@ -181,12 +186,40 @@ class _Equations:
             now, self.waiting = self.waiting, []
             before = len(self.made)
             for position, item in now:
-                if not (self._equation(position, item) if isinstance(item, Compare) else self._aggregate(position, item)):
+                if not self._decide(position, item):
                     self.waiting.append((position, item))
             if len(self.made) == before and len(self.waiting) >= len(now):
                 self._stuck()
                 break
         return self.made
+
+    def _decide(self, position: int, item: Compare | RawGenerator | Aggregate) -> bool:
+        match item:
+            case Compare():
+                return self._equation(position, item)
+            case RawGenerator():
+                return self._generator(position, item)
+            case Aggregate():
+                return self._aggregate(position, item)
+
+    def _generator(self, position: int, raw: RawGenerator) -> bool:
+        if not all(self._has_value(a) for a in raw.args):
+            return False
+        equations: list[tuple[int, Compare]] = []
+        results = self._columns(raw.results, position, equations, raw.span)
+        self.made.append(Part(position, Generator(raw.function, raw.args, results, raw.kind, raw.span)))
+        self.waiting += equations
+        return True
+
+    def _columns(
+        self, terms: Iterable[Term | None], position: int, equations: list[tuple[int, Compare]], span: Span
+    ) -> tuple[Arg, ...]:
+        """Terms as arguments that are bound from now on."""
+        simple = [self.owner.simple(term, position, equations, span) for term in terms]
+        wild = self.owner.variables.wild
+        columns = tuple(None if isinstance(x, Variable) and x.id in wild else x for x in simple)
+        self.bound |= {c.id for c in columns if isinstance(c, Variable)}
+        return columns
 
     def _aggregate(self, position: int, aggregate: Aggregate) -> bool:
         if any(v.id not in self.bound for v in aggregate.outer):
@@ -217,13 +250,8 @@ class _Equations:
 
     def _unpack(self, position: int, value: Variable, record: Record, span: Span) -> None:
         equations: list[tuple[int, Compare]] = []
-        wild = self.owner.variables.wild
-        fields: list[Arg] = []
-        for term in record.args:
-            field = self.owner.simple(term, position, equations, span)
-            fields.append(None if isinstance(field, Variable) and field.id in wild else field)
-        self.bound |= {f.id for f in fields if isinstance(f, Variable)}
-        self.made.append(Part(position, Unpack(value, record.type, tuple(fields), span)))
+        fields = self._columns(record.args, position, equations, span)
+        self.made.append(Part(position, Unpack(value, record.type, fields, span)))
         self.waiting += equations
 
     def _has_value(self, term: Term) -> bool:
@@ -261,6 +289,8 @@ def _key(literal: Literal, inside: bool) -> object:
             return ("[]", value, name, fields)
         case Compare(op=op, left=left, right=right):
             return (op, left, right)
+        case Generator(function=function, args=args, results=results):
+            return None if inside and None in results else ("<", function, args, results)
         case Aggregate():
             return None
 
@@ -277,6 +307,8 @@ def _used(target: Term | None, alternatives: Iterable[tuple[Literal, ...]]) -> s
                     found |= {*term_variables(left), *term_variables(right)}
                 case Unpack(value=value, fields=fields):
                     found |= {value.id} | {f.id for f in fields if isinstance(f, Variable)}
+                case Generator():
+                    found |= set(literal_variables(literal))
                 case Aggregate():
                     found |= {literal.result.id} | {v.id for v in literal.outer}
                 case _:

@@ -10,6 +10,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Head,
     Literal,
     Negation,
@@ -81,6 +82,9 @@ class _Numbering:
                 return Compare(op, self.term(left), self.term(right), kind, span)
             case Unpack(value=value, type=name, fields=fields, span=span):
                 return Unpack(self.variable(value), name, tuple(self.arg(f) for f in fields), span)
+            case Generator(args=args, results=results):
+                new_args = tuple(self.term(a) for a in args)
+                return Generator(literal.function, new_args, tuple(self.arg(r) for r in results), literal.kind, literal.span)
             case Aggregate(result=result, target=target, alternatives=bodies, outer=outer):
                 new_result = self.variable(result)
                 new_target = None if target is None else self.term(target)

@@ -17,6 +17,7 @@ from dlog.engine.compile.normal.lower import (
     Raw,
     RawAggregate,
     RawAtom,
+    RawGenerator,
     Variables,
     aggregate_variables,
 )
@@ -55,6 +56,9 @@ class Substitution:
                 return RawAtom(relation, tuple(None if a is None else self.term(a) for a in args), negated, span)
             case Compare(op=op, left=left, right=right, kind=kind, span=span):
                 return Compare(op, self.term(left), self.term(right), kind, span)
+            case RawGenerator(function=function, args=args, results=results, kind=kind, span=span):
+                given = tuple(self.term(a) for a in args)
+                return RawGenerator(function, given, tuple(None if r is None else self.term(r) for r in results), kind, span)
             case RawAggregate(result=result, op=agg, target=target, alternatives=bodies, kind=kind, span=span):
                 new = None if target is None else self.term(target)
                 inner = tuple(tuple(self.literal(x) for x in body) for body in bodies)
@@ -76,7 +80,10 @@ class _Unifier:
         self.substitution = Substitution()
         self.aggregates = {a.result.id: a for a in literals if isinstance(a, RawAggregate)}
         atoms = [x for x in literals if isinstance(x, RawAtom) and not x.negated]
-        self.from_atoms = {v for atom in atoms for a in atom.args for v in term_variables(a)}
+        generators = [x for x in literals if isinstance(x, RawGenerator)]
+        given = [a for atom in atoms for a in atom.args] + [r for generator in generators for r in generator.results]
+        self.from_atoms = {v for term in given for v in term_variables(term)}
+        """The variables that get bits from atoms or generators."""
 
     def run(self) -> tuple[list[Raw], Substitution]:
         literals = self.literals

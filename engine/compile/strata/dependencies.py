@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Rule, Stratum, Unpack
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Program, Rule, Stratum, Unpack
 from dlog.grammar.source import Span
 
 
@@ -44,7 +44,7 @@ def _reads(body: Iterable[Literal]) -> Iterator[tuple[OneOf["positive", "negatio
                 for inner in bodies:
                     for _, on, span, _ in _reads(inner):
                         yield "aggregation", on, span, op
-            case Compare() | Unpack():
+            case Compare() | Unpack() | Generator():
                 pass
 
 

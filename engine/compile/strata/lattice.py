@@ -24,6 +24,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Lattice,
     Literal,
     Negation,
@@ -123,7 +124,7 @@ def _mentions(relation: str, literal: Literal) -> bool:
             return name == relation
         case Aggregate(alternatives=bodies):
             return any(_mentions(relation, x) for body in bodies for x in body)
-        case Compare() | Unpack():
+        case Compare() | Unpack() | Generator():
             return False
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.compile.strata.lattice import NotWellDefined
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Constant, Kind, Literal, Negation, Rule, Unpack
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Constant, Generator, Kind, Literal, Negation, Rule, Unpack
 from dlog.engine.ir.traversal import literal_variables, term_variables
 
 
@@ -49,7 +49,7 @@ def _mentioned(body: Iterable[Literal]) -> Iterator[str]:
             case Aggregate(alternatives=bodies):
                 for inner in bodies:
                     yield from _mentioned(inner)
-            case Compare() | Unpack():
+            case Compare() | Unpack() | Generator():
                 pass
 
 

@@ -22,6 +22,7 @@ from dlog.engine.compile.typing.typed import (
     TypedClause,
     TypedCompare,
     TypedFalse,
+    TypedGenerator,
     TypedLiteral,
     TypedTerm,
 )
@@ -84,7 +85,7 @@ class _Subtypes:
                         self._join(result, target.node.name)
                     for inner in alternatives:
                         self._link(inner)
-                case TypedAtom() | TypedCompare() | TypedFalse():
+                case TypedAtom() | TypedCompare() | TypedFalse() | TypedGenerator():
                     pass
 
     def _join(self, a: str, b: str) -> None:
@@ -106,6 +107,9 @@ class _Subtypes:
                 case TypedAggregate(alternatives=alternatives):
                     for inner in alternatives:
                         self._sources(inner)
+                case TypedGenerator(results=results):
+                    for result in results:
+                        self._fields(result)
                 case TypedAtom() | TypedFalse():
                     pass
 

@@ -23,6 +23,7 @@ from dlog.engine.compile.typing.typed import (
     TypedClause,
     TypedCompare,
     TypedFalse,
+    TypedGenerator,
     TypedLiteral,
     TypedTerm,
 )
@@ -31,6 +32,7 @@ from dlog.engine.ir.functors import find_functor
 from dlog.engine.ir.kinds import ALL, NUMERIC, ORDERED
 from dlog.engine.ir.kinds import SYMBOL as SYMBOLS
 from dlog.engine.ir.rules import Kind, Type
+from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import (
@@ -99,6 +101,8 @@ class _Checker:
                 why = Evidence(left.span, _what(found), "an argument of an inline relation")
                 self.slots.restrict_type(typed.slot, found, why)
                 return None
+            case Constraint(op="=", left=left, right=Call(name=name) as call) if name in TABLE_FUNCTIONS:
+                return self._generator(left, call, literal.span)
             case Constraint():
                 return self._compare(literal)
             case Aggregation():
@@ -127,6 +131,40 @@ class _Checker:
                 name = constraint.op.removeprefix("not_")
                 self.slots.restrict(left.slot, allowed, Evidence(constraint.span, kinds_name(allowed), f"compared by `{name}`"))
         return TypedCompare(constraint.op, left, right, constraint.span)
+
+    def _generator(self, pattern: Term, call: Call, span: Span) -> TypedGenerator:
+        row = TABLE_FUNCTIONS[call.name]
+        args = tuple(self._term(a) for a in call.args)
+        good = True
+        for arg, allowed in zip(args, row.args, strict=False):
+            why = Evidence(arg.node.span, kinds_name(allowed), f"an argument of `{call.name}`")
+            good = self.slots.restrict(arg.slot, allowed, why) and good
+        common = self.slots.new()
+        if row.is_overloaded:
+            why = Evidence(call.span, kinds_name(row.args[0]), f"the result of `{call.name}`")
+            self.slots.restrict(common, row.args[0], why)
+        for arg in args if good and row.is_overloaded else ():
+            if not self.slots.unify(common, arg.slot, arg.node.span):
+                break
+        results = tuple(self._term(t) for t in self._results(pattern, row, call))
+        for result, column in zip(results, row.columns, strict=False):
+            if column.kind is None:
+                self.slots.unify(common, result.slot, span)
+            else:
+                found = Type(column.kind.value, column.kind)
+                self.slots.restrict_type(result.slot, found, Evidence(call.span, found.name, f"a result of `{call.name}`"))
+        return TypedGenerator(call.name, args, results, common, span)
+
+    def _results(self, pattern: Term, row: TableFunction, call: Call) -> tuple[Term, ...]:
+        """The terms that take the columns of a table function's rows."""
+        if len(row.columns) == 1:
+            return (pattern,)
+        if isinstance(pattern, RecordTerm) and len(pattern.args) == len(row.columns):
+            return pattern.args
+        shown = ", ".join(column.name for column in row.columns)
+        message = f"`{row.name}` gives rows of {len(row.columns)} values"
+        self.problems.add("wrong-arity", message, Label(call.span), notes=[f"write `[{shown}] = {row.name}(...)`"])
+        return ()
 
     def _aggregate(self, aggregation: Aggregation) -> TypedAggregate:
         bodies = tuple(self._literals(body) for body in aggregation.alternatives)

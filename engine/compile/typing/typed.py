@@ -53,7 +53,18 @@ class TypedAggregate:
     span: Span
 
 
-TypedLiteral: TypeAlias = TypedAtom | TypedCompare | TypedFalse | TypedAggregate
+@dataclass(frozen=True, slots=True)
+class TypedGenerator:
+    """`results = function(args)`; `slot` is that of its arguments' common type where they have one."""
+
+    function: str
+    args: tuple[TypedTerm, ...]
+    results: tuple[TypedTerm, ...]
+    slot: int
+    span: Span
+
+
+TypedLiteral: TypeAlias = TypedAtom | TypedCompare | TypedFalse | TypedGenerator | TypedAggregate
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,6 +247,14 @@ def wrapped_product(typing: Any, left: Any, right: Any) -> Any:
 
 
 @intrinsic
+def wrapped_sum(typing: Any, left: Any, right: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.add(*args)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
 def load_word(typing: Any, address: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()), align=1)

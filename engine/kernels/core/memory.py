@@ -35,7 +35,7 @@ if JIT:
         intrinsic("prefetch"),
         intrinsic("cycles"),
     )
-    wrapped_product = intrinsic("wrapped_product")
+    wrapped_product, wrapped_sum = intrinsic("wrapped_product"), intrinsic("wrapped_sum")
 
 else:
     np.seterr(all="ignore")
@@ -63,6 +63,10 @@ else:
     def wrapped_product(left: int, right: int) -> int:
         """A product modulo 2**64. Of `left * right` LLVM may assume that it does not overflow."""
         return np.int64((int(left) * int(right) + 2**63) % 2**64 - 2**63)
+
+    def wrapped_sum(left: int, right: int) -> int:
+        """A sum modulo 2**64, of which LLVM must not assume that it does not overflow either."""
+        return np.int64((int(left) + int(right) + 2**63) % 2**64 - 2**63)
 
     def realloc(address: int, size: int) -> int:
         return _libc.realloc(int(address) or None, int(size)) or 0

@@ -18,6 +18,7 @@ from dlog.engine.ir.nodes import (
     AntiJoin,
     Extend,
     Filter,
+    Generate,
     HalfJoin,
     Insert,
     LookUp,
@@ -149,7 +150,7 @@ class Cutter:
     def _place(self, step: Step) -> Step | None:
         """The step as the worker at hand can do it; None when other steps were put before it instead."""
         match step:
-            case Filter() | Map() | UnpackRecord():
+            case Filter() | Map() | UnpackRecord() | Generate():
                 return step
             case HalfJoin(binds=binds) if self.dealt_for is not None and self.dealt_for in (v for _, v in binds):
                 return self._own_matches(step, self.dealt_for)

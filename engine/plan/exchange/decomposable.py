@@ -20,6 +20,7 @@ from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,
+    Generator,
     Io,
     Literal,
     Negation,
@@ -215,7 +216,7 @@ class _Cutter:
                 return replace(literal, atom=self._atom(atom, kept))
             case Aggregate(alternatives=alternatives):
                 return replace(literal, alternatives=tuple(self._body(a, kept) for a in alternatives))
-            case Compare() | Unpack():
+            case Compare() | Unpack() | Generator():
                 return literal
 
     def _atom(self, atom: Atom, kept: Variable) -> Atom:

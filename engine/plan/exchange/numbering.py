@@ -15,6 +15,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Literal,
     Negation,
     Program,
@@ -86,6 +87,8 @@ def _terms(literal: Literal) -> Iterator[Term]:
     match literal:
         case Compare(left=left, right=right):
             yield from (left, right)
+        case Generator(args=args):
+            yield from args
         case Aggregate(target=target, alternatives=alternatives):
             if target is not None:
                 yield target

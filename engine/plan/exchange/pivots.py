@@ -21,6 +21,7 @@ from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,
+    Generator,
     Head,
     Io,
     Literal,
@@ -167,7 +168,7 @@ class _Parting:
                 return replace(literal, atom=self._atom(atom, pivot, stratum))
             case Aggregate(alternatives=alternatives):
                 return replace(literal, alternatives=tuple(self._body(a, pivot, stratum) for a in alternatives))
-            case Compare() | Unpack():
+            case Compare() | Unpack() | Generator():
                 return literal
 
     def _atom(self, atom: Atom, pivot: Variable | None, stratum: Stratum) -> Atom:

@@ -9,6 +9,7 @@ from dlog.engine.ir.nodes import (
     AntiJoin,
     Extend,
     Filter,
+    Generate,
     HalfJoin,
     Insert,
     LookUp,
@@ -63,7 +64,7 @@ class _RoundsChecker(Checker):
                 self.require(relation not in self.variables, f"times of `{relation}` are lost")
             case LookUp(relation=relation):
                 self.require(self.reduced(relation), f"`{relation}` is looked up but no reduction")
-            case HalfJoin() | Extend() | Filter() | Map() | UnpackRecord():
+            case HalfJoin() | Extend() | Filter() | Map() | UnpackRecord() | Generate():
                 pass
 
     def entering(self, path: Path) -> None:

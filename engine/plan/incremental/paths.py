@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from dlog.engine.ir.nodes import Accumulate, AntiJoin, Arrangement, HalfJoin, Insert, LookUp, Path, Scan, SemiJoin, Step, View
-from dlog.engine.ir.rules import Compare, Constant, Kind, Unpack, Variable
+from dlog.engine.ir.rules import Compare, Constant, Generator, Kind, Unpack, Variable
 from dlog.engine.plan.incremental.computed import with_computed
 from dlog.engine.plan.incremental.implied import without_implied
 from dlog.engine.plan.incremental.risks import without_risks
@@ -215,7 +215,7 @@ def _bound_by(condition: Condition) -> int:
     match condition:
         case Compare(op=op, left=left, right=right):
             return mask_all(t for t in (left, right) if op == "=" and isinstance(t, Variable))
-        case Unpack() | AntiJoin() | LookUp():
+        case Unpack() | Generator() | AntiJoin() | LookUp():
             return condition_mask(condition)
         case _:
             assert_never(condition)

@@ -17,6 +17,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Literal,
     Negation,
     Program,
@@ -79,6 +80,8 @@ class Names:
                 return "!", self.relation(atom.relation), self.terms(atom.args)
             case Unpack(value=value, type=name, fields=fields, span=span):
                 return "[", value.id, name, self.terms(fields), self.span(span)
+            case Generator(function=function, args=args, results=results, kind=kind, span=span):
+                return "<", function, self.terms(args), self.terms(results), kind, self.span(span)
             case Aggregate():
                 bodies = tuple([self.literals(a) for a in literal.alternatives])
                 outer, target = self.terms(literal.outer), self.term(literal.target)
@@ -99,7 +102,7 @@ class Names:
                 return "!", self.relation(name), self.terms(args), view
             case LookUp(relation=name, key=key, variable=variable, default=default, view=view):
                 return "?", self.relation(name), self.terms(key), variable, default, view
-            case Compare() | Unpack():
+            case Compare() | Unpack() | Generator():
                 return self.literal(condition)
 
     def order(self) -> Shape:

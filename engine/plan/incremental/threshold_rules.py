@@ -14,6 +14,7 @@ from dlog.engine.ir.rules import (
     Atom,
     Compare,
     Constant,
+    Generator,
     Head,
     Kind,
     Lattice,
@@ -234,7 +235,7 @@ class _Body:
         if not needed <= closure(chosen):
             # A group without matches is beneath every bound that is none below 0.
             counted = (x for given in gives if isinstance(given, Aggregate) for x in given.alternatives[0])
-            chosen = [*without, *(x for x in counted if isinstance(x, Atom | Unpack))]
+            chosen = [*without, *(x for x in counted if isinstance(x, Atom | Unpack | Generator))]
         if not needed <= closure(chosen):
             message = "not supported yet: a bound whose variables are bound by the recursion only"
             label = Label(threshold.compares[0].span)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import log2, sqrt
 
 from dlog.engine.ir.nodes import AntiJoin, LookUp
-from dlog.engine.ir.rules import Compare, Constant, Unpack, Variable
+from dlog.engine.ir.rules import Compare, Constant, Generator, Unpack, Variable
 from dlog.engine.plan.joins.moves import Index, SearchState
 from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all
 from dlog.engine.plan.statistics import Estimator
@@ -17,6 +17,9 @@ BUILD = 3.0
 
 BUILD_SET = 1.0
 """Cost per row of making the set of all rows of a relation, which often exists."""
+
+GENERATED = 8.0
+"""Rows that a table function gives for each row."""
 
 CACHED = 15
 """Base-two logarithm of the rows that fast memory holds: lookups in larger relations cost more."""
@@ -145,6 +148,8 @@ def selectivity(condition: Condition, added: int) -> float:
                 return 1.0
             checked = sum(1 for f in fields if f is not None) - added.bit_count()
             return 0.8 * 0.1 ** max(checked, 0)
+        case Generator():
+            return GENERATED if added else 0.5
         case LookUp():
             return 1.0 if added else 0.1
         case AntiJoin():

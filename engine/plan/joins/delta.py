@@ -17,6 +17,7 @@ from dlog.engine.ir.nodes import (
     AntiJoin,
     Extend,
     Filter,
+    Generate,
     HalfJoin,
     Insert,
     LookUp,
@@ -120,7 +121,7 @@ def _indexes(path: Path) -> list[Index]:
                 found.extend((p.arrangement.relation, p.arrangement.key) for p in proposers)
             case SemiJoin(relation=relation, args=args) | AntiJoin(relation=relation, args=args):
                 found.append((relation, tuple(c for c, a in enumerate(args) if a is not None)))
-            case Filter() | Map() | UnpackRecord() | LookUp():
+            case Filter() | Map() | UnpackRecord() | Generate() | LookUp():
                 pass
     return found
 

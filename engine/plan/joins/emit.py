@@ -17,6 +17,7 @@ from dlog.engine.ir.nodes import (
     Bind,
     Extend,
     Filter,
+    Generate,
     HalfJoin,
     Insert,
     LookUp,
@@ -29,7 +30,7 @@ from dlog.engine.ir.nodes import (
     Unit,
 )
 from dlog.engine.ir.nodes import UnpackRecord as UnpackStep
-from dlog.engine.ir.rules import Arg, Compare, Constant, Functor, Kind, Record, Term, Unpack, Variable
+from dlog.engine.ir.rules import Arg, Compare, Constant, Functor, Generator, Kind, Record, Term, Unpack, Variable
 from dlog.engine.plan.joins.moves import Apply, Join, Keep, Meet, Move, Seed
 from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all, solve
 
@@ -137,6 +138,10 @@ class _Emitter:
                 binds, checks = self._bind(list(enumerate(fields)))
                 self.steps.append(UnpackStep(value.id, type, binds))
                 self.steps.extend(checks)
+            case Generator(function=function, args=args, results=results, kind=kind):
+                binds, checks = self._bind(list(enumerate(results)))
+                self.steps.append(Generate(function, args, binds, kind))
+                self.steps.extend(checks)
             case LookUp(variable=variable):
                 self._look_up(condition, variable)
             case AntiJoin():
@@ -172,6 +177,8 @@ def reads(step: Step) -> int:
             return mask(term)
         case UnpackStep(variable=variable):
             return 1 << variable
+        case Generate(args=args):
+            return mask_all(args)
         case _:
             assert_never(step)
 
@@ -179,7 +186,7 @@ def reads(step: Step) -> int:
 def binds_of(step: Step) -> int:
     """The variables a step binds."""
     match step:
-        case HalfJoin(binds=binds) | UnpackStep(binds=binds):
+        case HalfJoin(binds=binds) | UnpackStep(binds=binds) | Generate(binds=binds):
             return sum(1 << v for _, v in binds)
         case Extend(variable=variable) | Map(variable=variable) | LookUp(variable=variable):
             return 1 << variable
@@ -222,7 +229,7 @@ def _prune_step(step: Step, live: int, arities: dict[str, int]) -> Step | None:
             binds = tuple(b for b in binds if live >> b[1] & 1)
             arity = arities.get(arrangement.relation)
             return replace(step, binds=binds) if binds or arity is None else _as_semijoin(step, arity)
-        case UnpackStep(binds=binds):
+        case UnpackStep(binds=binds) | Generate(binds=binds):
             return replace(step, binds=tuple(b for b in binds if live >> b[1] & 1))
         case Map(variable=variable):
             return step if live >> variable & 1 else None
@@ -253,7 +260,7 @@ def _sort_seed(path: Path) -> Path:
                 return replace(path, seed=replace(seed, sorted_by=best))
             case HalfJoin():
                 return path
-            case SemiJoin() | AntiJoin() | Filter() | Map() | UnpackStep() | LookUp():
+            case SemiJoin() | AntiJoin() | Filter() | Map() | UnpackStep() | Generate() | LookUp():
                 pass
     return path
 
@@ -279,5 +286,5 @@ def relations_of(step: Step) -> list[str]:
             return [p.arrangement.relation for p in proposers]
         case SemiJoin(relation=relation) | AntiJoin(relation=relation) | LookUp(relation=relation):
             return [relation]
-        case Filter() | Map() | UnpackStep():
+        case Filter() | Map() | UnpackStep() | Generate():
             return []

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from math import inf, prod, sqrt
 
 from dlog.engine.ir.nodes import AntiJoin, LookUp
-from dlog.engine.ir.rules import Compare, Unpack, Variable
+from dlog.engine.ir.rules import Compare, Generator, Unpack, Variable
 from dlog.engine.plan.joins.costs import Costs, bound_columns, lookup_cost, readers_of, selectivity
 from dlog.engine.plan.joins.moves import Apply, Index, Join, Keep, Meet, SearchState, Seed
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask_all, newly_bound, targets
@@ -70,9 +70,9 @@ class _Search:
         """What it costs at least, of all ways seen, to place these readings and then to settle."""
 
     def _is_late(self, condition: Condition) -> bool:
-        """Whether a condition that can stop the run waits until all readings are placed: yes, unless one of them needs its
-        variable."""
-        if not is_partial(condition):
+        """Whether a condition that can stop the run, or that multiplies rows, waits until all readings are placed: yes, unless
+        one of them needs its variable."""
+        if not is_partial(condition) and not isinstance(condition, Generator):
             return False
         read, reach = 0, targets(condition)
         for variables in self.masks:
@@ -287,6 +287,8 @@ def _rank(condition: Condition, added: int) -> int:
             return 1 if added else 0
         case Unpack():
             return 2
+        case Generator():
+            return 6 if added else 2
         case LookUp():
             return 3
         case AntiJoin():

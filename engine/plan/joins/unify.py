@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from dlog.engine.ir.nodes import AntiJoin, LookUp, View
-from dlog.engine.ir.rules import Arg, Compare, Constant, Functor, Kind, Record, Term, Unpack, Variable
+from dlog.engine.ir.rules import Arg, Compare, Constant, Functor, Generator, Kind, Record, Term, Unpack, Variable
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, mask
 from dlog.grammar.source import NOWHERE
 
@@ -43,7 +43,7 @@ def _equal_variables(conditions: Iterable[Condition]) -> Representatives:
         match c:
             case Compare(op="=", left=Variable(id=x), right=Variable(id=y), kind=kind) if x != y and kind is not Kind.FLOAT:
                 return {max(x, y): min(x, y)}
-            case Compare() | Unpack() | AntiJoin() | LookUp():
+            case Compare() | Unpack() | Generator() | AntiJoin() | LookUp():
                 pass
     return {}
 
@@ -119,6 +119,9 @@ def _rename_condition(condition: Condition, names: Representatives) -> Condition
             return replace(condition, left=_rename_term(left, names), right=_rename_term(right, names))
         case Unpack(value=value, fields=fields):
             return replace(condition, value=Variable(names.get(value.id, value.id)), fields=_rename_all(fields, names))
+        case Generator(args=given, results=results):
+            renamed = tuple(_rename_term(a, names) for a in given)
+            return replace(condition, args=renamed, results=_rename_all(results, names))
         case AntiJoin(args=args):
             return replace(condition, args=tuple(a if a is None else _rename_term(a, names) for a in args))
         case LookUp(key=key, variable=variable):
@@ -152,6 +155,8 @@ def _unplaced(condition: Condition) -> Condition:
             return replace(condition, left=_unplaced_term(left), right=_unplaced_term(right), span=NOWHERE)
         case Unpack():
             return replace(condition, span=NOWHERE)
+        case Generator(args=args):
+            return replace(condition, args=tuple(_unplaced_term(a) for a in args), span=NOWHERE)
         case AntiJoin() | LookUp():
             return condition
         case _:

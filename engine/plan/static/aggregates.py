@@ -15,7 +15,20 @@ from typing import NoReturn, TypeAlias, assert_never
 
 from dlog.engine.ir.aggregates import AGGREGATES, dominance_of
 from dlog.engine.ir.nodes import Accumulate, AntiJoin, Insert, LookUp, Path, Reduction
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Program, Rule, Term, Unpack, Variable
+from dlog.engine.ir.rules import (
+    Aggregate,
+    Atom,
+    Compare,
+    Generator,
+    Kind,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    Term,
+    Unpack,
+    Variable,
+)
 from dlog.engine.plan.joins.delta import Paths
 from dlog.engine.plan.joins.emit import term_kind
 from dlog.engine.plan.joins.unify import signature, unify
@@ -189,26 +202,27 @@ class _Lowering:
 def counts_bindings(aggregate: Aggregate) -> bool:
     """Whether the matches of a body are the distinct bindings of its named variables, not its combinations of rows.
 
-    Souffle evaluates a body of several atoms, with a repeated variable or with another aggregate, as a relation over the named
-    variables; only the rows of a plain single atom count each, whatever its anonymous arguments hold.
+    Souffle evaluates a body of several atoms, with a repeated variable, with another aggregate or a table function, as a
+    relation over the named variables; only the rows of a plain single atom count each, whatever its anonymous arguments hold.
     """
     if dominance_of(aggregate.op) is not None:
         return False
     body = aggregate.alternatives[0]
     atoms = [x for x in body if isinstance(x, Atom)]
-    anonymous = any(a is None for x in atoms for a in x.args) or any(isinstance(x, Unpack) and None in x.fields for x in body)
+    taken_apart = (x.fields if isinstance(x, Unpack) else x.results for x in body if isinstance(x, Unpack | Generator))
+    anonymous = any(None in x.args for x in atoms) or any(None in columns for columns in taken_apart)
     named = [[a for a in x.args if isinstance(a, Variable)] for x in atoms]
     repeated = any(len(set(arguments)) < len(arguments) for arguments in named)
-    return anonymous and (len(atoms) > 1 or repeated or any(isinstance(x, Aggregate) for x in body))
+    return anonymous and (len(atoms) != 1 or repeated or any(isinstance(x, Aggregate | Generator) for x in body))
 
 
-def _lowered(literal: Atom | Negation | Compare | Unpack, place: int) -> Lowered:
+def _lowered(literal: Atom | Negation | Compare | Unpack | Generator, place: int) -> Lowered:
     match literal:
         case Atom(relation=relation, args=args):
             return Reading(relation, args, place=place)
         case Negation(atom=atom):
             return AntiJoin(atom.relation, atom.args)
-        case Compare() | Unpack():
+        case Compare() | Unpack() | Generator():
             return literal
         case _:
             assert_never(literal)

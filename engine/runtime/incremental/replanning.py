@@ -134,7 +134,7 @@ def _look_ups(step: nodes.Step) -> int:
             return len(proposers)
         case nodes.HalfJoin() | nodes.SemiJoin():
             return 1
-        case nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.UnpackRecord() | nodes.LookUp():
+        case nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.UnpackRecord() | nodes.Generate() | nodes.LookUp():
             return 0
 
 

@@ -207,6 +207,8 @@ def _step(step: nodes.Step, names: Names) -> Shape:
             return "look up", names.relation(name), names.terms(key), variable, default, view
         case nodes.UnpackRecord(variable=variable, type=type, binds=binds):
             return "unpack", variable, type, binds
+        case nodes.Generate(function=function, args=args, binds=binds, kind=kind):
+            return "generate", function, names.terms(args), binds, kind
         case nodes.Extend(variable=variable, proposers=proposers):
             return "extend", variable, tuple([_proposer(p, names) for p in proposers])
 

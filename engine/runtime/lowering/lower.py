@@ -37,6 +37,7 @@ _COMPARE = {
     Kind.SYMBOL: {"=": L.CMP_EQ, "!=": L.CMP_NE},
     Kind.RECORD: {"=": L.CMP_EQ, "!=": L.CMP_NE},
 }
+_RANGES = {Kind.NUMBER: L.RANGE_NUMBER, Kind.UNSIGNED: L.RANGE_UNSIGNED, Kind.FLOAT: L.RANGE_FLOAT}
 _FORMS = {
     Kind.SYMBOL: L.FORM_ID,
     Kind.NUMBER: L.FORM_NUMBER,
@@ -213,6 +214,8 @@ class PathLowering:
                 self._emit(L.OP_MOVE, *I.Copy.operands(source=source, target=target))
             case nodes.UnpackRecord():
                 self._unpack(step, needed)
+            case nodes.Generate():
+                self._generate(step, needed)
             case nodes.LookUp():
                 self._look_up(step, needed)
             case _:
@@ -381,6 +384,22 @@ class PathLowering:
         records = self.storage.records(len(kinds)).address
         head = I.Unpack.operands(relation=records, record=source, bound=len(bound), live=len(live))
         self._emit(L.OP_UNPACK, *head, *flat, *live)
+
+    def _generate(self, step: nodes.Generate, needed: frozenset[int]) -> None:
+        args = [self._term(t) for t in step.args]
+        carried = self._next_level(needed)
+        targets = [self._bind(v, step.kind) for _, v in step.binds if v in needed]
+        target = targets[0] if targets else self._fresh()
+        first, end, *steps = args
+        head = I.Range.operands(
+            form=_RANGES[step.kind],
+            first=first,
+            end=end,
+            step=steps[0] if steps else -1,
+            target=target,
+            carried=len(carried),
+        )
+        self._emit(L.OP_RANGE, *head, *(w for pair in carried for w in pair))
 
     def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
         relation = self.storage.relation(step.relation)
@@ -554,6 +573,8 @@ def _terms_of(step: nodes.Step) -> Sequence[Term | None]:
             return args
         case nodes.Filter(compare=compare):
             return compare.left, compare.right
+        case nodes.Generate(args=args):
+            return args
         case nodes.Map(term=term):
             return (term,)
         case nodes.UnpackRecord(variable=variable):

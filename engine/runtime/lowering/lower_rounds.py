@@ -239,7 +239,9 @@ class RoundLowering(PathLowering):
                 self._ask(name, args, True, needed, view)
             case nodes.AntiJoin(relation=name, args=args, view=view):
                 self._ask(name, args, False, needed, view)
-            case nodes.HalfJoin() | nodes.Extend() | nodes.Filter() | nodes.Map() | nodes.UnpackRecord() | nodes.LookUp():
+            case nodes.HalfJoin() | nodes.Extend() | nodes.Filter() | nodes.Map() | nodes.LookUp():
+                super()._step(step, needed)
+            case nodes.UnpackRecord() | nodes.Generate():
                 super()._step(step, needed)
             case _:
                 assert_never(step)

@@ -366,7 +366,7 @@ def _reads_neu(path: nodes.Path) -> bool:
                 return True
             case nodes.HalfJoin() | nodes.Extend() | nodes.SemiJoin():
                 pass
-            case nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.UnpackRecord() | nodes.LookUp():
+            case nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.UnpackRecord() | nodes.Generate() | nodes.LookUp():
                 pass
     return False
 
@@ -383,6 +383,8 @@ def _needed_columns(paths: Iterable[nodes.Path]) -> dict[nodes.Arrangement, froz
                 case nodes.Extend(proposers=proposers):
                     for p in proposers:
                         needed[p.arrangement] = needed.get(p.arrangement, frozenset()) | {p.column}
-                case nodes.SemiJoin() | nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.UnpackRecord() | nodes.LookUp():
+                case nodes.SemiJoin() | nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.LookUp():
+                    pass
+                case nodes.UnpackRecord() | nodes.Generate():
                     pass
     return needed

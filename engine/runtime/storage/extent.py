@@ -92,7 +92,9 @@ def sink_extents(path: nodes.Path, column: Callable[[str, int], Extent | None]) 
                 variables[step.variable] = column(first.arrangement.relation, first.column)
             case nodes.Map():
                 variables[step.variable] = _term_extent(step.term, variables)
-            case nodes.SemiJoin() | nodes.AntiJoin() | nodes.Filter() | nodes.UnpackRecord() | nodes.LookUp():
+            case nodes.SemiJoin() | nodes.AntiJoin() | nodes.Filter() | nodes.LookUp():
+                pass
+            case nodes.UnpackRecord() | nodes.Generate():
                 pass
     match path.sink:
         case nodes.Insert(terms=terms):

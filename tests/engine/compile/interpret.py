@@ -15,6 +15,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Literal,
     Negation,
     Program,
@@ -26,6 +27,7 @@ from dlog.engine.ir.rules import (
 )
 from tests.naive import compare
 from tests.naive_functors import aggregated, apply, result_type
+from tests.naive_generators import values_of
 
 Row = tuple[Any, ...]
 Env = dict[int, Any]
@@ -96,6 +98,8 @@ def is_ready(literal: Literal, env: Env) -> bool:
             return not missing or (op == "=" and one)
         case Unpack(value=v):
             return v.id in env
+        case Generator(args=args):
+            return all(v in env for a in args for v in variables(a))
         case Aggregate(outer=outer):
             return all(v.id in env for v in outer)
 
@@ -117,6 +121,9 @@ def hold(literal: Literal, env: Env, rows: dict[str, set[Row]]) -> Iterator[Env]
         case Unpack(value=Variable(id=i), fields=fields):
             if env[i] is not None:
                 yield from match_row(fields, env[i], env)
+        case Generator(function=name, args=args, results=results, kind=kind):
+            for made in values_of(name, [value(a, env) for a in args], kind.value):
+                yield from match_row(results, (made,), env)
         case Aggregate(result=Variable(id=i)):
             assert i not in env, "the result of an aggregate is bound by the aggregate"
             yield from ({**env, i: result} for result in aggregate(literal, env, rows))
@@ -157,11 +164,11 @@ def aggregate(literal: Aggregate, env: Env, rows: dict[str, set[Row]]) -> list[A
 
 def counts_bindings(body: Sequence[Literal]) -> bool:
     """Whether matches are the distinct bindings of the named variables: of a body of several atoms, with a repeated variable
-    or with another aggregate."""
+    with another aggregate or a generator."""
     atoms = [x for x in body if isinstance(x, Atom)]
     names = [[a for a in x.args if isinstance(a, Variable)] for x in atoms]
     repeated = any(len(set(n)) < len(n) for n in names)
-    return len(atoms) > 1 or repeated or any(isinstance(x, Aggregate) for x in body)
+    return len(atoms) > 1 or repeated or any(isinstance(x, Aggregate | Generator) for x in body)
 
 
 def mentioned(body: Sequence[Literal]) -> set[int]:
@@ -174,6 +181,8 @@ def mentioned(body: Sequence[Literal]) -> set[int]:
                 found |= variables(left) | variables(right)
             case Unpack(value=v, fields=fields):
                 found |= {v.id}.union(*map(variables, fields))
+            case Generator(args=args, results=results):
+                found |= set().union(*map(variables, (*args, *results)))
             case Aggregate(result=result):
                 found |= {result.id}
     return found

@@ -10,7 +10,7 @@ from dlog.engine.ir.functors import FUNCTORS, find_functor, written_functors
 from dlog.engine.kernels.combine import Combine
 from dlog.grammar import operators, words
 
-NOT_SUPPORTED = {"range", "recursive_iteration_cnt"}
+NOT_SUPPORTED = {"recursive_iteration_cnt"}
 
 
 def test_the_grammar_has_the_words_that_the_tables_have() -> None:

@@ -16,6 +16,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Literal,
     Negation,
     Program,
@@ -28,6 +29,7 @@ from dlog.engine.ir.rules import (
 )
 from tests.engine.compile.interpret import counts_bindings
 from tests.naive_functors import aggregated
+from tests.naive_generators import values_of
 
 Row = tuple[Any, ...]
 Relations = dict[str, set[Row]]
@@ -164,6 +166,9 @@ class Interpreter:
             case nodes.UnpackRecord(variable=variable, binds=binds):
                 if env[variable] is not None:
                     yield env | {v: env[variable][f] for f, v in binds}
+            case nodes.Generate(function=name, args=args, binds=binds, kind=kind):
+                for made in values_of(name, [value(t, env) for t in args], kind.value):
+                    yield env | {v: (made,)[c] for c, v in binds}
             case nodes.LookUp(relation=relation, key=key, variable=variable, default=default):
                 group = self.groups[relation].get(tuple(value(t, env) for t in key))
                 if group is not None:
@@ -190,6 +195,8 @@ def ready(literal: Literal, env: Env) -> bool:
             return op == "=" and assigns
         case Unpack(value=v):
             return v.id in env
+        case Generator(args=args):
+            return all(known(a, env) for a in args)
         case Negation(atom=atom):
             return all(known(a, env) for a in atom.args)
         case Aggregate(outer=outer):
@@ -215,7 +222,7 @@ def solve(body: Sequence[Literal], env: Env, data: Mapping[str, set[Row]]) -> It
     if not body:
         yield env
         return
-    rank = {Compare: 1, Unpack: 2, Negation: 0, Aggregate: 3, Atom: 4}
+    rank = {Compare: 1, Unpack: 2, Generator: 2, Negation: 0, Aggregate: 3, Atom: 4}
     possible = (x for x in body if ready(x, env))
     order = sorted(possible, key=lambda x: rank[type(x)] - (isinstance(x, Compare) and checks(x, env)))
     if any(isinstance(x, Atom) for x in body):
@@ -244,6 +251,10 @@ def extend(literal: Literal, env: Env, data: Mapping[str, set[Row]]) -> Iterator
         case Unpack(value=v, fields=fields):
             if env[v.id] is not None and (found := unify(fields, env[v.id], env)) is not None:
                 yield found
+        case Generator(function=name, args=args, results=results, kind=kind):
+            for made in values_of(name, [value(a, env) for a in args], kind.value):
+                if (found := unify(results, (made,), env)) is not None:
+                    yield found
         case Negation(atom=atom):
             if not any(matches(row, atom.args, env) for row in data.get(atom.relation, ())):
                 yield env

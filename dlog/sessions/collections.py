@@ -1,0 +1,80 @@
+"""Relations of a session as collections of a dataflow, and collections as what fills relations."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from dlog.dataflow import Collection, Dataflow, Input
+from dlog.dataflow.kinds import Kind, decode
+from dlog.engine.dataflow.delta import Delta
+from dlog.engine.dataflow.sinks import Inspect
+from dlog.engine.ir import rules
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.sessions.follow.subscriptions import Subscription
+
+_KINDS: dict[rules.Kind, Kind] = {
+    rules.Kind.NUMBER: int,
+    rules.Kind.UNSIGNED: int,
+    rules.Kind.FLOAT: float,
+    rules.Kind.SYMBOL: str,
+    rules.Kind.RECORD: object,
+}
+
+
+class Followed(Protocol):
+    """What a dataflow needs of its session."""
+
+    @property
+    def round(self) -> int: ...
+    def insert(self, relation: str, rows: Any) -> None: ...
+    def remove(self, relation: str, rows: Any) -> None: ...
+
+
+class SessionDataflow:
+    """A dataflow whose rounds are those of a session, and whose inputs follow relations."""
+
+    def __init__(self, session: Followed) -> None:
+        self.flow = Dataflow()
+        self._session = session
+        self._followed: dict[str, tuple[Input, Subscription]] = {}
+
+    def collection(self, relation: str) -> Collection | None:
+        """The collection of a relation that is followed."""
+        return self._followed[relation][0] if relation in self._followed else None
+
+    def add(self, subscription: Subscription) -> Collection:
+        """Follows a relation."""
+        relation = subscription.relation
+        kinds = {name: _KINDS[type.kind] for name, type in relation.attributes}
+        made = self.flow.input(**kinds)
+        self._followed[relation.name] = made, subscription
+        return made
+
+    def follow(self) -> None:
+        """Does the rounds that the session has done."""
+        for made, subscription in self._followed.values():
+            for round, changes in subscription.fetch():
+                columns = dict(zip(made.columns, changes.to_numpy().values(), strict=False))
+                made.update(columns, changes.diffs, at=max(round, self.flow.round))
+        if self._session.round >= self.flow.round:
+            self.flow.advance_to(self._session.round + 1)
+
+
+def feed(session: Followed, relation: rules.Relation, collection: Collection) -> None:
+    """Has a relation's rows be those of a collection: its changes are staged as they come."""
+    names = [name for name, _ in relation.attributes]
+    if set(collection.columns) != set(names):
+        message = f"the columns of `{relation.name}` are {', '.join(names)}, not {', '.join(collection.columns)}"
+        raise DlogError(Diagnostic("bad-columns", message))
+    schema, objects = collection.schema, collection.graph.objects
+
+    def stage(delta: Delta) -> None:
+        net = Delta(delta.columns, np.zeros_like(delta.times), delta.diffs).consolidated()
+        for chosen, change in ((net.only(net.diffs < 0), session.remove), (net.only(net.diffs > 0), session.insert)):
+            if chosen.rows:
+                kinds = zip(schema.names, schema.kinds, chosen.columns, strict=True)
+                change(relation.name, {name: decode(kind, words, objects) for name, kind, words in kinds})
+
+    collection.distinct()._operator(Inspect, stage)
