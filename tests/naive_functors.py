@@ -49,6 +49,16 @@ def substr(text: str, index: int, length: int) -> str:
     return text[index:end] if 0 <= index <= len(text) else ""
 
 
+def byte_substr(text: str, index: int, length: int) -> str:
+    """The characters of which all bytes lie between these two."""
+    end, place, found = index + length if length >= 0 else 4 * len(text), 0, ""
+    for character in text if index >= 0 else "":
+        size = len(character.encode())
+        found += character if index <= place and place + size <= end else ""
+        place += size
+    return found
+
+
 INTEGER: dict[str, Callable[..., int]] = {
     "+": operator.add,
     "*": operator.mul,
@@ -80,6 +90,8 @@ FIXED: dict[str, tuple[str, Callable[..., Any]]] = {
     "cat": ("symbol", lambda *parts: "".join(parts)),
     "substr": ("symbol", substr),
     "strlen": ("number", len),
+    "byte_length": ("number", lambda text: sum(1 + (c > "\x7f") + (c > "\u07ff") + (c > "\uffff") for c in text)),
+    "byte_substr": ("symbol", byte_substr),
     "strpos": ("number", str.find),
     "bit_count": ("number", lambda a: f"{a & 2**64 - 1:b}".count("1")),
     "to_string": ("symbol", str),

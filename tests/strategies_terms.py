@@ -89,6 +89,7 @@ EXPRESSIONS: dict[str, list[str]] = {
         "min({x}, {y})",
         "max({x}, {y}, {k})",
         "strlen({s})",
+        "byte_length({s})",
         "strpos({s}, substr({s}, 1, 1))",
         "abs({x})",
         "bit_count({x})",
@@ -116,7 +117,14 @@ EXPRESSIONS: dict[str, list[str]] = {
         "abs({x})",
         "floor({x}) + ceil({y})",
     ],
-    "symbol": ["cat({x}, {y})", 'cat("<", {x})', "substr({x}, 0, 1)", "substr({x}, 1, {k})", "to_string({n})"],
+    "symbol": [
+        "cat({x}, {y})",
+        'cat("<", {x})',
+        "substr({x}, 0, 1)",
+        "substr({x}, 1, {k})",
+        "byte_substr({x}, 1, {k})",
+        "to_string({n})",
+    ],
 }
 
 

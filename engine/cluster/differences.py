@@ -14,6 +14,7 @@ from dlog.engine.cluster.exchange import OutgoingRows, Rows
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Kind, Variable
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Operation
 from dlog.engine.kernels.incremental.loop import batches
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.plan.column_types import ColumnType
@@ -136,7 +137,7 @@ class SendingLowering(RoundLowering):
         advance = self.tables.constant(self.path.advance)
         tracked = (self.registers[TIME], -1, self.registers[DIFF], 0)
         self.target = self.outbox.collection.struct.address
-        self._emit(L.OP_DERIVE, self.target, *tracked, *values, iteration, advance)
+        self._emit(Operation.DERIVE, self.target, *tracked, *values, iteration, advance)
 
 
 class Channel:

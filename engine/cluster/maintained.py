@@ -22,6 +22,7 @@ from dlog.engine.interruption import check
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.incremental.loop import changes, rounds, supports
 from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.exchange.pivots import HERE, PivotPlan
@@ -210,10 +211,10 @@ class SharedMaintained(Maintained):
 
     def drive(self, flow: SharedDataflow, run: Callable[[], int]) -> None:
         """Runs compiled code until it is done."""
-        while (status := run()) != L.DONE:
-            if status == L.FAILED:
+        while (status := run()) != Status.DONE:
+            if status == Status.FAILED:
                 raise self._mistake(flow)
-            if status == L.EXTERNAL:
+            if status == Status.EXTERNAL:
                 self._call(flow)
             check()
 
@@ -288,7 +289,7 @@ class Recursion:
             if iteration >= NEVER:
                 break
             if (done if scope[L.scope.staggered] else iteration) > self.flow.work[L.work.limit]:
-                self.engine.fail_at(self.flow, L.ERROR_ITERATIONS)
+                self.engine.fail_at(self.flow, Error.ITERATIONS)
             self._take(iteration)
             control = self.engine.worker.control
             control[L.control.iteration] = iteration

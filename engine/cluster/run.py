@@ -14,6 +14,7 @@ from dlog.engine.cluster.inbox import MIN_PART_ROWS, holding, readable
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Variable
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.static import partition
 from dlog.engine.plan.column_types import Types
 from dlog.engine.plan.exchange.exchanges import DistributedScope, Exchange, Phase
@@ -82,7 +83,7 @@ class ShardRun(ScopeRun):
     def _forget_sent(self, outbox: StoredRelation) -> None:
         """Whether a row was sent before is asked where a bit tells, or where one column is left of a body, which is found as
         often as there are ways to it. Elsewhere asking costs as much as sending."""
-        if outbox.set_kind == L.SET_HASH and not outbox.keyed and outbox.arity > 1:
+        if outbox.set_kind == SetKind.HASH and not outbox.keyed and outbox.arity > 1:
             outbox.drop_set()
 
     def _shape_mirror(self, mirror: Copy) -> None:
@@ -183,7 +184,8 @@ class ShardRun(ScopeRun):
     def _fitting(self, path: nodes.Path, outboxes: Container[str]) -> nodes.Path:
         """The path with a sink that asks no more of an outbox than it knows."""
         sink = path.sink
-        if isinstance(sink, nodes.Insert) and sink.relation in outboxes and self.relation(sink.relation).set_kind == L.SET_NONE:
+        unchecked = sink.relation in outboxes and self.relation(sink.relation).set_kind == SetKind.NONE
+        if isinstance(sink, nodes.Insert) and unchecked:
             return replace(path, sink=replace(sink, distinct=False))
         return path
 

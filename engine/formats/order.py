@@ -12,7 +12,8 @@ import numpy as np
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels.core.jit import entry
-from dlog.engine.kernels.core.memory import calloc, free, load_i64, store_i64
+from dlog.engine.kernels.core.memory import calloc, free
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.values.symbols import SymbolTable, gather, sort_ranks
 
 MAX_PACKED_ROWS, MAX_LOOSE_ROWS = 20_000_000, 1_000_000
@@ -99,36 +100,35 @@ def sorted_words(words: np.ndarray, bits: int) -> np.ndarray:
 
 
 @entry()
-def sort_by_digits(words, others, rows, bits):  # type: ignore[no-untyped-def]
+def sort_by_digits(words: Words, others: Words, rows, bits):  # type: ignore[no-untyped-def]
     """Sorts words (least significant digit first, a pass to and fro between the two places for each 11 bits, none where all
     words have the same digit). Returns whether they are at `others` in the end."""
     passes = (bits + 10) // 11
-    counts = calloc(passes * 2048, 8)
+    counts = Words(calloc(passes * 2048, 8))
     for i in range(rows):
-        word = load_i64(words, i)
+        word = words[i]
         for p in range(passes):
-            at = p * 2048 + ((word >> (11 * p)) & 2047)
-            store_i64(counts, at, load_i64(counts, at) + 1)
+            counts[p * 2048 + ((word >> (11 * p)) & 2047)] += 1
     moved = False
     for p in range(passes):
-        places = counts + p * 2048 * 8
+        places = Words(counts.address + p * 2048 * 8)
         shift = 11 * p
-        if load_i64(places, (load_i64(words, 0) >> shift) & 2047) == rows:
+        if places[(words[0] >> shift) & 2047] == rows:
             continue
         total = 0
         for digit in range(2048):
-            count = load_i64(places, digit)
-            store_i64(places, digit, total)
+            count = places[digit]
+            places[digit] = total
             total += count
         for i in range(rows):
-            word = load_i64(words, i)
+            word = words[i]
             digit = (word >> shift) & 2047
-            place = load_i64(places, digit)
-            store_i64(places, digit, place + 1)
-            store_i64(others, place, word)
+            place = places[digit]
+            places[digit] = place + 1
+            others[place] = word
         words, others = others, words
         moved = not moved
-    free(counts)
+    free(counts.address)
     return moved
 
 

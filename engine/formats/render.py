@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, load_u8, store_u8
-from dlog.engine.kernels.machine_structs import Bytes
+from dlog.engine.kernels.core.memory import load_u8, store_u8
+from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.values.numerals import WIDEST, write_value
 from dlog.engine.kernels.values.words import copy_bytes
 
@@ -59,7 +59,7 @@ def write_rows(columns, begin, end, delimiter, quote, heap, offsets, made, made_
                     return row, start - base
                 address += write_value(Bytes(address), columns[c, 0], row, code, narrow)
             else:
-                id = load_i32(columns[c, 0], row) if narrow else load_i64(columns[c, 0], row)
+                id = Numbers(columns[c, 0])[row] if narrow else Words(columns[c, 0])[row]
                 ends = offsets if code == SYMBOL else made_offsets
                 source = (heap_address if code == SYMBOL else made_address) + ends[id]
                 length = ends[id + 1] - ends[id]

@@ -211,6 +211,22 @@ _ROWS: Final = (
         'strpos("datalog", "log") = 4',
     ),
     Intrinsic(
+        "byte_length",
+        Signature((SYMBOL,), Kind.NUMBER),
+        {Kind.SYMBOL: "BYTE_LENGTH"},
+        lambda text: len(text.encode()),
+        "How many bytes a text takes as UTF-8.",
+        'byte_length("Käse") = 5',
+    ),
+    Intrinsic(
+        "byte_substr",
+        Signature((SYMBOL, NUMBER, NUMBER), Kind.SYMBOL),
+        {Kind.SYMBOL: "BYTE_SUBSTR"},
+        scalars.byte_substring,
+        "As `substr`, but index and length count bytes of UTF-8; a character that does not lie wholly within is left out.",
+        'byte_substr("Käse", 1, 3) = "äs"',
+    ),
+    Intrinsic(
         "ord",
         Signature((ALL,), Kind.NUMBER),
         alike(ALL, KEEP),

@@ -69,6 +69,13 @@ def substring(text: str, index: int, length: int) -> str:
     return text[index : index + length if length >= 0 else None] if 0 <= index <= len(text) else ""
 
 
+def byte_substring(text: str, index: int, length: int) -> str:
+    """As `substring`, in bytes of UTF-8; of these, the characters that lie wholly within."""
+    data = text.encode()
+    part = data[index : index + length if length >= 0 else None] if 0 <= index <= len(data) else b""
+    return part.decode(errors="ignore")
+
+
 def text_of(value: Scalar) -> str:
     """A value as `to_string` writes it."""
     return format(value, "f") if isinstance(value, float) else str(value)

@@ -6,9 +6,10 @@ from enum import IntEnum, auto
 
 import numpy as np
 
+from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import as_bits, as_float
-from dlog.engine.kernels.layout import ERROR_DIVISION, ERROR_SUM, ERROR_WEIGHT, SUM_MOST
+from dlog.engine.kernels.layout import SUM_MOST
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.values.floats import float_word
 
@@ -16,7 +17,7 @@ _SIGN = -9223372036854775808
 
 
 class Arithmetic(IntEnum):
-    """What OP_ARITHMETIC does with two words; of those with one operand, the second does not count. `_U` reads words as
+    """What a `Compute` does with two words; of those with one operand, the second does not count. `_U` reads words as
     unsigned, `_F` as floats; these come last, from ADD_F on."""
 
     ADD = auto()
@@ -156,9 +157,9 @@ def arithmetic_block(operation, left: Words, right: Words, n, target: Words):
     elif operation == Arithmetic.WEIGHT:
         for i in range(n):
             if left[i] < 0:
-                return ERROR_WEIGHT
+                return Error.WEIGHT
             if left[i] > SUM_MOST:
-                return ERROR_SUM
+                return Error.SUM
             target[i] = left[i]
     elif operation >= Arithmetic.ADD_F:
         float_block(operation, left, right, n, target)
@@ -174,7 +175,7 @@ def division_block(operation, left: Words, right: Words, n, target: Words):
         a = left[i]
         b = right[i]
         if b == 0:
-            return ERROR_DIVISION
+            return Error.DIVISION
         if operation == Arithmetic.DIV:
             target[i] = divide(a, b)
         elif operation == Arithmetic.MOD:

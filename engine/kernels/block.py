@@ -3,21 +3,10 @@ per row."""
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Comparison
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import as_float, load_i32, load_i64
-from dlog.engine.kernels.layout import (
-    CMP_EQ,
-    CMP_EQ_F,
-    CMP_LE,
-    CMP_LE_F,
-    CMP_LE_U,
-    CMP_LT,
-    CMP_LT_F,
-    CMP_LT_U,
-    CMP_NE,
-    CMP_NE_F,
-)
-from dlog.engine.kernels.machine_structs import Column, Words
+from dlog.engine.kernels.core.memory import as_float
+from dlog.engine.kernels.machine_structs import Column, Numbers, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import register
 
@@ -37,27 +26,27 @@ def compact(ctl: Control, live: Words, count, chosen: Words, kept):
 def select_compare(compare, left: Words, right: Words, n, chosen: Words):
     """chosen[0..kept) are the rows where the comparison holds; returns kept."""
     kept = 0
-    if compare == CMP_EQ:
+    if compare == Comparison.EQ:
         for i in range(n):
             chosen[kept] = i
             kept += left[i] == right[i]
-    elif compare == CMP_NE:
+    elif compare == Comparison.NE:
         for i in range(n):
             chosen[kept] = i
             kept += left[i] != right[i]
-    elif compare == CMP_LT:
+    elif compare == Comparison.LT:
         for i in range(n):
             chosen[kept] = i
             kept += left[i] < right[i]
-    elif compare == CMP_LE:
+    elif compare == Comparison.LE:
         for i in range(n):
             chosen[kept] = i
             kept += left[i] <= right[i]
-    elif compare == CMP_LT_U:
+    elif compare == Comparison.LT_U:
         for i in range(n):
             chosen[kept] = i
             kept += (left[i] ^ _SIGN) < (right[i] ^ _SIGN)
-    elif compare == CMP_LE_U:
+    elif compare == Comparison.LE_U:
         for i in range(n):
             chosen[kept] = i
             kept += (left[i] ^ _SIGN) <= (right[i] ^ _SIGN)
@@ -73,13 +62,13 @@ def select_compare_float(compare, left: Words, right: Words, n, chosen: Words):
         a = as_float(left[i])
         b = as_float(right[i])
         chosen[kept] = i
-        if compare == CMP_EQ_F:
+        if compare == Comparison.EQ_F:
             kept += a == b
-        elif compare == CMP_NE_F:
+        elif compare == Comparison.NE_F:
             kept += a != b
-        elif compare == CMP_LT_F:
+        elif compare == Comparison.LT_F:
             kept += a < b
-        elif compare == CMP_LE_F:
+        elif compare == Comparison.LE_F:
             kept += a <= b
     return kept
 
@@ -109,7 +98,7 @@ def gather(column: Column, rows: Words, n, target: Words):
     data = column.data
     if column.width == 4:
         for i in range(n):
-            target[i] = load_i32(data, max(rows[i], 0))
+            target[i] = Numbers(data)[max(rows[i], 0)]
     else:
         for i in range(n):
-            target[i] = load_i64(data, max(rows[i], 0))
+            target[i] = Words(data)[max(rows[i], 0)]

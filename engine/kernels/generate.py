@@ -8,18 +8,16 @@ ever larger than a block per level.
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import ArrangementKind
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import atomic_add, bit_length, load_i32, load_i64
+from dlog.engine.kernels.core.memory import atomic_add, bit_length
 from dlog.engine.kernels.instructions import Binds, Extend, Join, Moves, Scan, ScanQueue
-from dlog.engine.kernels.layout import (
-    ARR_SORTED,
-    BLOCK,
-)
+from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Arrangement, KeptColumn, Level, Marks, Numbers, Proposer, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import chain_of, column_of, group_size
 from dlog.engine.kernels.static.chains import chunk_items, load_position
-from dlog.engine.kernels.static.storage import load_cell, register
+from dlog.engine.kernels.static.storage import behind, load_cell, register
 
 SMALL = 4
 """Matches of a group that are written without a branch on how many there are."""
@@ -40,7 +38,7 @@ def copy_carried(ctl: Control, moves: Moves, count, source: Words, n):
 
 @kernel
 def scan(ctl: Control, code: Scan, level: Level):
-    """[op, length, relation, changes, columns, (column, dst)*]: rows claimed from the workers' shared cursor."""
+    """Rows claimed from the workers' shared cursor."""
     end = level.end
     start = atomic_add(ctl.cursor, 0, BLOCK)
     n = min(BLOCK, end - start)
@@ -53,16 +51,16 @@ def scan(ctl: Control, code: Scan, level: Level):
         data = column.data
         if column.width == 4:
             for i in range(n):
-                target[i] = load_i32(data, start + i)
+                target[i] = Numbers(data)[start + i]
         else:
             for i in range(n):
-                target[i] = load_i64(data, start + i)
+                target[i] = Words(data)[start + i]
     return n
 
 
 @kernel
 def scan_queue(ctl: Control, code: ScanQueue, level: Level):
-    """[op, length, relation, columns, (column, dst)*]: the changed rows of a lattice relation."""
+    """The changed rows of a lattice relation, in the order of its queue, claimed from the workers' shared cursor."""
     end = level.end
     start = atomic_add(ctl.cursor, 0, BLOCK)
     n = min(BLOCK, end - start)
@@ -85,7 +83,7 @@ def scan_queue(ctl: Control, code: ScanQueue, level: Level):
 
 @kernel
 def join(ctl: Control, code: Join, level: Level, source: Words, places: Words):
-    """[op, length, arrangement, group register, carried, bound, (src, dst)*, (column, dst)*]"""
+    """Matches of the block's rows: what is carried over, and the columns bound."""
     arrangement = code.arrangement
     groups = register(ctl, code.group)
     n = match_groups(arrangement, groups, level, source, places)
@@ -99,15 +97,15 @@ def join(ctl: Control, code: Join, level: Level, source: Words, places: Words):
 @kernel
 def match_groups(arrangement: Arrangement, groups: Words, level: Level, source: Words, places: Words):
     """Walks the rows' groups: source[k] and places[k] are the row and the position of match k. Returns how many."""
-    if arrangement.kind == ARR_SORTED:
+    if arrangement.kind == ArrangementKind.SORTED:
         return match_sorted(arrangement.offsets, groups, level, source, places)
     return match_chains(arrangement, groups, level, source, places)
 
 
 @kernel
 def match_sorted(offsets: Numbers, groups: Words, level: Level, source: Words, places: Words):
-    """`match_groups` where a group is a range. Of a small one as many matches are written as fit, and those kept that are: how
-    many there are, and whether any, is nothing a processor could guess."""
+    """`match_groups` where a group is a range. Of a small one SMALL matches are written whatever its size, and the next group's
+    go over those that are none: how many there are is nothing that a processor could guess."""
     rows = level.rows
     row = level.row
     at = level.at
@@ -201,7 +199,7 @@ def next_chunk(arrangement: Arrangement, level: Level, start):
 @kernel
 def bind_columns(ctl: Control, arrangement: Arrangement, binds: Binds, count, places: Words, n):
     """target[i] = the column's value at places[i], for `count` columns."""
-    ordered = arrangement.kind == ARR_SORTED
+    ordered = arrangement.kind == ArrangementKind.SORTED
     pool = arrangement.pool
     for c in range(count):
         number = binds[c].column
@@ -211,10 +209,10 @@ def bind_columns(ctl: Control, arrangement: Arrangement, binds: Binds, count, pl
             data = entry.data
             if entry.width == 4:
                 for i in range(n):
-                    target[i] = load_i32(data, places[i])
+                    target[i] = Numbers(data)[places[i]]
             else:
                 for i in range(n):
-                    target[i] = load_i64(data, places[i])
+                    target[i] = Words(data)[places[i]]
         elif arrangement.item == number:
             for i in range(n):
                 target[i] = pool[places[i]]
@@ -227,10 +225,10 @@ def bind_columns(ctl: Control, arrangement: Arrangement, binds: Binds, count, pl
 
 
 # --------------------------------------------------------------------------------------------------------------- extend
-# [op, length, dst, marks offset, low, span, proposers, carried, (arrangement, group register, column)*, (src, dst)*]
-# Worst-case optimal extension by one variable: the proposer that makes the least work proposes, the sorted others validate;
-# growing ones are validated by the set of their relation, in an instruction after this one. When consecutive rows share a
-# proposer's group, its values are marked in a bitmap once and each candidate is one bit test (the marker of triangle counting).
+# Worst-case optimal extension by one variable (the generic join of Ngo, Re and Rudra, Skew Strikes Back): the proposer that
+# makes the least work proposes, the sorted others validate; growing ones are validated by the set of their relation, in an
+# instruction after this one. When consecutive rows share a proposer's group, its values are marked in a bitmap once and each
+# candidate is one bit test (the marker of triangle counting).
 
 
 @kernel
@@ -295,7 +293,7 @@ def measure_proposers(ctl: Control, code: Extend, row):
         if size == 0:
             return -1
         cost = 1
-        if arrangement.kind == ARR_SORTED and not update_mark(ctl, code, mark, arrangement, proposer.column, group):
+        if arrangement.kind == ArrangementKind.SORTED and not update_mark(ctl, code, mark, arrangement, proposer.column, group):
             cost = 2 + bit_length(size)
         mark.rows = size
         mark.cost = cost
@@ -313,6 +311,7 @@ def choose_proposer(ctl: Control, code: Extend, row):
     least = 0
     for p in range(code.proposers):
         mark = mark_at(ctl, code, p)
+        # Each of its rows is written, and validated by all the others.
         work = mark.rows * (1 + total - mark.cost)
         if best < 0 or work < least:
             best = p
@@ -326,7 +325,7 @@ def open_proposer(ctl: Control, code: Extend, level: Level, chosen, row):
     proposer = code.listed[chosen]
     arrangement = proposer.arrangement
     group = register(ctl, proposer.group)[row]
-    if arrangement.kind == ARR_SORTED:
+    if arrangement.kind == ArrangementKind.SORTED:
         offsets = arrangement.offsets
         level.at = offsets[group]
         level.end = offsets[group + 1]
@@ -335,7 +334,7 @@ def open_proposer(ctl: Control, code: Extend, level: Level, chosen, row):
     for p in range(code.proposers):
         other = code.listed[p]
         arrangement = other.arrangement
-        if arrangement.kind == ARR_SORTED:
+        if arrangement.kind == ArrangementKind.SORTED:
             group = register(ctl, other.group)[row]
             mark_at(ctl, code, p).cursor = arrangement.offsets[group]
 
@@ -346,15 +345,15 @@ def propose(ctl: Control, code: Extend, chosen, at, count, target: Words):
     proposer = code.listed[chosen]
     arrangement = proposer.arrangement
     number = proposer.column
-    if arrangement.kind == ARR_SORTED:
+    if arrangement.kind == ArrangementKind.SORTED:
         entry = values_of(arrangement, number)
         data = entry.data
         if entry.width == 4:
             for j in range(count):
-                target[j] = load_i32(data, at + j)
+                target[j] = Numbers(data)[at + j]
         else:
             for j in range(count):
-                target[j] = load_i64(data, at + j)
+                target[j] = Words(data)[at + j]
         return True
     pool = arrangement.pool
     column = column_of(arrangement.relation, number)
@@ -431,10 +430,10 @@ def is_pair_marked(ctl: Control, code: Extend, chosen, row):
     loop."""
     if code.proposers != 2 or code.span == 0:
         return False
-    if code.listed[chosen].arrangement.kind != ARR_SORTED:
+    if code.listed[chosen].arrangement.kind != ArrangementKind.SORTED:
         return False
     other = code.listed[1 - chosen]
-    if other.arrangement.kind != ARR_SORTED:
+    if other.arrangement.kind != ArrangementKind.SORTED:
         return False
     group = register(ctl, other.group)[row]
     return mark_at(ctl, code, 1 - chosen).group == group
@@ -442,7 +441,8 @@ def is_pair_marked(ctl: Control, code: Extend, chosen, row):
 
 @kernel
 def propose_marked(ctl: Control, code: Extend, chosen, row, at, count, target: Words, source: Words, n):
-    """Writes the candidates that the other proposer's marks have, from position n on; returns the new n."""
+    """Writes the candidates that the other proposer's marks have, from position n on; returns the new n. Marks cover the values
+    of all proposers (`_mark_range` in lowering), so none is outside."""
     proposer = code.listed[chosen]
     entry = values_of(proposer.arrangement, proposer.column)
     data = entry.data
@@ -488,10 +488,10 @@ def extend(ctl: Control, code: Extend, level: Level, source: Words):
         if is_pair_marked(ctl, code, chosen, row):
             n = propose_marked(ctl, code, chosen, row, at, count, target, source, n)
             continue
-        ascending = propose(ctl, code, chosen, at, count, Words(target.address + n * 8))
+        ascending = propose(ctl, code, chosen, at, count, behind(target, n))
         for p in range(proposers):
-            if p != chosen and code.listed[p].arrangement.kind == ARR_SORTED and count > 0:
-                count = validate(ctl, code, p, row, count, Words(target.address + n * 8), ascending)
+            if p != chosen and code.listed[p].arrangement.kind == ArrangementKind.SORTED and count > 0:
+                count = validate(ctl, code, p, row, count, behind(target, n), ascending)
         for j in range(count):
             source[n + j] = row
         n += count

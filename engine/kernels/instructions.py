@@ -27,9 +27,9 @@ class Bind(Struct):
 
 
 class Form(Struct):
-    """An argument of a function on texts: FORM_*, and a register."""
+    """An argument of a function on texts."""
 
-    form: i64
+    form: i64  # `TextForm`
     register: i64
 
 
@@ -58,13 +58,13 @@ Forms = Array[Form]
 class Instruction(Struct):
     """What all begin with."""
 
-    operation: i64  # OP_*
+    operation: i64  # `Operation`
     length: i64  # words
 
     @classmethod
     def operands(cls, **named: int) -> list[int]:
         """The words of the operands, as named; lists follow."""
-        wanted = [name for name, field in cls.fields.items() if not isinstance(field.declared, InsideOf)][2:]
+        wanted = [name for name, field in cls.layout.items() if not isinstance(field.declared, InsideOf)][2:]
         if set(wanted) != set(named):
             raise TypeError(f"{cls.__name__} has the operands {', '.join(wanted)}, not {', '.join(named)}")
         return [named[name] for name in wanted]
@@ -125,7 +125,7 @@ class Extend(Instruction):
 class Range(Instruction):
     """Values of ranges."""
 
-    form: i64  # RANGE_*
+    form: i64  # `RangeForm`
     first: i64  # registers
     end: i64
     step: i64  # or -1
@@ -144,7 +144,9 @@ class CalledRows(Instruction):
 
 
 class Sweep(Instruction):
-    """A join and its sink in one loop (sweep.py): of an arrangement's groups or, OP_SWEEP_RUNS, of runs of changes."""
+    """A join and its sink in one loop (sweep.py): matches are groups of an arrangement or, with SWEEP_RUNS, runs of changes.
+    The twin is the arrangement's relation where its bitmap's rows lie as the sink's: a long group is then taken from it, 64
+    matches at a time."""
 
     source: i64  # address of the arrangement, or of the relation that changed
     start: i64  # register: the group, or where the run starts
@@ -282,7 +284,7 @@ class Fetch(Instruction):
 class Compare(Instruction):
     """Keeps rows for which a comparison holds."""
 
-    comparison: i64  # CMP_*
+    comparison: i64  # `Comparison`
     left: i64
     right: i64
     live: i64
@@ -401,7 +403,7 @@ class Stagger(Instruction):
 
 
 class Sink(Instruction):
-    """Rows for a relation: OP_INSERT, OP_APPEND, OP_MERGE; the registers of a merge's key are behind those of the values."""
+    """Rows for a relation: INSERT, APPEND or MERGE; the registers of a merge's key are behind those of the values."""
 
     relation: Relation
     values: Inside[Words]

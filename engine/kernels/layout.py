@@ -42,82 +42,17 @@ LEVELS_MAX = 40
 IMPLIED = 0
 """Width of a collection's column that is not there: the base implies it (implied.py)."""
 
-# A relation's set: none; one bit per possible row; the same in pages of PAGE_CODES bits that are made when first touched; a
-# table of row numbers (plus one) by dense code; the same by hash.
-SET_NONE, SET_BITS, SET_PAGES, SET_DENSE, SET_HASH = range(5)
 PAGE_CODES, PAGE_WORDS = 512, 8
+"""Possible rows that a page of a set has, and its words."""
 
 HEAP_SIZE = heap.size + 65 * machine.HeapBucket.place.size
 """Words of a heap with its buckets."""
 
-ARR_SORTED, ARR_GROWING = range(2)
-MAP_DENSE, MAP_HASH = range(2)
-
-# Whether few changes go through a path row by row: they do not; they do, and rows of a group share what is carried over; they
-# do not share it, as it is changed; they share it, and each contributes a value that is carried over to the lattice's group by
-# the path's key.
-FEW_NOT, FEW_SHARED, FEW_APART, FEW_VALUE = range(4)
 SEEN = 1 << 15
 """Rows that a sweep remembers (sweep.py): no more than the second-level cache holds."""
 
-# What a run returns.
-DONE, YIELD, EXTERNAL, FAILED, BULK = range(5)
-ERROR_NONE, ERROR_MEMORY, ERROR_DIVISION, ERROR_ROWS, ERROR_ITERATIONS, ERROR_WEIGHT, ERROR_SUM = range(7)
 SUM_MOST = 1 << 61
 """Sums that are compared with a bound are refused beyond this: two of them can be added."""
-
-RANGE_NUMBER, RANGE_UNSIGNED, RANGE_FLOAT = range(3)
-# OP_EXTERNAL's second operand is a `Text` (texts.py). The arguments are pairs of a form and a register; FORM_ID is the id of a
-# symbol, the others are numbers to be written as text.
-FORM_ID, FORM_NUMBER, FORM_UNSIGNED, FORM_FLOAT = range(4)
-# What is known of a symbol and a pattern.
-VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES, VERDICT_NEITHER = range(4)
-
-# Instructions: [operation, length in words, operands ...].
-(
-    OP_SCAN,
-    OP_QUEUE,
-    OP_UNIT,
-    OP_JOIN,
-    OP_EXTEND,
-    OP_RANGE,
-    OP_CALLED,
-    OP_SWEEP,
-    OP_SWEEP_RUNS,
-    OP_RUNS,
-    OP_NEXT,
-    OP_GROUP,
-    OP_HAS_GROUP,
-    OP_CONTAINS,
-    OP_FIND,
-    OP_FETCH,
-    OP_COMPARE,
-    OP_ARITHMETIC,
-    OP_MOVE,
-    OP_UNPACK,
-    OP_PACK,
-    OP_EXTERNAL,
-    OP_MASK,
-    OP_INSERT,
-    OP_APPEND,
-    OP_MERGE,
-    OP_CHANGES,
-    OP_ROWS_OF,
-    OP_ENTRIES,
-    OP_PROPOSE,
-    OP_ONCE,
-    OP_INDEX,
-    OP_ROW,
-    OP_PRESENT,
-    OP_VALUE,
-    OP_ANY,
-    OP_STAGGER,
-    OP_DERIVE,
-    OP_REDUCE,
-) = range(39)
-
-# OP_COMPARE's second word; OP_ARITHMETIC's is an `Arithmetic` (arithmetic.py).
-CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F, CMP_LE_F = range(10)
 
 # ----------------------------------------------------------------------------------------------------------------- rounds
 CANDIDATE_NARROW, CANDIDATE_WIDE = 24, 32
@@ -131,10 +66,6 @@ ROUND = 2**32
 """A time is (round of the batch + 1) * ROUND + iteration; settled times are below ROUND."""
 RUN = 1 << 40
 """Added to row numbers that are positions in a slab without capacity."""
-PLACE_BYTES = 8
-"""Bytes of a place in a reduction's table of candidates."""
-# A path; a collection's derived rows become changes; a reduction's contributions do; a recursive scope, round by round.
-TASK_PATH, TASK_DISTINCT, TASK_REDUCE, TASK_LOOP = range(4)
 
 WIDEST_FIXED = 320
 """Bytes of the longest double with six digits behind the point (%f)."""

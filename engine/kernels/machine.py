@@ -1,22 +1,17 @@
 """The machine: runs delta-query paths over blocks, and the whole fixed point of a recursive scope, without leaving compiled
 code.
 
-A path is a list of levels. A level is one generator, then instructions on the block it made, then either `OP_NEXT` (the block
-feeds the next level's generator) or a sink. Control goes depth first: a level hands each block on as soon as it has one. All
-state is in tables, so a run stops and resumes anywhere: it returns YIELD when its budget of work is used up (for Ctrl-C and
-progress), EXTERNAL when Python must evaluate an instruction on the block, FAILED with ctl.error set, or DONE.
+A path is a list of levels. A level is one generator, then instructions on the block it made, then either NEXT (the block feeds
+the next level's generator) or a sink. Control goes depth first: a level hands each block on as soon as it has one. All state is
+in tables, so a run stops and resumes anywhere: the `Status` that it returns says why it stopped. YIELD, which comes when its
+budget of work is used up, is for Ctrl-C and progress.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.arithmetic import arithmetic_block
-from dlog.engine.kernels.block import (
-    compact,
-    gather,
-    select_compare,
-    select_flag,
-    select_nonzero,
-)
+from dlog.engine.kernels.block import compact, gather, select_compare, select_flag, select_nonzero
+from dlog.engine.kernels.codes import Operation, Status
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import atomic_add, cycles
 from dlog.engine.kernels.core.structs import Array, Pointer
@@ -53,45 +48,6 @@ from dlog.engine.kernels.instructions import (
     Sweep,
     Unpack,
 )
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    BULK,
-    DONE,
-    EXTERNAL,
-    FAILED,
-    OP_APPEND,
-    OP_ARITHMETIC,
-    OP_CALLED,
-    OP_CHANGES,
-    OP_COMPARE,
-    OP_CONTAINS,
-    OP_DERIVE,
-    OP_ENTRIES,
-    OP_EXTEND,
-    OP_EXTERNAL,
-    OP_FETCH,
-    OP_FIND,
-    OP_GROUP,
-    OP_HAS_GROUP,
-    OP_INDEX,
-    OP_INSERT,
-    OP_JOIN,
-    OP_MASK,
-    OP_MERGE,
-    OP_MOVE,
-    OP_NEXT,
-    OP_ONCE,
-    OP_PROPOSE,
-    OP_QUEUE,
-    OP_RANGE,
-    OP_ROWS_OF,
-    OP_RUNS,
-    OP_SCAN,
-    OP_SWEEP,
-    OP_SWEEP_RUNS,
-    OP_UNPACK,
-    YIELD,
-)
 from dlog.engine.kernels.machine_structs import Level, Words
 from dlog.engine.kernels.round_structs import Control, Loop, Path
 from dlog.engine.kernels.static.arrange import column_of, find_groups, group_size
@@ -100,7 +56,7 @@ from dlog.engine.kernels.static.generators import called_rows, range_values
 from dlog.engine.kernels.static.merge import merge_block, next_changes
 from dlog.engine.kernels.static.runs import scan_runs, sort_changes
 from dlog.engine.kernels.static.sets import find_rows, insert_block, share_block
-from dlog.engine.kernels.static.storage import append_block, behind, register
+from dlog.engine.kernels.static.storage import append_block, behind, register, scratch_block
 from dlog.engine.kernels.static.sweep import sweep
 from dlog.engine.kernels.values.texts import text_block
 
@@ -114,56 +70,50 @@ def read_ticks():
 
 
 @kernel
-def scratch(ctl: Control, number) -> Words:
-    """Address of one of the worker's scratch blocks."""
-    return Words(ctl.scratch.address + number * (BLOCK * 8))
-
-
-@kernel
 def generate(ctl: Control, code: Instruction, level: Level):
     """Runs a level's generator; returns the rows it made, 0 when exhausted, _FAIL with ctl.error set."""
     op = code.operation
-    if op in (OP_SWEEP, OP_SWEEP_RUNS):
+    if op in (Operation.SWEEP, Operation.SWEEP_RUNS):
         return sweep(ctl, Sweep(code), level)
-    if op == OP_SCAN:
+    if op == Operation.SCAN:
         return scan(ctl, Scan(code), level)
-    if op == OP_JOIN:
-        return join(ctl, Join(code), level, scratch(ctl, 0), scratch(ctl, 1))
-    if op == OP_EXTEND:
-        return extend(ctl, Extend(code), level, scratch(ctl, 0))
-    if op == OP_RANGE:
+    if op == Operation.JOIN:
+        return join(ctl, Join(code), level, scratch_block(ctl, 0), scratch_block(ctl, 1))
+    if op == Operation.EXTEND:
+        return extend(ctl, Extend(code), level, scratch_block(ctl, 0))
+    if op == Operation.RANGE:
         return step_range(ctl, Range(code), level)
-    if op == OP_CALLED:
+    if op == Operation.CALLED:
         return step_called(ctl, CalledRows(code), level)
-    if op == OP_QUEUE:
+    if op == Operation.QUEUE:
         return scan_queue(ctl, ScanQueue(code), level)
-    if op == OP_RUNS:
+    if op == Operation.RUNS:
         return scan_runs(ctl, ScanRuns(code), level)
-    if op == OP_ROWS_OF:
+    if op == Operation.ROWS_OF:
         return rows_of(ctl, RowsOf(code), level)
-    if op == OP_CHANGES:
+    if op == Operation.CHANGES:
         return scan_changes(ctl, ScanChanges(code), level)
-    if op == OP_ENTRIES:
+    if op == Operation.ENTRIES:
         return entries_of(ctl, EntriesOf(code), level)
-    if op == OP_PROPOSE:
+    if op == Operation.PROPOSE:
         return propose_values(ctl, Propose(code), level)
-    if op == OP_ONCE:
+    if op == Operation.ONCE:
         return once(ctl, Once(code), level)
-    # OP_UNIT: one empty row, made by whichever worker comes first.
+    # UNIT: one empty row, made by whichever worker comes first.
     return 1 if atomic_add(ctl.cursor, 0, 1) == 0 else 0
 
 
 @kernel
 def step_range(ctl: Control, code: Range, level: Level):
-    n = range_values(ctl, code, level, scratch(ctl, 0))
-    copy_carried(ctl, code.moves, code.carried, scratch(ctl, 0), n)
+    n = range_values(ctl, code, level, scratch_block(ctl, 0))
+    copy_carried(ctl, code.moves, code.carried, scratch_block(ctl, 0), n)
     return n
 
 
 @kernel
 def step_called(ctl: Control, code: CalledRows, level: Level):
-    n = called_rows(ctl, code, level, scratch(ctl, 0), scratch(ctl, 1))
-    copy_carried(ctl, code.moves, code.carried, scratch(ctl, 0), n)
+    n = called_rows(ctl, code, level, scratch_block(ctl, 0), scratch_block(ctl, 1))
+    copy_carried(ctl, code.moves, code.carried, scratch_block(ctl, 0), n)
     return n
 
 
@@ -171,7 +121,7 @@ def step_called(ctl: Control, code: CalledRows, level: Level):
 def keep(ctl: Control, live: Words, count, kept, n):
     """Compacts the live registers to the chosen rows (scratch 0), unless all were chosen."""
     if 0 < kept < n:
-        compact(ctl, live, count, scratch(ctl, 0), kept)
+        compact(ctl, live, count, scratch_block(ctl, 0), kept)
     return kept
 
 
@@ -179,21 +129,21 @@ def keep(ctl: Control, live: Words, count, kept, n):
 def step(ctl: Control, pc: Instruction, n):
     """Runs one instruction on the level's block of n rows; returns the rows left, or _FAIL."""
     op = pc.operation
-    if op == OP_GROUP:
+    if op == Operation.GROUP:
         sought = FindGroup(pc)
         find_groups(sought.arrangement, ctl, sought.keys, n, register(ctl, sought.group))
         return n
-    if op == OP_COMPARE:
+    if op == Operation.COMPARE:
         compare = Compare(pc)
         left = register(ctl, compare.left)
         right = register(ctl, compare.right)
-        kept = select_compare(compare.comparison, left, right, n, scratch(ctl, 0))
+        kept = select_compare(compare.comparison, left, right, n, scratch_block(ctl, 0))
         return keep(ctl, compare.registers, compare.live, kept, n)
-    if op == OP_CONTAINS:
+    if op == Operation.CONTAINS:
         return step_contains(ctl, Contains(pc), n)
-    if op == OP_HAS_GROUP:
+    if op == Operation.HAS_GROUP:
         return step_has_group(ctl, HasGroup(pc), n)
-    if op == OP_ARITHMETIC:
+    if op == Operation.ARITHMETIC:
         compute = Compute(pc)
         left = register(ctl, compute.left)
         right = register(ctl, compute.right)
@@ -202,36 +152,36 @@ def step(ctl: Control, pc: Instruction, n):
             ctl.error = error
             return _FAIL
         return n
-    if op == OP_MOVE:
+    if op == Operation.MOVE:
         source = register(ctl, Copy(pc).source)
         target = register(ctl, Copy(pc).target)
         for i in range(n):
             target[i] = source[i]
         return n
-    if op == OP_MASK:
+    if op == Operation.MASK:
         mask = Mask(pc)
-        kept = select_nonzero(register(ctl, mask.mask), n, scratch(ctl, 0))
+        kept = select_nonzero(register(ctl, mask.mask), n, scratch_block(ctl, 0))
         return keep(ctl, mask.registers, mask.live, kept, n)
-    if op >= OP_INDEX:
+    if op >= Operation.INDEX:
         return step_lookup(ctl, pc, n)
     return step_rows(ctl, pc, n)
 
 
 @kernel
 def step_contains(ctl: Control, pc: Contains, n):
-    flags = scratch(ctl, 1)
-    find_rows(pc.relation, ctl, behind(pc.registers, pc.live), n, scratch(ctl, 2), flags)
-    kept = select_flag(flags, pc.wanted, n, scratch(ctl, 0))
+    flags = scratch_block(ctl, 1)
+    find_rows(pc.relation, ctl, behind(pc.registers, pc.live), n, scratch_block(ctl, 2), flags)
+    kept = select_flag(flags, pc.wanted, n, scratch_block(ctl, 0))
     return keep(ctl, pc.registers, pc.live, kept, n)
 
 
 @kernel
 def step_has_group(ctl: Control, pc: HasGroup, n):
-    flags = scratch(ctl, 1)
+    flags = scratch_block(ctl, 1)
     groups = register(ctl, pc.registers[pc.live])
     for i in range(n):
         flags[i] = 0 if group_size(pc.arrangement, groups[i]) > 0 else -1
-    kept = select_flag(flags, pc.wanted, n, scratch(ctl, 0))
+    kept = select_flag(flags, pc.wanted, n, scratch_block(ctl, 0))
     return keep(ctl, pc.registers, pc.live, kept, n)
 
 
@@ -239,21 +189,21 @@ def step_has_group(ctl: Control, pc: HasGroup, n):
 def step_rows(ctl: Control, pc: Instruction, n):
     """Instructions that read or make rows by number: reductions and records."""
     op = pc.operation
-    if op == OP_FIND:
+    if op == Operation.FIND:
         find = Find(pc)
-        find_rows(find.relation, ctl, find.keys, n, scratch(ctl, 2), register(ctl, find.row))
+        find_rows(find.relation, ctl, find.keys, n, scratch_block(ctl, 2), register(ctl, find.row))
         return n
-    if op == OP_FETCH:
+    if op == Operation.FETCH:
         return step_fetch(ctl, Fetch(pc), n)
-    if op == OP_UNPACK:
+    if op == Operation.UNPACK:
         return step_unpack(ctl, Unpack(pc), n)
-    # OP_PACK: the number of a record is its row's plus one.
+    # PACK: the number of a record is its row's plus one.
     pack = Pack(pc)
-    before = insert_block(ctl, pack.relation, pack.values, n, scratch(ctl, 1), scratch(ctl, 0))
+    before = insert_block(ctl, pack.relation, pack.values, n, scratch_block(ctl, 1), scratch_block(ctl, 0))
     if before < 0:
         return _FAIL
     target = register(ctl, pack.target)
-    find_rows(pack.relation, ctl, pack.values, n, scratch(ctl, 2), target)
+    find_rows(pack.relation, ctl, pack.values, n, scratch_block(ctl, 2), target)
     for i in range(n):
         target[i] += 1
     return n
@@ -270,7 +220,7 @@ def step_fetch(ctl: Control, pc: Fetch, n):
             if rows[i] < 0:
                 target[i] = pc.default
         return n
-    kept = select_flag(rows, 1, n, scratch(ctl, 0))
+    kept = select_flag(rows, 1, n, scratch_block(ctl, 0))
     return keep(ctl, pc.registers, pc.live, kept, n)
 
 
@@ -278,10 +228,10 @@ def step_fetch(ctl: Control, pc: Fetch, n):
 def step_unpack(ctl: Control, pc: Unpack, n):
     """Records are numbers of rows plus one; 0 is nil, which has no fields."""
     records = register(ctl, pc.record)
-    rows = scratch(ctl, 1)
-    kept = select_nonzero(records, n, scratch(ctl, 0))
+    rows = scratch_block(ctl, 1)
+    kept = select_nonzero(records, n, scratch_block(ctl, 0))
     for j in range(kept):
-        rows[j] = records[scratch(ctl, 0)[j]] - 1
+        rows[j] = records[scratch_block(ctl, 0)[j]] - 1
     keep(ctl, Words(pc.binds[pc.bound]), pc.live, kept, n)
     for c in range(pc.bound):
         gather(column_of(pc.relation, pc.binds[c].column), rows, kept, register(ctl, pc.binds[c].target))
@@ -292,22 +242,22 @@ def step_unpack(ctl: Control, pc: Unpack, n):
 def sink(ctl: Control, path: Path, pc: Sink, n):
     """Runs a path's last instruction; returns false with ctl.error set on error."""
     op = pc.operation
-    if op >= OP_DERIVE:
+    if op >= Operation.DERIVE:
         return derive(ctl, Instruction(pc), n)
     relation = pc.relation
     target = relation
     if ctl.shared != 0:
         target = relation.shares[ctl.number]
     rows = target.rows
-    if op == OP_INSERT and target == relation:
-        done = insert_block(ctl, relation, pc.values, n, scratch(ctl, 1), scratch(ctl, 0))
-    elif op == OP_INSERT:
-        done = share_block(ctl, relation, target, pc.values, n, scratch(ctl, 1), scratch(ctl, 0))
-    elif op == OP_APPEND:
+    if op == Operation.INSERT and target == relation:
+        done = insert_block(ctl, relation, pc.values, n, scratch_block(ctl, 1), scratch_block(ctl, 0))
+    elif op == Operation.INSERT:
+        done = share_block(ctl, relation, target, pc.values, n, scratch_block(ctl, 1), scratch_block(ctl, 0))
+    elif op == Operation.APPEND:
         done = append_block(ctl, target, pc.values, n)
     else:
         keys = behind(pc.values, relation.arity)
-        done = merge_block(ctl, target, pc.values, keys, n, scratch(ctl, 1))
+        done = merge_block(ctl, target, pc.values, keys, n, scratch_block(ctl, 1))
     if done < 0:
         return False
     atomic_add(path.ref.derived, 0, n)
@@ -340,42 +290,43 @@ def start_path(path: Path, ctl: Control):
 
 @kernel
 def run_path(path: Path, ctl: Control):
-    """Runs (or resumes) a path to its end. Returns DONE, YIELD, EXTERNAL or FAILED."""
+    """Runs (or resumes) a path to its end. Returns a `Status`."""
     codes = path.code
     runs = path.runs
     if runs and runs.ready != 0:
         codes = path.run_code
     levels = ctl.levels
     depth = ctl.level
-    pc = ctl.pc
+    pc = ctl.pc  # 0: the level's generator is to make its next block; else its block has n rows left
     n = ctl.rows
     work = ctl.work
     budget = ctl.budget
     # Paths over rounds run too often, and too briefly, to be timed.
     timed = path.list.address == 0
     started = cycles() if timed else 0
-    status = DONE
+    status = Status.DONE
     while True:
         if pc == 0:
             if work > budget:
-                status = YIELD
+                status = Status.YIELD
                 break
             code = Instruction(codes[depth])
             n = generate(ctl, code, levels[depth])
             work += n + 8
             if n == 0:
+                # The block above is done with: its level goes on with the next, at `pc` 0 still.
                 if depth == 0:
                     break
                 depth -= 1
                 continue
             if n < 0:
-                status = FAILED
+                status = Status.FAILED
                 break
-            if code.operation in (OP_SWEEP, OP_SWEEP_RUNS):
+            if code.operation in (Operation.SWEEP, Operation.SWEEP_RUNS):
                 continue
             pc = code.address + code.length * 8
         op = Instruction(pc).operation
-        if op == OP_NEXT:
+        if op == Operation.NEXT:
             depth += 1
             below = levels[depth]
             below.rows = n
@@ -384,27 +335,27 @@ def run_path(path: Path, ctl: Control):
             below.end = 0
             below.left = 0
             pc = 0
-        elif op >= OP_DERIVE or op in (OP_INSERT, OP_APPEND, OP_MERGE):
+        elif op >= Operation.DERIVE or op in (Operation.INSERT, Operation.APPEND, Operation.MERGE):
             if not sink(ctl, path, Sink(pc), n):
-                status = FAILED
+                status = Status.FAILED
                 break
             pc = 0
-        elif op == OP_EXTERNAL:
+        elif op == Operation.EXTERNAL:
             if not text_block(ctl, External(pc), n):
-                status = EXTERNAL
+                status = Status.EXTERNAL
                 break
             pc += Instruction(pc).length * 8
         else:
             n = step(ctl, Instruction(pc), n)
             if n < 0:
-                status = FAILED
+                status = Status.FAILED
                 break
             pc = 0 if n == 0 else pc + Instruction(pc).length * 8
     ctl.level = depth
     ctl.pc = pc
     ctl.rows = n
-    ctl.work = 0 if status == YIELD else work
-    if status == FAILED:
+    ctl.work = 0 if status == Status.YIELD else work
+    if status == Status.FAILED:
         ctl.error_path = path.address
     if timed:
         atomic_add(path.ref.cycles, 0, cycles() - started)
@@ -426,12 +377,12 @@ def run_paths(ctl: Control, paths: Array[Pointer[Path]], count):
                 continue
             ctl.running = 1
         status = run_path(path, ctl)
-        if status != DONE:
+        if status != Status.DONE:
             return status
         ctl.running = 0
         ctl.path += 1
     ctl.path = 0
-    return DONE
+    return Status.DONE
 
 
 @kernel
@@ -478,32 +429,32 @@ def advance(ctl: Control, loop: Loop):
 @kernel
 def run_loop(loop: Loop, ctl: Control):
     """Iterates a scope to its fixed point. Phase 0: paths that read `alt`; 1: changes enter the arrangements, then
-    paths that read `neu`; 2: advance. Returns BULK before an iteration of at least `ctl.bulk` changes, for several workers to
-    run.
+    paths that read `neu`; 2: advance. Returns BULK before an iteration of at least `ctl.bulk` changes, for several
+    workers to run.
     """
     while True:
         phase = ctl.phase
         if phase == 0:
             status = run_paths(ctl, loop.alt, loop.alt_count)
-            if status != DONE:
+            if status != Status.DONE:
                 return status
             if not include_changes(ctl, loop):
-                return FAILED
+                return Status.FAILED
             ctl.phase = 1
         elif phase == 1:
             status = run_paths(ctl, loop.neu, loop.neu_count)
-            if status != DONE:
+            if status != Status.DONE:
                 return status
             ctl.phase = 2
         else:
             changes = advance(ctl, loop)
             if changes < 0:
-                return FAILED
+                return Status.FAILED
             if changes == 0:
-                return DONE
+                return Status.DONE
             ctl.phase = 0
             if changes >= ctl.bulk:
-                return BULK
+                return Status.BULK
 
 
 @entry()

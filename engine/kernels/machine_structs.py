@@ -11,6 +11,8 @@ Words = Array[i64]
 Numbers = Array[i32]
 """Row numbers, or small counts."""
 Bytes = Array[u8]
+WordColumns = Array[Words]
+"""Columns of words, by address."""
 
 
 class Column(Struct):
@@ -32,7 +34,7 @@ class Relation(Struct):
     lo: i64  # rows [lo, hi) are the changes of this iteration
     hi: i64
     columns: Array[Column]
-    set: i64  # SET_*: what `slots` is
+    set: i64  # `SetKind`: what `slots` is
     slots: i64  # address of the set's bits, pages or row numbers
     slot_count: i64
     keys: Words  # columns that the set or map is over
@@ -45,7 +47,7 @@ class Relation(Struct):
     queue_capacity: i64
     shares: Array[Pointer[Relation]]  # per worker, the relation that takes what it adds while several run
     limit: i64  # rows that end the loop; 0: none
-    pool: Words  # pages of SET_PAGES
+    pool: Words  # PAGES: the pages
     pool_pages: i64
     pool_capacity: i64
 
@@ -88,22 +90,22 @@ Chains = Array[Chain]
 class Arrangement(Struct):
     """A relation's rows by key: sorted, offsets and columns permuted by key; or growing, one chain of items per key."""
 
-    kind: i64  # ARR_SORTED or ARR_GROWING
+    kind: i64  # `ArrangementKind`
     relation: Relation
     key_count: i64
     keys: Words  # columns of the key
-    map: i64  # MAP_*: how a key finds its group
-    lows: Words  # MAP_DENSE: per key column its least value,
+    map: i64  # `KeyMap`: how a key finds its group
+    lows: Words  # DENSE: per key column its least value,
     ranges: Words  # how many values there are,
     strides: Words  # and what one more adds to the group
     groups: i64
-    slots: Numbers  # MAP_HASH: groups plus one, by hash of their key
+    slots: Numbers  # HASH: groups plus one, by hash of their key
     slot_count: i64
-    group_keys: Words  # MAP_HASH: the keys of the groups
+    group_keys: WordColumns  # HASH: the keys of the groups, column by column
     group_capacity: i64
-    offsets: Numbers  # ARR_SORTED: where each group begins
+    offsets: Numbers  # SORTED: where each group begins
     columns: Array[KeptColumn]
-    chains: Chains  # ARR_GROWING
+    chains: Chains  # GROWING: one per group
     pool: Numbers  # its chunks of items
     pool_size: i64
     pool_capacity: i64
@@ -128,7 +130,7 @@ class Level(Struct):
 
 
 class Proposer(Struct):
-    """What an OP_EXTEND of one worker knows of one of its proposers."""
+    """What an `Extend` of one worker knows of one of its proposers."""
 
     last: i64  # the last row's group
     group: i64  # the group whose values are marked, or -1
@@ -139,7 +141,7 @@ class Proposer(Struct):
 
 
 class Marks(Struct):
-    """Of one OP_EXTEND of one worker."""
+    """Of one `Extend` of one worker."""
 
     chosen: i64  # the proposer whose values are candidates
     proposers: Inside[Array[Proposer]]
@@ -194,7 +196,7 @@ class Produced(Struct):
 
 
 class Verdicts(Struct):
-    """What is known of symbols and a pattern: VERDICT_* each."""
+    """What is known of symbols and a pattern: a `Verdict` each."""
 
     bytes: Array[u8]
     count: i64

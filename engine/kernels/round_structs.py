@@ -3,9 +3,20 @@ these or over relations at rest, and the control block of a worker that does."""
 
 from __future__ import annotations
 
-from dlog.engine.kernels.core.structs import Array, Inside, Pointer, Struct, i64
-from dlog.engine.kernels.machine_structs import Account, Arrangement, Bytes, Homes, Level, Numbers, Relation, Runs, Words
-from dlog.engine.kernels.row_structs import Changes, History, Items, List, Slabs, Supports
+from dlog.engine.kernels.core.structs import Array, Inside, Pointer, Struct, i32, i64
+from dlog.engine.kernels.machine_structs import (
+    Account,
+    Arrangement,
+    Bytes,
+    Homes,
+    Level,
+    Numbers,
+    Relation,
+    Runs,
+    WordColumns,
+    Words,
+)
+from dlog.engine.kernels.row_structs import CandidatePlaces, Changes, History, Items, List, Slabs, Supports
 
 
 class Bucket(Items):
@@ -37,24 +48,75 @@ class Reader(Struct):
 # ---------------------------------------------------------------------------------------------------------- collections
 
 
+class Base(Struct):
+    """The rows of a collection that came in one go, sorted by a column (base.py)."""
+
+    rows: i64
+    key: i64  # the column that they are sorted by,
+    low: i64  # its least value,
+    keys: i64  # how many values from there on,
+    offsets: Numbers  # and where each one's rows begin
+    dead: i64  # how many of the rows are dead
+    samples: Numbers  # where the key column is implied (implied.py): the keys of some rows,
+    tail: Numbers  # and those of the rows that came later
+
+
+class DirectTable(Struct):
+    """Rows by the value of a collection's one column (direct.py)."""
+
+    rows: Numbers  # plus one; null: there is none
+    low: i64  # the first one's value
+    count: i64
+
+
+class GroupLink(Struct):
+    """What a group of a reduction with candidates leads to (group_links.py)."""
+
+    candidate: i32  # the first one, plus one; negative where the list has a table
+    result: i32  # its row, plus one
+
+
 class Collection(Relation):
     """A relation maintained over rounds. Rows are reused, so `rows` is the number of rows ever made."""
 
+    # Rows, and how they are found.
     alive: Words  # a bit per row
     free: Numbers  # row numbers that may be used again
     free_count: i64
     free_capacity: i64
+    live: i64  # rows alive
+    old: i64  # rows alive before this batch
+    unkeyed: i64  # nobody looks for a row by its values: there are no slots
     row_slots: Numbers  # rows by hash (slots.py)
     tags: Bytes  # TAG_*: a byte for each slot
     slot_homes: Inside[Homes]
-    live: i64  # rows alive
-    old: i64  # rows alive before this batch
+    taken: i64  # slots that are not free, those of removed rows included
+    direct: Inside[DirectTable]  # while it is there, there are no slots
+    base: Inside[Base]
+    pairable: i64  # the rows may be pairs (pairs.py)
+    pairs: Words  # the table that they are then in
+    pair_homes: Inside[Homes]
     indexes: Array[Pointer[Index]]
     index_count: i64
+    born: List  # rows made in this batch
+    indexed: i64  # how many of them are in the indexes
+    doomed: List  # rows that may be nowhere any more
+
+    # When they are present, and what changed.
     outer: History  # as other scopes see it; null: none
     inner: History  # as its own recursive scope sees it; null: none
+    quiet: i64  # no path looks rows up in it: a row's bit in `outer` says that it is absent, nothing more is noted
+    between: i64  # its own scope looks rows up between its rounds only: `inner` may have at once what a round makes of a row
     log: Log  # its changes by round
     inner_log: Log  # its changes by iteration
+    packed: i64  # the log has the words of pairs in the place of row numbers
+    kept: List  # changes of a stretch's batches that are over (fused_batches.py), column after column, `capacity` words each
+    fresh: i64  # it was empty before this batch of one round
+    begun: i64  # the batch has touched it (activation.py)
+    active: i64  # so has the round of its own scope
+
+    # Of what rules derive.
+    scope: Scope
     derived: Changes  # what paths derived
     counts: Words  # derivations per row
     support: Numbers  # per row the first of its `entries`
@@ -63,44 +125,19 @@ class Collection(Relation):
     buckets: Buckets  # per iteration the derived rows
     bucket_count: i64
     touched: List  # rows touched in this round
-    heads: Numbers  # of a reduction's groups: what they lead to, in pairs (heads.py)
-    current: Numbers  # of a reduction's groups: what they lead to
-    sums: Words  # of a reduction's groups: `sum_words` each
-    scope: Scope
-    fresh: i64  # it was empty before this batch of one round
-    born: List  # rows made in this batch
-    indexed: i64  # how many of them are in the indexes
-    doomed: List  # rows that may be nowhere any more
-    taken: i64  # slots that are not free, those of removed rows included
-    quiet: i64  # no path looks rows up in it: a row's bit in `outer` says that it is absent, nothing more is noted
-    records: i64  # of a reduction's candidates: address of `record_bytes` each (`Candidate`)
-    record_bytes: i64
-    sum_words: i64
-    unkeyed: i64  # nobody looks for a row by its values: there are no slots
-    base_rows: i64  # rows that came in one go (base.py)
-    base_key: i64  # the column they are sorted by,
-    base_low: i64  # its least value,
-    base_keys: i64  # how many values from there on,
-    base_offsets: Numbers  # where each one's rows begin,
-    base_dead: i64  # and how many rows are dead
-    direct: Numbers  # rows plus one by the value of the one column (direct.py); while it is there, there are no slots
-    direct_low: i64
-    direct_count: i64
-    grouped: Reduction  # whose groups are its rows (grouped.py)
-    pairable: i64  # its rows may be pairs (pairs.py)
-    pairs: Words  # the table that they are then in
-    pair_homes: Inside[Homes]
-    packed: i64  # the log has the words of pairs in the place of row numbers
-    expected: i64  # while a path runs: rows of a fresh collection that it derives from, as many may come; 0: nothing is known
-    between: i64  # its own scope looks rows up between its rounds only: `inner` may have at once what a round makes of a row
-    kept: List  # changes of a stretch's batches that are over (stretches.py), column after column, `capacity` words each
-    key_samples: Numbers  # of a base whose key column is implied (implied.py): the keys of some rows,
-    key_tail: Numbers  # and those of the rows that came later
-    begun: i64  # the batch has touched it (activation.py)
-    active: i64  # so has the round of its own scope
     flush: i64  # the task that makes changes of what paths derive here, plus one; 0: its scope does
-    reduction: Reduction  # whose result or candidates it is
+    expected: i64  # while a path runs: rows of a fresh collection that it derives from, as many may come; 0: nothing is known
     bound: i64  # rows hold where derivations exceed the value of this column, plus one; 0: where there are any
+
+    # Of reductions.
+    reduction: Reduction  # whose result or candidates it is
+    grouped: Reduction  # whose groups are its rows (grouped.py)
+    heads: Array[GroupLink]  # of groups with candidates
+    current: Numbers  # of groups without: the row of the result, plus one
+    sums: Words  # of groups: `sum_words` each
+    sum_words: i64
+    records: i64  # of candidates: address of `record_bytes` each (`Candidate`)
+    record_bytes: i64
 
 
 Collections = Array[Pointer[Collection]]
@@ -148,7 +185,7 @@ class Reduction(Struct):
     streamed: i64  # contributions come from one path, by round, and change the groups at once (streamed.py)
     open: i64  # the round whose last contribution may not have come yet; 0: none
     work: Work
-    table: i64  # address of the candidates of groups that have many (candidates.py), PLACE_BYTES each
+    table: CandidatePlaces  # the candidates of groups that have many (candidates.py)
     table_count: i64
     table_used: i64
 
@@ -167,9 +204,9 @@ class Seed(Struct):
 
 
 class Task(Struct):
-    """TASK_*, and of what."""
+    """A step of a batch."""
 
-    kind: i64
+    kind: i64  # `TaskKind`
     what: i64  # an address
 
 
@@ -198,11 +235,11 @@ class Work(Struct):
 
 
 class Stretch(Struct):
-    """Changes of an input that go through the dataflow in batches (stretches.py)."""
+    """Changes of an input that go through the dataflow in batches (fused_batches.py)."""
 
     input: Collection
-    columns: Words  # addresses: columns of values, of diffs and of rounds
-    batch: Words  # room for a batch's addresses
+    columns: WordColumns  # of values, of diffs and of rounds
+    batch: WordColumns  # where those of a batch begin
     count: i64  # changes
     at: i64  # those before have been given to a batch
     rounds: i64  # of a batch
@@ -226,9 +263,9 @@ class Scope(Struct):
     touched: Array[Pointer[Collection]]  # that this round has changed (of lattices: their candidates)
     touched_count: i64
     tail: i64  # how many collections the batch had touched before
-    phase: i64
-    round: i64
-    iteration: i64
+    phase: i64  # `ScopePhase`
+    round: i64  # its time
+    iteration: i64  # from which on the next one is sought
     bits: Words  # iterations with something to do
     bit_words: i64
     heads: Collections  # per iteration the first with rows to look at; `Bucket.next` goes on
@@ -257,7 +294,7 @@ class Path(Struct):
     gates: Array[Pointer[Collection]]  # collections without which it makes nothing
     gate_count: i64
     target: Collection  # of which it makes rows, over rounds
-    few: i64  # FEW_*: whether few changes go through it row by row (few.py)
+    few: i64  # `Few`: whether few changes go through it row by row (small_deltas.py)
     sought: i64  # the seed's column by which it looks rows up, or -1
     group: i64  # the seed's column by which it chooses the group of `reduction`, or -1
     key: i64  # the column of the rows looked up by which it does, or -1
@@ -295,7 +332,7 @@ class Control(Struct):
     cursor: Words  # what workers take their shares of a path from
     account: Account
     limit: i64  # of bytes
-    error: i64  # ERROR_*
+    error: i64  # `Error`
     error_path: i64  # address of the path that failed
     shared: i64  # whether several workers run
     phase: i64
@@ -304,7 +341,7 @@ class Control(Struct):
     bulk: i64  # rows from which on a path is for several workers
     running: i64  # whether a path does
     changes: i64
-    marks: i64  # address of the marks of all OP_EXTEND
+    marks: i64  # address of the marks of all `Extend`s
     number: i64  # of the worker
     run_path: Path
     batch: Work

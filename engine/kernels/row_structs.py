@@ -116,6 +116,16 @@ class Candidate(Struct):
     wide_value: i64  # instead, where values take 8 bytes
 
 
+class CandidatePlace(Struct):
+    """A place of a reduction's table of candidates (candidates.py)."""
+
+    row: i32  # the candidate plus one; 0: the place is free
+    before: i32  # the one before it in its group's list, plus one
+
+
+CandidatePlaces = Array[CandidatePlace]
+
+
 class Slab(Struct):
     """The rows of a group of an index. One without capacity has the rows from number `start` on, and nothing in the pool:
     positions in it are row numbers plus RUN."""
@@ -126,6 +136,14 @@ class Slab(Struct):
 
 
 Slabs = Array[Slab]
+
+
+class TouchedGroup(Struct):
+    """A group that the open round of a streamed reduction has touched (streamed.py)."""
+
+    group: i64
+    members: i64  # that it had before
+    value: i64  # that it had before
 
 
 class Sums(Struct):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dlog.engine.ir.rules import Kind
-from dlog.engine.kernels.trace.layers import FIELD_SIZE, FIELD_WIDTH, LAYER_FIELDS, LAYER_INDEX, LAYER_LOW
+from dlog.engine.kernels.trace_structs import Field, LayerHeader
 from dlog.engine.state import files
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
@@ -20,10 +20,15 @@ from dlog.engine.trace.description import Description
 from dlog.engine.trace.layer import MAX_ROWS, Layer, address_of, build
 from dlog.engine.values.table import Table
 
+_HEADER, _FIELD = LayerHeader.place, Field.place
+_FIELDS: int = _HEADER.fields
+_SIZE: int = _FIELD.size
+"""The first field's word in a header, and words of a field."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayerFile:
-    """A layer on disk. `words` describes it with offsets in the file for addresses."""
+    """A layer on disk. `words` are its header, with offsets in the file for addresses."""
 
     name: str
     size: int
@@ -35,10 +40,10 @@ def write_layer(folder: Path, name: str, layer: Layer) -> LayerFile:
     """Writes a layer to a new file; nothing refers to it yet."""
     words, at = layer.words.copy(), 8  # no field is at 0, where an index would seem to be none
     pieces: list[files.Bytes] = [bytes(8)]
-    parts = [(LAYER_FIELDS + FIELD_SIZE * f, layer.stored(f)) for f in range(layer.fields) if layer.width(f)]
+    parts = [(_FIELDS + _SIZE * f + _FIELD.data, layer.stored(f)) for f in range(layer.fields) if layer.width(f)]
     index = layer.index()
     if index is not None:
-        parts.append((LAYER_INDEX, index))
+        parts.append((_HEADER.index, index))
     for word, array in parts:
         words[word] = at
         pieces += [np.ascontiguousarray(array).data.cast("B"), bytes(-array.nbytes % 8)]
@@ -64,12 +69,10 @@ def map_layer(folder: Path, file: LayerFile, arity: int, verify: bool) -> Layer:
     if not _is_described(file, arity):
         raise files.damaged(path, "a layer is not where the manifest says, or of other columns")
     words, base = np.array(file.words, np.int64), address_of(memory)
-    for f in range((len(words) - LAYER_FIELDS) // FIELD_SIZE):
-        at = LAYER_FIELDS + FIELD_SIZE * f
-        if words[at + FIELD_WIDTH]:
-            words[at] += base
-    if words[LAYER_INDEX]:
-        words[LAYER_INDEX] += base
+    fields = words[_FIELDS:].reshape(-1, _SIZE)
+    fields[fields[:, _FIELD.width] != 0, _FIELD.data] += base
+    if words[_HEADER.index]:
+        words[_HEADER.index] += base
     layer = Layer.of(words, memory)
     if verify and not (_ascends(layer) and _is_indexed(layer)):
         raise files.damaged(path, "the rows of a layer are not in order")
@@ -79,17 +82,20 @@ def map_layer(folder: Path, file: LayerFile, arity: int, verify: bool) -> Layer:
 def _is_described(file: LayerFile, arity: int) -> bool:
     """Whether words describe rows that are in the file."""
     words = np.array(file.words, np.int64)
-    if len(words) < LAYER_FIELDS:
+    if len(words) < _FIELDS:
         return False
-    rows, found, depth, index, _, entries = file.words[:LAYER_FIELDS]
-    if found != arity or not 0 < rows <= MAX_ROWS or depth < 0 or len(words) != LAYER_FIELDS + FIELD_SIZE * (arity + depth + 1):
+    rows, depth, index, values = (file.words[at] for at in (_HEADER.rows, _HEADER.depth, _HEADER.index, _HEADER.range))
+    if file.words[_HEADER.arity] != arity or not 0 < rows <= MAX_ROWS:
         return False
-    fields = words[LAYER_FIELDS:].reshape(-1, FIELD_SIZE)
-    parts = [(at, rows * width) for at, width, _ in fields.tolist() if width]
+    if depth < 0 or len(words) != _FIELDS + _SIZE * (arity + depth + 1):
+        return False
+    fields = words[_FIELDS:].reshape(-1, _SIZE)
+    widths = fields[:, _FIELD.width]
+    parts = [(at, rows * width) for at, width in zip(fields[:, _FIELD.data].tolist(), widths.tolist(), strict=True) if width]
     if index:
-        parts.append((index, 4 * (entries + 1)))
+        parts.append((index, 4 * (values + 1)))
     inside = all(8 <= at <= at + size <= file.size and at % 8 == 0 for at, size in parts)
-    return inside and bool(np.isin(fields[:, FIELD_WIDTH], (0, 4, 8)).all()) and (not index or (entries > 0 and arity > 0))
+    return inside and bool(np.isin(widths, (0, 4, 8)).all()) and (not index or (values > 0 and arity > 0))
 
 
 def _ascends(layer: Layer) -> bool:
@@ -109,7 +115,7 @@ def _is_indexed(layer: Layer) -> bool:
     index = layer.index()
     if index is None:
         return True
-    low = int(layer.words[LAYER_LOW])
+    low = int(layer.words[_HEADER.low])
     return np.array_equal(index, np.searchsorted(layer.values(0), low + np.arange(len(index))))
 
 
@@ -163,5 +169,6 @@ def settled_batch(table: Table, upper: int) -> Batch:
 def _once(layer: Layer) -> Layer:
     """The same rows, each once."""
     words = layer.words.copy()
-    words[-FIELD_SIZE :] = 1, 0, layer.rows
+    diff = words[-_SIZE:]
+    diff[_FIELD.data], diff[_FIELD.width], diff[_FIELD.bound] = 1, 0, layer.rows
     return Layer.of(words, layer.memory)

@@ -2,7 +2,7 @@
 
 Fields are the row's columns, the coordinates of the time and the diff. A field takes 4 bytes a row where its values allow, else
 8, and none at all where all rows have the same value. So settled history - present since ever, once - is rows alone, and a
-single update is nothing but words. `words` is what kernels read (kernels/trace/layers.py says how); they point into `memory`,
+single update is nothing but words. `words` is what kernels read (a `LayerHeader`); they point into `memory`,
 be it this process's own or a mapped file. Rows order by (columns, time) as signed 64-bit words. """
 
 from __future__ import annotations
@@ -14,19 +14,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from dlog.engine.kernels.trace.layers import (
-    FIELD_BOUND,
-    FIELD_SIZE,
-    FIELD_WIDTH,
-    LAYER_ARITY,
-    LAYER_DEPTH,
-    LAYER_FIELDS,
-    LAYER_INDEX,
-    LAYER_RANGE,
-    LAYER_ROWS,
-)
 from dlog.engine.kernels.trace.seeking import seek
-from dlog.engine.kernels.trace.sorting import PLAN_SIZE, build_layer
+from dlog.engine.kernels.trace.sorting import build_layer
+from dlog.engine.kernels.trace_structs import Field, LayerHeader, PackedField
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.pages import Pages, allocate
 from dlog.grammar.diagnostics import InternalError
@@ -34,7 +24,10 @@ from dlog.grammar.diagnostics import InternalError
 MAX_ROWS = 2**31 - 1
 
 _byte_of: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
-_WIDTH, _BOUND, _SIZE = FIELD_WIDTH, FIELD_BOUND, FIELD_SIZE
+_HEADER, _FIELD = LayerHeader.place, Field.place
+_FIELDS: int = _HEADER.fields
+_SIZE: int = _FIELD.size
+"""The first field's word in a header, and words of a field."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,30 +42,30 @@ class Layer:
     @staticmethod
     def of(words: np.ndarray, memory: np.ndarray) -> Layer:
         """A layer with these words, in this memory."""
-        return Layer(words, memory, int(words[LAYER_ROWS]), address_of(words))
+        return Layer(words, memory, int(words[_HEADER.rows]), address_of(words))
 
     @property
     def arity(self) -> int:
-        return int(self.words[LAYER_ARITY])
+        return int(self.words[_HEADER.arity])
 
     @property
     def depth(self) -> int:
-        return int(self.words[LAYER_DEPTH])
+        return int(self.words[_HEADER.depth])
 
     @property
     def fields(self) -> int:
-        return (len(self.words) - LAYER_FIELDS) // _SIZE
+        return (len(self.words) - _FIELDS) // _SIZE
 
     @property
     def latest(self) -> Time:
         """A time at or after all of its times."""
-        at = LAYER_FIELDS + _SIZE * self.arity + _BOUND
+        at = _FIELDS + _SIZE * self.arity + _FIELD.bound
         return tuple(self.words[at : at + _SIZE * self.depth : _SIZE].tolist())
 
     @property
     def weight(self) -> int:
         """The sum of all |diff|."""
-        return int(self.words[_BOUND - _SIZE])
+        return int(self.words[_FIELD.bound - _SIZE])
 
     @property
     def settled(self) -> bool:
@@ -81,25 +74,25 @@ class Layer:
 
     @property
     def indexed(self) -> bool:
-        return bool(self.words[LAYER_INDEX])
+        return bool(self.words[_HEADER.index])
 
     @property
     def nbytes(self) -> int:
         """Bytes of all fields and the index."""
-        widths = int(self.words[LAYER_FIELDS + _WIDTH :: _SIZE].sum())
-        return self.rows * widths + (4 * (int(self.words[LAYER_RANGE]) + 1) if self.indexed else 0)
+        widths = int(self.words[_FIELDS + _FIELD.width :: _SIZE].sum())
+        return self.rows * widths + (4 * (int(self.words[_HEADER.range]) + 1) if self.indexed else 0)
 
     def width(self, field: int) -> int:
-        return int(self.words[LAYER_FIELDS + _SIZE * field + _WIDTH])
+        return int(self.words[_FIELDS + _SIZE * field + _FIELD.width])
 
     def constant(self, field: int) -> int | None:
         """The one value of a field, where it has just one."""
-        at = LAYER_FIELDS + _SIZE * field
-        return None if self.words[at + _WIDTH] else int(self.words[at])
+        at = _FIELDS + _SIZE * field
+        return None if self.words[at + _FIELD.width] else int(self.words[at + _FIELD.data])
 
     def stored(self, field: int) -> np.ndarray:
         """The values of a field that is no constant, as they lie in memory."""
-        start, width = int(self.words[LAYER_FIELDS + _SIZE * field]) - address_of(self.memory), self.width(field)
+        start, width = int(self.words[_FIELDS + _SIZE * field + _FIELD.data]) - address_of(self.memory), self.width(field)
         return self.memory.view(np.uint8)[start : start + self.rows * width].view(np.int32 if width == 4 else np.int64)
 
     def values(self, field: int, chosen: np.ndarray | None = None) -> np.ndarray:
@@ -127,8 +120,8 @@ class Layer:
         """The first row of each value of the first column, one entry more than there are values."""
         if not self.indexed:
             return None
-        start = int(self.words[LAYER_INDEX]) - address_of(self.memory)
-        return self.memory.view(np.int32)[start // 4 : start // 4 + int(self.words[LAYER_RANGE]) + 1]
+        start = int(self.words[_HEADER.index]) - address_of(self.memory)
+        return self.memory.view(np.int32)[start // 4 : start // 4 + int(self.words[_HEADER.range]) + 1]
 
     def seek(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """For each probe, a column of `keys` (prefix columns, probes; int64, contiguous), the rows that begin with it: first,
@@ -158,16 +151,16 @@ def build(
     all, diffs int64 or one for all. Something must have n entries."""
     fields = [*columns, *times, diffs]
     described = _describe(len(columns), len(times), fields)
-    rows, size = described[LAYER_ROWS], len(described)
+    rows, size = described[_HEADER.rows], len(described)
     if rows == 0:
         return None
-    source = allocate(size + PLAN_SIZE * len(fields) + rows * (len(fields) + 3) + 8)
+    source = allocate(size + PackedField.place.size * len(fields) + rows * (len(fields) + 3) + 8)
     source[:size] = described
     # How much is needed turns out on the way; of large blocks only that becomes resident.
     memory = allocate(size + rows * len(fields) + (rows + 1) // 2 + 8 if rows > 1 else size, pages)
     reading, writing = address_of(source), address_of(memory)
     build_layer(reading, writing, writing + 8 * size, reading + 8 * size)
-    found = int(memory[LAYER_ROWS])
+    found = int(memory[_HEADER.rows])
     return Layer(memory[:size], memory, found, writing) if found else None
 
 
@@ -188,7 +181,7 @@ def _describe(arity: int, depth: int, fields: list[np.ndarray | int]) -> list[in
         words += (address_of(field), width, 0)
     if not 0 <= rows <= MAX_ROWS:
         _refuse(None, rows)
-    words[LAYER_ROWS] = rows
+    words[_HEADER.rows] = rows
     return words
 
 

@@ -8,25 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.kernels.trace.layers import LAYER_ROWS
-from dlog.engine.kernels.trace.merge_plans import (
-    HEAD_SIZE,
-    MERGE_DONE,
-    MERGE_HEADS,
-    MERGE_NEEDED,
-    MERGE_OPEN,
-    MERGE_OPEN_BYTES,
-    MERGE_PAUSED,
-    MERGE_ROOM,
-    MERGE_SETTLED,
-    MERGE_SETTLED_BYTES,
-    MERGE_TIMES,
-    MERGE_TOGETHER,
-    PENDING_SIZE,
-    plan_merge,
-    start_merge,
-)
+from dlog.engine.kernels.trace.merge_plans import MERGE_DONE, MERGE_PAUSED, MERGE_TOGETHER, plan_merge, start_merge
 from dlog.engine.kernels.trace.merging import merge_layers
+from dlog.engine.kernels.trace_structs import LayerHeader, MergeHeader, MergeInput, OpenUpdate, Stored, WaitingUpdate
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.layer import Layer, address_of
@@ -36,6 +20,7 @@ ALL = 2**50
 """Fuel enough for any merge."""
 
 _HISTORY = 64  # updates of one row that fit before the scratch grows
+_MERGE, _INPUT = MergeHeader.place, MergeInput.place
 
 
 class Merge:
@@ -64,7 +49,7 @@ class Merge:
             if status == MERGE_DONE:
                 self._finish()
             else:
-                size = 2 * int(self._control[MERGE_NEEDED])
+                size = 2 * int(self._control[_MERGE.needed])
                 self._scratch = np.empty(size * (self._layers[0].depth + 1), np.int64)
                 self._use_history(address_of(self._scratch), size)
         return True
@@ -80,22 +65,24 @@ class Merge:
         layers, elements = self._layers, self.description.since.elements
         depth, stride = layers[0].depth, len(layers[0].words)
         block = min(sum(layer.rows for layer in layers), MERGE_TOGETHER)
-        words = [len(layers), len(elements), int(split), 0, 0, 0, 0, block, *(0,) * (MERGE_HEADS - 8)]
-        for layer in layers:
-            words += (layer.address, *(0,) * (HEAD_SIZE - 1))
-        frontier = len(words) + 2 * stride
-        scratch = frontier + (len(elements) + 1) * depth + 2 * len(layers) + block * (PENDING_SIZE + depth)
-        self._control = np.zeros(scratch + _HISTORY * (depth + 1), np.int64)
-        self._control[: len(words)] = words
-        self._control[frontier : frontier + len(elements) * depth] = [coordinate for time in elements for coordinate in time]
-        self._address = address_of(self._control)
+        # Behind the inputs: both outputs' headers, the frontier, the least time, columns, updates that wait, a row's history.
+        outputs = _MERGE.inputs + _INPUT.size * len(layers)
+        frontier = outputs + 2 * stride
+        waiting = frontier + (len(elements) + 1) * depth + Stored.place.size * len(layers)
+        history = waiting + block * (WaitingUpdate.place.size + OpenUpdate.place.size + depth)
+        self._control = control = np.zeros(history + _HISTORY * (depth + 1), np.int64)
+        control[_MERGE.input_count], control[_MERGE.elements] = len(layers), len(elements)
+        control[_MERGE.split], control[_MERGE.block] = split, block
+        control[_MERGE.inputs + _INPUT.layer : outputs : _INPUT.size] = [layer.address for layer in layers]
+        control[frontier : frontier + len(elements) * depth] = [coordinate for time in elements for coordinate in time]
+        self._address = address_of(control)
         plan_merge(self._address)
-        self._use_history(self._address + 8 * scratch, _HISTORY)
-        self._outputs = [self._reserve(size) for size in self._control[MERGE_SETTLED_BYTES : MERGE_OPEN_BYTES + 1].tolist()]
+        self._use_history(self._address + 8 * history, _HISTORY)
+        self._outputs = [self._reserve(int(control[size])) for size in (_MERGE.settled_bytes, _MERGE.open_bytes)]
         start_merge(self._address, *(address for _, address in self._outputs))
 
     def _reserve(self, size: int) -> tuple[np.ndarray, int]:
-        """Memory for an output, the layer's words in front, and the address behind them."""
+        """Memory for an output, the layer's header in front, and the address behind them."""
         stride = len(self._layers[0].words)
         memory = allocate(stride + size // 8 + 1, self._pages)
         return memory, address_of(memory) + 8 * stride
@@ -103,15 +90,15 @@ class Merge:
     def _use_history(self, address: int, size: int) -> None:
         """Has histories of up to so many updates gathered there."""
         depth = self._layers[0].depth
-        self._control[MERGE_TIMES : MERGE_ROOM + 1] = address, address + 8 * size * depth, size
+        self._control[_MERGE.times], self._control[_MERGE.diffs] = address, address + 8 * size * depth
+        self._control[_MERGE.room] = size
 
     def _finish(self) -> None:
         made = []
         stride = len(self._layers[0].words)
-        starts = self._control[MERGE_SETTLED : MERGE_OPEN + 1].tolist()
-        for start, (memory, address) in zip(starts, self._outputs, strict=True):
-            at = (start - self._address) // 8
-            rows = int(self._control[at + LAYER_ROWS])
+        for header, (memory, address) in zip((_MERGE.settled_layer, _MERGE.open_layer), self._outputs, strict=True):
+            at = (int(self._control[header]) - self._address) // 8
+            rows = int(self._control[at + LayerHeader.place.rows])
             if rows:
                 memory[:stride] = self._control[at : at + stride]
                 made.append(Layer(memory[:stride], memory, rows, address - 8 * stride))

@@ -12,12 +12,7 @@ import warnings
 import numpy as np
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.layout import (
-    VERDICT_NEITHER,
-    VERDICT_NO,
-    VERDICT_UNKNOWN,
-    VERDICT_YES,
-)
+from dlog.engine.kernels.codes import Verdict
 from dlog.engine.values.backtracking import WrongPattern, fullmatches
 from dlog.engine.values.symbols import SymbolTable
 
@@ -35,7 +30,7 @@ class Verdicts:
         if len(self._known) < len(symbols):
             self._reserve(max(len(symbols), 2 * len(self._known)))
         verdicts: np.ndarray = self._known[ids]
-        untried = ids[verdicts == VERDICT_UNKNOWN]
+        untried = ids[verdicts == Verdict.UNKNOWN]
         if len(untried):
             self._known[untried] = verdicts_on(symbols.text(pattern), untried, symbols)
             verdicts = self._known[ids]
@@ -59,7 +54,7 @@ def match(patterns: np.ndarray, texts: np.ndarray, symbols: SymbolTable, wanted:
 
 
 def wanted_verdict(wanted: bool) -> int:
-    return VERDICT_YES if wanted else VERDICT_NO
+    return Verdict.YES if wanted else Verdict.NO
 
 
 def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarray:
@@ -76,20 +71,20 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     try:
         pc.match_substring_regex("", pattern=pattern)  # of `a)|(?:b` only the whole below were one
         found = pc.match_substring_regex(strings, pattern=f"\\A(?:{pattern})\\z").to_numpy(zero_copy_only=False)
-        return np.where(found, VERDICT_YES, VERDICT_NO).astype(np.uint8)
+        return np.where(found, Verdict.YES, Verdict.NO).astype(np.uint8)
     except pa.ArrowInvalid:
         pass
     try:
         found = fullmatches(pattern, data[offsets[0] : offsets[-1]].tobytes(), offsets[1:] - offsets[0])
     except WrongPattern as error:
         return _neither(pattern, str(error), ids)
-    return np.where(found, VERDICT_YES, VERDICT_NO).astype(np.uint8)
+    return np.where(found, Verdict.YES, Verdict.NO).astype(np.uint8)
 
 
 def _neither(pattern: str, reason: str, ids: np.ndarray) -> np.ndarray:
     """The verdicts of a pattern that is none."""
     warnings.warn(f'wrong pattern provided for match("{pattern}"): {reason}', RuntimeWarning, stacklevel=5)
-    return np.full(len(ids), VERDICT_NEITHER, np.uint8)
+    return np.full(len(ids), Verdict.NEITHER, np.uint8)
 
 
 _BRACES = re.compile(r"\\[pPxuN]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[0-9]+(?:,[0-9]*)?\}|\{", re.DOTALL)

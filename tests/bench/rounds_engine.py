@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.loop import rounds as kernels
 from dlog.engine.runtime.incremental.maintained import BULK_ROWS, Maintained
 from dlog.engine.values.updates import Updates
@@ -110,10 +111,10 @@ def native_rounds(engine: Maintained, stream: Stream) -> Nanos:
         control[L.control.running] = control[L.control.work] = work[L.work.begun] = 0
         start = clock()
         status = commit(work.address, control.address, target, at + r * step, each, 1)
-        while status == L.YIELD:
+        while status == Status.YIELD:
             status = resume(work.address, control.address)
         nanos[r] = clock() - start
-        if status != L.DONE:
+        if status != Status.DONE:
             raise WrongAnswer(f"round {r} ends with status {status}")
     return nanos[WARM:]
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -86,7 +87,10 @@ def outcomes(cases: Sequence[Case], scratch: Path, limits: Limits) -> Iterator[O
 
 def _load() -> None:
     """Everything that a run imports, before processes are forked."""
-
+    for name in ("dlog.command.cli", "dlog.command.findings", "dlog.display.progress", "dlog.interruption"):
+        import_module(name)
+    for name in ("formats.columnar", "formats.lines", "runtime.static.executor", "runtime.static.scope", "compiler"):
+        import_module(f"dlog.engine.{name}")
 
 
 def _start(case: Case, scratch: Path, limits: Limits) -> _Running:

@@ -15,15 +15,14 @@ from dlog.engine.kernels.core.memory import (
     calloc,
     copy_bytes,
     free,
-    load_i64,
     map_pages,
     move_pages,
     realloc,
-    store_i64,
     store_u8,
     unmap_pages,
     usable_bytes,
 )
+from dlog.engine.kernels.core.structs import Struct, i64
 
 PAGE = 4096
 HUGE_PAGE = 1 << 21
@@ -33,6 +32,13 @@ LINE = 64
 LINES = 16
 """Different beginnings of arrays in their first page."""
 _MARK = 7018424031415926535
+
+
+class Mapping(Struct):
+    """What the first page of a block with a mapping begins with."""
+
+    mark: i64  # _MARK, exclusive or the block's address
+    length: i64  # bytes of the mapping
 
 
 @kernel
@@ -62,7 +68,7 @@ def resized_block(address, size):
 @kernel
 def free_block(address):
     if MAPS and is_mapped(address):
-        unmap_pages(start_of(address), load_i64(start_of(address), 1))
+        unmap_pages(start_of(address), Mapping(start_of(address)).length)
     else:
         free(address)
 
@@ -95,13 +101,14 @@ def start_of(address):
 @kernel
 def is_mapped(address):
     """Whether a block has a mapping. What is before a block in its page can be read in any case."""
-    return address - start_of(address) <= LINES * LINE and load_i64(start_of(address), 0) == _MARK ^ address
+    return address - start_of(address) <= LINES * LINE and Mapping(start_of(address)).mark == _MARK ^ address
 
 
 @kernel
 def mark_block(address, length):
-    store_i64(start_of(address), 0, _MARK ^ address)
-    store_i64(start_of(address), 1, length)
+    mapping = Mapping(start_of(address))
+    mapping.mark = _MARK ^ address
+    mapping.length = length
 
 
 @kernel
@@ -143,7 +150,7 @@ def resize_mapped(address, size):
     """`resized_block` of one with a mapping. One that grows gets whole huge pages: what is touched before a page is whole keeps
     small ones."""
     start = start_of(address)
-    length = load_i64(start, 1)
+    length = Mapping(start).length
     offset = address - start
     wanted = mapped_length(offset, size, 0)
     if wanted <= length:

@@ -197,7 +197,8 @@ class _Builder:
 
 
 def _result_name(type: Any) -> str:
-    return "i64" if isinstance(type, StructType | ArrayType) else _NAMES[types.unliteral(type)]
+    """Addresses and members of enumerations are words."""
+    return "i64" if isinstance(type, StructType | ArrayType | types.IntEnumMember) else _NAMES[types.unliteral(type)]
 
 
 def _as_word(builder: Any, value: Any) -> Any:

@@ -112,7 +112,7 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
             return types.int64
         if name == "ref":
             return RefsType(struct)
-        field = struct.declaration.fields.get(name)
+        field = struct.declaration.layout.get(name)
         return None if field is None else numba_type(field.declared)
 
 
@@ -121,7 +121,7 @@ class _Refs(AttributeTemplate):  # type: ignore[misc]
     key = RefsType
 
     def generic_resolve(self, refs: RefsType, name: str) -> Any:
-        return ArrayType(ArrayOf(i64)) if name in refs.struct.declaration.fields else None
+        return ArrayType(ArrayOf(i64)) if name in refs.struct.declaration.layout else None
 
 
 @infer_getattr
@@ -151,7 +151,7 @@ def _get_size(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 def _get_field(context: Any, builder: Any, kind: StructType, value: Any, name: str) -> Any:
     if name in ("address", "ref"):
         return value
-    field = kind.declaration.fields[name]
+    field = kind.declaration.layout[name]
     if isinstance(field.declared, InsideOf):
         return builder.add(value, _WORD(field.offset))
     return _read(builder, field.declared, value, _WORD(field.offset // field.declared.size))
@@ -159,7 +159,7 @@ def _get_field(context: Any, builder: Any, kind: StructType, value: Any, name: s
 
 @lower_getattr_generic(RefsType)
 def _get_ref(context: Any, builder: Any, kind: RefsType, value: Any, name: str) -> Any:
-    return builder.add(value, _WORD(kind.struct.declaration.fields[name].offset))
+    return builder.add(value, _WORD(kind.struct.declaration.layout[name].offset))
 
 
 @lower_getattr_generic(ArrayType)
@@ -169,7 +169,7 @@ def _get_address(context: Any, builder: Any, kind: ArrayType, value: Any, name: 
 
 @lower_setattr_generic(StructType)
 def _set_field(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
-    field = sig.args[0].declaration.fields[name]
+    field = sig.args[0].declaration.layout[name]
     value = context.cast(builder, args[1], sig.args[1], numba_type(field.declared))
     _write(builder, field.declared, args[0], _WORD(field.offset // field.declared.size), value)
 

@@ -269,10 +269,10 @@ class _Refs:
         self._struct = struct
 
     def __getattr__(self, name: str) -> Any:
-        return Array(int(self._struct.address) + type(self._struct).fields[name].offset, i64)
+        return Array(int(self._struct.address) + type(self._struct).layout[name].offset, i64)
 
 
-_RESERVED = frozenset({"address", "declared", "fields", "place", "ref", "size"})
+_RESERVED = frozenset({"address", "declared", "layout", "place", "ref", "size"})
 """Names that no field may have."""
 
 
@@ -280,7 +280,8 @@ class Struct(Address):
     """The address of a struct; declarations derive from this class."""
 
     __slots__ = ()
-    fields: ClassVar[dict[str, _Field]] = {}
+    layout: ClassVar[dict[str, _Field]] = {}
+    """The fields, by name."""
     size: ClassVar[int] = 0
     """Bytes."""
     place: ClassVar[Any] = SimpleNamespace()
@@ -291,20 +292,20 @@ class Struct(Address):
         if cls.__name__ in STRUCTS and STRUCTS[cls.__name__].__module__ != cls.__module__:
             raise TypeError(f"two structs are called {cls.__name__}")
         STRUCTS[cls.__name__] = cls
-        cls.fields = dict(cls.fields)
+        cls.layout = dict(cls.layout)
         names = vars(sys.modules[cls.__module__])
         for name, annotation in get_annotations(cls).items():
             cls._declare(name, evaluate(annotation, names))
-        places = {name: field.offset // (field.declared.size or WORD) for name, field in cls.fields.items()
+        places = {name: field.offset // (field.declared.size or WORD) for name, field in cls.layout.items()
                   if not isinstance(field.declared, InsideOf)}  # fmt: skip
-        unit = next((field.declared.size for field in cls.fields.values()), WORD) or WORD
+        unit = next((field.declared.size for field in cls.layout.values()), WORD) or WORD
         cls.place = SimpleNamespace(**places, **cls._places_inside(), size=cls.size // unit)
 
     @classmethod
     def _places_inside(cls) -> dict[str, int]:
         """The places of what lies within, and of its fields: `slot_homes`, `slot_homes_count`."""
         found: dict[str, int] = {}
-        for name, field in cls.fields.items():
+        for name, field in cls.layout.items():
             if isinstance(field.declared, InsideOf):
                 found[name] = field.offset // WORD
                 if isinstance(field.declared.pointer, PointerTo):
@@ -316,9 +317,9 @@ class Struct(Address):
     def _declare(cls, name: str, declared: Any) -> None:
         if name in _RESERVED:
             raise TypeError(f"{cls.__name__}.{name}: every struct has this name")
-        known = cls.fields.get(name)
+        known = cls.layout.get(name)
         offset = known.offset if known is not None else -(-cls.size // declared.align) * declared.align
-        cls.fields[name] = field = _Field(declared, offset)
+        cls.layout[name] = field = _Field(declared, offset)
         cls.size = max(cls.size, offset + declared.size)
         setattr(cls, name, field)
 

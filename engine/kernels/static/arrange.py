@@ -4,18 +4,14 @@ A *sorted* arrangement is for a relation that does not change in the scope: rows
 group) stand together, `offsets[g]..offsets[g+1]`; it costs four bytes per key and nothing per row where the relation itself
 is kept in that order. A *growing* one is for a feedback relation: chains.py.
 
-Keys map to groups by arithmetic where the columns' ranges are known and dense enough (`MAP_DENSE`), else by a hash table of
+Keys map to groups by arithmetic where the columns' ranges are known and dense enough (`KeyMap`), else by a hash table of
 group numbers.
 """
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import ArrangementKind, KeyMap
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
-from dlog.engine.kernels.layout import (
-    ARR_SORTED,
-    MAP_DENSE,
-)
 from dlog.engine.kernels.machine_structs import Arrangement, Chain, Column, Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import load_cell, mix, register, release, resize, store_cell, zeroed
@@ -53,10 +49,10 @@ def grow_groups(ctl: Control, arrangement: Arrangement, groups):
     if groups > capacity:
         target = max(capacity * 2, 256)
         for k in range(keys):
-            moved = resize(ctl, columns[k], capacity * 8, target * 8)
+            moved = resize(ctl, columns[k].address, capacity * 8, target * 8)
             if moved == 0:
                 return False
-            columns[k] = moved
+            columns[k] = Words(moved)
         arrangement.group_capacity = target
     slots = arrangement.slot_count
     if groups * 4 <= slots * 3:
@@ -72,7 +68,7 @@ def grow_groups(ctl: Control, arrangement: Arrangement, groups):
     for group in range(arrangement.groups):
         hashed = 0
         for k in range(keys):
-            hashed = mix(hashed, load_i64(columns[k], group))
+            hashed = mix(hashed, columns[k][group])
         at = (hashed >> 8) & mask
         while table[at] != 0:
             at = (at + 1) & mask
@@ -100,13 +96,13 @@ def hash_group(ctl: Control, arrangement: Arrangement, row):
             break
         equal = True
         for k in range(keys):
-            if load_i64(columns[k], group) != key_cell(arrangement, k, row):
+            if columns[k][group] != key_cell(arrangement, k, row):
                 equal = False
         if equal:
             return group
         at = (at + 1) & mask
     for k in range(keys):
-        store_i64(columns[k], groups, key_cell(arrangement, k, row))
+        columns[k][groups] = key_cell(arrangement, k, row)
     table[at] = groups + 1
     arrangement.groups = groups + 1
     return groups
@@ -116,7 +112,7 @@ def hash_group(ctl: Control, arrangement: Arrangement, row):
 def find_groups(arrangement: Arrangement, ctl: Control, registers: Words, n, groups: Words):
     """groups[i] = the group of the key in block row i, or -1."""
     keys = arrangement.key_count
-    if arrangement.map == MAP_DENSE:
+    if arrangement.map == KeyMap.DENSE:
         for i in range(n):
             groups[i] = 0
         for k in range(keys):
@@ -149,7 +145,7 @@ def find_groups(arrangement: Arrangement, ctl: Control, registers: Words, n, gro
                     break
                 equal = True
                 for k in range(keys):
-                    if load_i64(columns[k], group) != register(ctl, registers[k])[i]:
+                    if columns[k][group] != register(ctl, registers[k])[i]:
                         equal = False
                 if equal:
                     found = group
@@ -168,7 +164,7 @@ def chain_of(arrangement: Arrangement, group) -> Chain:
 def group_size(arrangement: Arrangement, group):
     if group < 0:
         return 0
-    if arrangement.kind == ARR_SORTED:
+    if arrangement.kind == ArrangementKind.SORTED:
         offsets = arrangement.offsets
         return offsets[group + 1] - offsets[group]
     return chain_of(arrangement, group).count
@@ -180,7 +176,7 @@ def group_size(arrangement: Arrangement, group):
 @entry()
 def assign_groups(ctl: Control, arrangement: Arrangement, groups: Numbers, rows):
     """groups[row] (int32) for every row; false with ctl.error set on error."""
-    dense = arrangement.map == MAP_DENSE
+    dense = arrangement.map == KeyMap.DENSE
     for row in range(rows):
         group = dense_group(arrangement, row) if dense else hash_group(ctl, arrangement, row)
         if group < 0:
@@ -249,10 +245,10 @@ def scatter_column(data, width, places: Numbers, rows, target):
     """target[places[row]] = data[row]"""
     if width == 4:
         for row in range(rows):
-            store_i32(target, places[row], load_i32(data, row))
+            Numbers(target)[places[row]] = Numbers(data)[row]
     else:
         for row in range(rows):
-            store_i64(target, places[row], load_i64(data, row))
+            Words(target)[places[row]] = Words(data)[row]
 
 
 @entry()
@@ -284,13 +280,13 @@ def scatter_grouped(offsets: Numbers, groups: Numbers, low, data, width, rows, t
             group = groups[row] - low
             at = offsets[group]
             offsets[group] = at + 1
-            store_i32(target, at, load_i32(data, row))
+            Numbers(target)[at] = Numbers(data)[row]
     else:
         for row in range(rows):
             group = groups[row] - low
             at = offsets[group]
             offsets[group] = at + 1
-            store_i64(target, at, load_i64(data, row))
+            Words(target)[at] = Words(data)[row]
     for group in range(last, 0, -1):
         offsets[group] = offsets[group - 1]
     offsets[0] = 0

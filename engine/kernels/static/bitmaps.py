@@ -1,6 +1,6 @@
 """Bitmaps over rows: one bit per possible row, where the columns' ranges are known.
 
-A row's dense code numbers it among all rows its columns could hold. `SET_BITS` is one piece; `SET_PAGES`, for larger products
+A row's dense code numbers it among all rows its columns could hold. BITS is one piece; PAGES, for larger products
 of ranges, has pages of one cache line found through a directory and made when first touched, so that memory follows the rows.
 
 A worker's share keeps the bits of rows it had: the relation has them by then, and is asked first.
@@ -8,20 +8,16 @@ A worker's share keeps the bits of rows it had: the relation has them by then, a
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    PAGE_WORDS,
-    SET_PAGES,
-)
+from dlog.engine.kernels.layout import BLOCK, PAGE_WORDS
 from dlog.engine.kernels.machine_structs import Column, Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import load_cell, register, reserve, resize, store_cell
 
 
 @kernel
-def dense_codes(relation: Relation, ctl: Control, registers, n, codes: Words):
+def dense_codes(relation: Relation, ctl: Control, registers: Words, n, codes: Words):
     """codes[i] = the dense code of row i's key, or -1 where a value is outside its column's range."""
     columns = relation.columns
     keys = relation.keys
@@ -32,7 +28,7 @@ def dense_codes(relation: Relation, ctl: Control, registers, n, codes: Words):
         low = column.low
         span = column.range
         stride = column.stride
-        values = register(ctl, load_i64(registers, k))
+        values = register(ctl, registers[k])
         for i in range(n):
             offset = values[i] - low
             code = codes[i] + offset * stride
@@ -54,7 +50,7 @@ def bit_codes(relation: Relation, ctl: Control, registers: Words, n, codes: Word
         for i in range(n):
             codes[i] = left[i] * stride + right[i] - base
     else:
-        dense_codes(relation, ctl, registers.address, n, codes)
+        dense_codes(relation, ctl, registers, n, codes)
 
 
 @kernel
@@ -93,7 +89,7 @@ def novel_shared(relation: Relation, share: Relation, n, codes: Words, chosen: W
 @kernel
 def page_word(relation: Relation, code):
     """The word of a paged bitmap that holds a code's bit; 0 where its page does not exist."""
-    page = load_i32(relation.slots, code >> 9)
+    page = Numbers(relation.slots)[code >> 9]
     if page == 0:
         return 0
     return relation.pool[(page << 3) + ((code >> 6) & 7)]
@@ -178,7 +174,7 @@ def row_code(relation: Relation, row):
 @kernel
 def set_bit(relation: Relation, code):
     """Sets a code's bit in a bitmap of either kind. Returns 1 if it was clear."""
-    if relation.set == SET_PAGES:
+    if relation.set == SetKind.PAGES:
         return take_bit(relation, code)
     slots = Words(relation.slots)
     word = slots[code >> 6]
@@ -196,7 +192,7 @@ def collect_bits(ctl: Control, relation: Relation, share: Relation):
     columns = relation.columns
     sources = share.columns
     arity = relation.arity
-    paged = relation.set == SET_PAGES
+    paged = relation.set == SetKind.PAGES
     end = relation.rows
     for row in range(rows):
         if paged and row % BLOCK == 0 and not reserve_pages(ctl, relation, BLOCK):

@@ -7,12 +7,9 @@ what the chain holds before it, chains take about 5 bytes per item where groups 
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Error, KeyMap
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, prefetch, store_i32
-from dlog.engine.kernels.layout import (
-    ERROR_ROWS,
-    MAP_DENSE,
-)
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.machine_structs import Arrangement, Chain, Chains, Numbers, Relation
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import chain_of, column_of, dense_group, hash_group
@@ -26,7 +23,7 @@ AHEAD = 8
 
 @kernel
 def load_position(address, index):
-    return load_i32(address, index) & 0xFFFFFFFF
+    return Numbers(address)[index] & 0xFFFFFFFF
 
 
 @kernel
@@ -54,7 +51,7 @@ def grow_arrangement(ctl: Control, arrangement: Arrangement, end):
     data = Numbers(0)
     if item >= 0:
         data = Numbers(column_of(relation, item).data)
-    dense = arrangement.map == MAP_DENSE
+    dense = arrangement.map == KeyMap.DENSE
     some = arrangement.only.address != 0
     for row in range(arrangement.done, end):
         if some and not is_wanted(arrangement, relation, row):
@@ -138,7 +135,7 @@ def reserve_pool(ctl: Control, arrangement: Arrangement, size):
     if size <= room:
         return True
     if size > POOL_MAX:
-        ctl.error = ERROR_ROWS
+        ctl.error = Error.ROWS
         return False
     wanted = max(room + (room >> 1), size, 4096)
     pool = resize(ctl, arrangement.pool.address, room * 4, wanted * 4)
@@ -160,6 +157,9 @@ def grow_chains(ctl: Control, arrangement: Arrangement, known, room):
             return False
         arrangement.chains = chains
     if arrangement.groups > known:
-        for word in range(Chain.size >> 2):
-            store_i32(chains.address, known * (Chain.size >> 2) + word, 0)
+        chain = chains[known]
+        chain.start = 0
+        chain.count = 0
+        chain.next = 0
+        chain.room = 0
     return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.combine import rank
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_u8, store_i32, store_u8
+from dlog.engine.kernels.core.memory import load_u8, store_u8
 from dlog.engine.kernels.machine_structs import Column, Numbers, Relation
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import column_of
@@ -94,7 +94,7 @@ def offer(ctl: Control, relation: Relation, marks, level, edges: Relation, left,
             continue
         if load_u8(marks, a) != level:
             a, b = b, a
-        source = load_i32(relation.slots, b) - 1
+        source = Numbers(relation.slots)[b] - 1
         if source >= 0 and not give(ctl, relation, a, value_at(relation, source)):
             return False
     return True
@@ -109,14 +109,14 @@ def value_at(relation: Relation, row):
 @kernel
 def give(ctl: Control, relation: Relation, code, value):
     """Merges a value into the row of a key, which is made if there is none. False with ctl.error set when out of memory."""
-    row = load_i32(relation.slots, code) - 1
+    row = Numbers(relation.slots)[code] - 1
     merge = relation.merge
     if row < 0:
         if not reserve(ctl, relation, 1):
             return False
         row = relation.rows
         relation.rows = row + 1
-        store_i32(relation.slots, code, row + 1)
+        Numbers(relation.slots)[code] = row + 1
         key = key_column(relation)
         store_cell(key.data, key.width, row, code + key.low)
     elif rank(merge, value) >= rank(merge, value_at(relation, row)):

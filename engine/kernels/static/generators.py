@@ -5,18 +5,28 @@ A level remembers in which row of its input it stands and, of a range, how it go
 
 from __future__ import annotations
 
+from enum import auto
+
+from dlog.engine.kernels.codes import Code, RangeForm
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import as_bits, as_float, wrapped_sum
 from dlog.engine.kernels.instructions import Binds, CalledRows, Range
-from dlog.engine.kernels.layout import BLOCK, RANGE_FLOAT, RANGE_UNSIGNED
+from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Level, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import register
 from dlog.engine.kernels.values.floats import float_word
 
 _SIGN = -9223372036854775808
-_NONE, _UP, _DOWN, _ONCE = range(4)
-"""Which way a level's range goes on (`Level.left`)."""
+
+
+class Way(Code):
+    """Which way a level's range goes on (`Level.left`)."""
+
+    NONE = auto()
+    UP = auto()
+    DOWN = auto()
+    ONCE = auto()  # its one value is next
 
 
 @kernel
@@ -26,15 +36,15 @@ def range_values(ctl: Control, code: Range, level: Level, source: Words):
     target = register(ctl, code.target)
     n = 0
     while n < BLOCK:
-        if level.left == _NONE:
+        if level.left == Way.NONE:
             if level.row + 1 >= rows:
                 break
             level.row += 1
             open_range(ctl, code, level, level.row)
-        elif code.form == RANGE_FLOAT:
+        elif code.form == RangeForm.FLOAT:
             n = fill_floats(level, source, target, n)
         else:
-            n = fill_integers(level, source, target, n, _SIGN if code.form == RANGE_UNSIGNED else 0)
+            n = fill_integers(level, source, target, n, _SIGN if code.form == RangeForm.UNSIGNED else 0)
     return n
 
 
@@ -46,10 +56,10 @@ def open_range(ctl: Control, code: Range, level: Level, row):
     step = 0
     if code.step >= 0:
         step = register(ctl, code.step)[row]
-    if code.form == RANGE_FLOAT:
+    if code.form == RangeForm.FLOAT:
         open_floats(level, first, end, step, code.step >= 0)
         return
-    unsigned = code.form == RANGE_UNSIGNED
+    unsigned = code.form == RangeForm.UNSIGNED
     a = first ^ _SIGN if unsigned else first
     b = end ^ _SIGN if unsigned else end
     up = step > 0 or (unsigned and step != 0)
@@ -59,13 +69,13 @@ def open_range(ctl: Control, code: Range, level: Level, row):
     level.at = a
     level.end = b
     level.extra = step
-    level.left = _NONE
+    level.left = Way.NONE
     if step == 0:
-        level.left = _ONCE if a != b else _NONE
+        level.left = Way.ONCE if a != b else Way.NONE
     elif up:
-        level.left = _UP if a < b else _NONE
+        level.left = Way.UP if a < b else Way.NONE
     else:
-        level.left = _DOWN if b < a else _NONE
+        level.left = Way.DOWN if b < a else Way.NONE
 
 
 @kernel
@@ -78,13 +88,13 @@ def open_floats(level: Level, first, end, step_bits, has_step):
     level.at = first
     level.end = end
     level.extra = as_bits(step)
-    level.left = _NONE
+    level.left = Way.NONE
     if step > 0.0:
-        level.left = _UP if a < b else _NONE
+        level.left = Way.UP if a < b else Way.NONE
     elif step < 0.0:
-        level.left = _DOWN if b < a else _NONE
+        level.left = Way.DOWN if b < a else Way.NONE
     else:
-        level.left = _ONCE if a != b else _NONE
+        level.left = Way.ONCE if a != b else Way.NONE
 
 
 @kernel
@@ -95,18 +105,18 @@ def fill_integers(level: Level, source: Words, target: Words, n, sign):
     step = level.extra
     row = level.row
     way = level.left
-    while n < BLOCK and way != _NONE:
+    while n < BLOCK and way != Way.NONE:
         source[n] = row
         target[n] = value ^ sign
         n += 1
         following = wrapped_sum(value, step)
         goes_on = False
-        if way == _UP:
+        if way == Way.UP:
             goes_on = value < following and following < end
-        elif way == _DOWN:
+        elif way == Way.DOWN:
             goes_on = following < value and end < following
         if not goes_on:
-            way = _NONE
+            way = Way.NONE
         value = following
     level.at = value
     level.left = way
@@ -121,18 +131,18 @@ def fill_floats(level: Level, source: Words, target: Words, n):
     step = as_float(level.extra)
     row = level.row
     way = level.left
-    while n < BLOCK and way != _NONE:
+    while n < BLOCK and way != Way.NONE:
         source[n] = row
         target[n] = float_word(value)
         n += 1
         following = value + step
         goes_on = False
-        if way == _UP:
+        if way == Way.UP:
             goes_on = value < following and following < end
-        elif way == _DOWN:
+        elif way == Way.DOWN:
             goes_on = following < value and end < following
         if not goes_on:
-            way = _NONE
+            way = Way.NONE
         value = following
     level.at = as_bits(value)
     level.left = way

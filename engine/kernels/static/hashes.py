@@ -12,10 +12,8 @@ then costs two waits per block instead of two per row.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import bit_length, load_i64, prefetch
-from dlog.engine.kernels.layout import (
-    BLOCK,
-)
+from dlog.engine.kernels.core.memory import bit_length, prefetch
+from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import load_cell, mix, register, release, rows_equal, store_cell, zeroed
@@ -25,11 +23,11 @@ LARGE = 2**21
 
 
 @kernel
-def hash_block(ctl: Control, registers, count, n, hashes: Words):
+def hash_block(ctl: Control, registers: Words, count, n, hashes: Words):
     for i in range(n):
         hashes[i] = 0
     for k in range(count):
-        values = register(ctl, load_i64(registers, k))
+        values = register(ctl, registers[k])
         for i in range(n):
             hashes[i] = mix(hashes[i], values[i])
 
@@ -194,7 +192,7 @@ def seek_slots(relation: Relation, n, hashes: Words, slots: Words):
 @kernel
 def insert_hash(ctl: Control, relation: Relation, registers: Words, n, codes: Words, known: Words):
     """Adds the block's rows that are not in the hash set, but for those with known[i] >= 0. Room is there already."""
-    hash_block(ctl, registers.address, relation.key_count, n, codes)
+    hash_block(ctl, registers, relation.key_count, n, codes)
     seek_slots(relation, n, codes, known)
     table = Numbers(relation.slots)
     bits = row_bits(relation.slot_count)

@@ -8,14 +8,11 @@ order costs repeats but never the answer. The heap is the radix heap of Ahuja, M
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Error, SetKind
 from dlog.engine.kernels.combine import Combine, joined, rank
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import as_float, bit_length, prefetch
-from dlog.engine.kernels.layout import (
-    ERROR_SUM,
-    SET_DENSE,
-    SUM_MOST,
-)
+from dlog.engine.kernels.layout import SUM_MOST
 from dlog.engine.kernels.machine_structs import Heap, HeapBucket, Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.bitmaps import dense_codes
@@ -33,13 +30,13 @@ def merge_block(ctl: Control, relation: Relation, registers: Words, keys: Words,
     rows = relation.rows
     if not reserve(ctl, relation, n):
         return -1
-    dense = relation.set == SET_DENSE
+    dense = relation.set == SetKind.DENSE
     if dense:
-        dense_codes(relation, ctl, keys.address, n, codes)
+        dense_codes(relation, ctl, keys, n, codes)
     else:
         if not grow_hash(ctl, relation, rows + n):
             return -1
-        hash_block(ctl, keys.address, relation.key_count, n, codes)
+        hash_block(ctl, keys, relation.key_count, n, codes)
     slots = Numbers(relation.slots)
     slot_count = relation.slot_count
     slot = 0
@@ -79,7 +76,7 @@ def merge_block(ctl: Control, relation: Relation, registers: Words, keys: Words,
             bound = register(ctl, registers[number - 1])[i]
             before = data[row]
             if before + value > SUM_MOST:
-                ctl.error = ERROR_SUM
+                ctl.error = Error.SUM
                 return -1
             data[row] = before + value
             if before > bound or before + value <= bound:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
-from dlog.engine.kernels.layout import SET_HASH
-from dlog.engine.kernels.machine_structs import Relation
+from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.hashes import grow_hash
 from dlog.engine.kernels.static.storage import reserve
@@ -80,12 +79,12 @@ def lay_apart(owners, columns, widths, targets, starts, at):
         if widths[c] == 4:
             for i in range(owners.size):
                 w = owners[i]
-                store_i32(target, at[w], load_i32(source, i))
+                Numbers(target)[at[w]] = Numbers(source)[i]
                 at[w] += 1
         else:
             for i in range(owners.size):
                 w = owners[i]
-                store_i64(target, at[w], load_i64(source, i))
+                Words(target)[at[w]] = Words(source)[i]
                 at[w] += 1
 
 
@@ -95,7 +94,7 @@ def make_room(ctl: Control, relation: Relation, extra):
     with ctl.error set when out of memory."""
     if not reserve(ctl, relation, extra):
         return False
-    return relation.set != SET_HASH or grow_hash(ctl, relation, relation.rows + extra)
+    return relation.set != SetKind.HASH or grow_hash(ctl, relation, relation.rows + extra)
 
 
 @entry("u8[:]", "i64[:]", "i64", "u64[:]")

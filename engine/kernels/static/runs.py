@@ -13,9 +13,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import atomic_add
 from dlog.engine.kernels.instructions import ScanRuns
-from dlog.engine.kernels.layout import (
-    BLOCK,
-)
+from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Level, Numbers, Relation, Runs, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import column_of
@@ -114,8 +112,7 @@ def place_column(relation: Relation, key, number, offsets: Numbers, cells: Words
 
 @kernel
 def scan_runs(ctl: Control, code: ScanRuns, level: Level):
-    """[op, length, relation, register of starts, register of counts, columns, (column, dst)*]: runs among the rows claimed from
-    the workers' shared cursor; a run that two claims share is two."""
+    """Runs among the rows claimed from the workers' shared cursor; a run that two claims share is two."""
     end = level.end
     start = atomic_add(ctl.cursor, 0, BLOCK)
     end = min(end, start + BLOCK)

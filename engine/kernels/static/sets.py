@@ -1,19 +1,13 @@
 """The set over a relation's key columns, whatever its kind: find, insert, share between workers, fill after loading.
 
-Kinds: `SET_BITS` and `SET_PAGES` (bitmaps.py), `SET_DENSE`, a 32-bit row number per possible key, and `SET_HASH` (hashes.py).
+Kinds (`SetKind`): BITS and PAGES are bitmaps.py, DENSE is a 32-bit row number per possible key, HASH is hashes.py.
 """
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    SET_BITS,
-    SET_DENSE,
-    SET_HASH,
-    SET_PAGES,
-)
+from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.bitmaps import (
@@ -43,32 +37,32 @@ from dlog.engine.kernels.static.storage import append_rows, move_row, reserve
 
 
 @entry()
-def find_rows(relation: Relation, ctl: Control, registers, n, scratch: Words, found: Words):
+def find_rows(relation: Relation, ctl: Control, registers: Words, n, scratch: Words, found: Words):
     """found[i] = the row with the key of block row i, or -1. For bitmaps a present row gives 0. The relation must have a
     set."""
     kind = relation.set
     slots = relation.slots
-    if kind in (SET_BITS, SET_PAGES, SET_DENSE):
+    if kind in (SetKind.BITS, SetKind.PAGES, SetKind.DENSE):
         dense_codes(relation, ctl, registers, n, found)
-        if kind == SET_PAGES:
+        if kind == SetKind.PAGES:
             for i in range(n):
                 code = found[i]
                 bit = 0
                 if code >= 0:
                     bit = (page_word(relation, code) >> (code & 63)) & 1
                 found[i] = bit - 1
-        elif kind == SET_BITS:
+        elif kind == SetKind.BITS:
             for i in range(n):
                 code = found[i]
                 bit = 0
                 if code >= 0:
-                    bit = (load_i64(slots, code >> 6) >> (code & 63)) & 1
+                    bit = (Words(slots)[code >> 6] >> (code & 63)) & 1
                 found[i] = bit - 1
         else:
             for i in range(n):
                 code = found[i]
                 if code >= 0:
-                    found[i] = load_i32(slots, code) - 1
+                    found[i] = Numbers(slots)[code] - 1
         return
     if relation.slot_count == 0:
         for i in range(n):
@@ -89,9 +83,9 @@ def insert_block(ctl: Control, relation: Relation, registers: Words, n, codes: W
 
     `registers` lists one register per column. The key must be all columns, in order.
     """
-    if relation.set in (SET_BITS, SET_PAGES):
+    if relation.set in (SetKind.BITS, SetKind.PAGES):
         bit_codes(relation, ctl, registers, n, codes)
-        if relation.set == SET_BITS:
+        if relation.set == SetKind.BITS:
             count = novel_bits(relation, n, codes, chosen)
         else:
             count = novel_pages(ctl, relation, n, codes, chosen)
@@ -114,9 +108,9 @@ def share_block(ctl: Control, relation: Relation, share: Relation, registers: Wo
     """insert_block while several workers run: rows that the relation, which is only read, does not have go to this worker's
     share, once. Two shares may have the same row.
     """
-    if relation.set in (SET_BITS, SET_PAGES):
+    if relation.set in (SetKind.BITS, SetKind.PAGES):
         bit_codes(relation, ctl, registers, n, codes)
-        if relation.set == SET_BITS:
+        if relation.set == SetKind.BITS:
             count = novel_shared(relation, share, n, codes, known)
         else:
             count = novel_shared_pages(ctl, relation, share, n, codes, known)
@@ -136,11 +130,11 @@ def share_block(ctl: Control, relation: Relation, share: Relation, registers: Wo
 def dedupe_rows(ctl: Control, relation: Relation, hashes: Words):
     """Removes equal rows of a freshly loaded relation in place, keeping first ones and their order, and leaves its set filled.
 
-    The relation's set kind is chosen by the caller and its memory is in place (for SET_BITS) or grown here (SET_HASH).
+    The relation's set kind is chosen by the caller and its memory is in place (for BITS) or grown here (HASH).
     `hashes` is a scratch block. Returns false with ctl.error set when out of memory.
     """
     rows = relation.rows
-    bits = relation.set == SET_BITS
+    bits = relation.set == SetKind.BITS
     kept = 0
     if not bits:
         relation.rows = 0
@@ -195,10 +189,10 @@ def fill_set(ctl: Control, relation: Relation):
     """Fills a fresh set (all columns are its key) from the rows present. False with ctl.error set when out of memory."""
     rows = relation.rows
     kind = relation.set
-    if kind == SET_HASH:
+    if kind == SetKind.HASH:
         return grow_hash(ctl, relation, max(rows, 1))
     for row in range(rows):
-        if kind == SET_PAGES and row % BLOCK == 0 and not reserve_pages(ctl, relation, BLOCK):
+        if kind == SetKind.PAGES and row % BLOCK == 0 and not reserve_pages(ctl, relation, BLOCK):
             return False
         set_bit(relation, row_code(relation, row))
     return True

@@ -5,22 +5,12 @@ Row numbers are 32-bit. Blocks come as registers (addresses of int64 values); li
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.blocks import clear_rest, cleared_block, dirty_bytes, free_block, resized_block
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import (
-    atomic_add,
-    load_i32,
-    load_i64,
-    store_i32,
-    store_i64,
-    wrapped_product,
-)
-from dlog.engine.kernels.layout import (
-    ERROR_MEMORY,
-    ERROR_ROWS,
-    REGISTER,
-)
-from dlog.engine.kernels.machine_structs import Relation, Words
+from dlog.engine.kernels.core.memory import atomic_add, wrapped_product
+from dlog.engine.kernels.layout import BLOCK, REGISTER
+from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 
 _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
@@ -38,24 +28,42 @@ def register(ctl: Control, number) -> Words:
 
 
 @kernel
+def scratch_block(ctl: Control, number) -> Words:
+    """Address of one of the worker's scratch blocks."""
+    return Words(ctl.scratch.address + number * (BLOCK * 8))
+
+
+@kernel
 def behind(words: Words, count) -> Words:
     """The words behind so many."""
     return Words(words.address + count * 8)
 
 
 @kernel
+def copy_words(target: Words, source: Words, count):
+    for i in range(count):
+        target[i] = source[i]
+
+
+@kernel
+def clear_words(words: Words, count):
+    for i in range(count):
+        words[i] = 0
+
+
+@kernel
 def load_cell(address, width, row):
     if width == 4:
-        return load_i32(address, row)
-    return load_i64(address, row)
+        return Numbers(address)[row]
+    return Words(address)[row]
 
 
 @kernel
 def store_cell(address, width, row, value):
     if width == 4:
-        store_i32(address, row, value)
+        Numbers(address)[row] = value
     else:
-        store_i64(address, row, value)
+        Words(address)[row] = value
 
 
 @entry()
@@ -64,12 +72,12 @@ def resize(ctl: Control, address, old_bytes, new_bytes):
     grown = atomic_add(ctl.account.ref.bytes, 0, new_bytes - old_bytes) + new_bytes - old_bytes
     if grown > ctl.limit and new_bytes > old_bytes:
         atomic_add(ctl.account.ref.bytes, 0, old_bytes - new_bytes)
-        ctl.error = ERROR_MEMORY
+        ctl.error = Error.MEMORY
         return 0
     moved = resized_block(address, new_bytes)
     if moved == 0:
         atomic_add(ctl.account.ref.bytes, 0, old_bytes - new_bytes)
-        ctl.error = ERROR_MEMORY
+        ctl.error = Error.MEMORY
     return moved
 
 
@@ -93,12 +101,12 @@ def zeroed(ctl: Control, size):
     grown = atomic_add(ctl.account.ref.bytes, 0, size) + size
     if grown > ctl.limit:
         atomic_add(ctl.account.ref.bytes, 0, -size)
-        ctl.error = ERROR_MEMORY
+        ctl.error = Error.MEMORY
         return 0
     address = cleared_block(size)
     if address == 0:
         atomic_add(ctl.account.ref.bytes, 0, -size)
-        ctl.error = ERROR_MEMORY
+        ctl.error = Error.MEMORY
     return address
 
 
@@ -133,7 +141,7 @@ def reserve(ctl: Control, relation: Relation, extra):
     if rows <= capacity:
         return True
     if rows > ROWS_MAX:
-        ctl.error = ERROR_ROWS
+        ctl.error = Error.ROWS
         return False
     target = max(rows, capacity + (capacity >> 1), 1024)
     columns = relation.columns
@@ -165,10 +173,10 @@ def append_rows(relation: Relation, ctl: Control, registers: Words, chosen: Word
         values = register(ctl, registers[c])
         if column.width == 4:
             for j in range(count):
-                store_i32(data, at + j, values[chosen[j]])
+                Numbers(data)[at + j] = values[chosen[j]]
         else:
             for j in range(count):
-                store_i64(data, at + j, values[chosen[j]])
+                Words(data)[at + j] = values[chosen[j]]
 
 
 @kernel
@@ -185,10 +193,10 @@ def append_block(ctl: Control, relation: Relation, registers: Words, n):
         values = register(ctl, registers[c])
         if column.width == 4:
             for j in range(n):
-                store_i32(data, at + j, values[j])
+                Numbers(data)[at + j] = values[j]
         else:
             for j in range(n):
-                store_i64(data, at + j, values[j])
+                Words(data)[at + j] = values[j]
     return n
 
 

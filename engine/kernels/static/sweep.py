@@ -6,18 +6,13 @@ Most rows that a recursion derives are there already. Here such a row costs a lo
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import ArrangementKind, Operation, SetKind
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import atomic_add, bit_length, load_i32, load_i64, prefetch, store_i64, wrapped_product
+from dlog.engine.kernels.core.memory import atomic_add, bit_length, prefetch, wrapped_product
 from dlog.engine.kernels.generate import next_chunk, open_chain
 from dlog.engine.kernels.instructions import Sweep
-from dlog.engine.kernels.layout import (
-    ARR_SORTED,
-    BLOCK,
-    OP_SWEEP_RUNS,
-    SEEN,
-    SET_BITS,
-)
-from dlog.engine.kernels.machine_structs import Arrangement, Column, Level, Relation, Words
+from dlog.engine.kernels.layout import BLOCK, SEEN
+from dlog.engine.kernels.machine_structs import Arrangement, Column, Level, Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import chain_of, column_of
 from dlog.engine.kernels.static.bitmaps import reserve_pages, take_bit
@@ -36,12 +31,6 @@ FEWEST = 8
 """Matches of a row below which it is not worth remembering that they were looked at."""
 _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 
-# OP_SWEEP: [op, length, arrangement, group register, bound column, relation, place in the sink, base register, its twin or 0,
-# place of what was seen among the marks or 0, (register of each column)]. The twin is the arrangement's relation where its
-# bitmap's rows lie as the sink's: a long group is then taken from it, 64 matches at a time.
-# OP_SWEEP_RUNS: [op, length, seed's relation, register of starts, column, relation, place in the sink, base register, register
-# of counts, place of what was seen or 0, (register of each column)]: the matches are runs of changes.
-
 
 @kernel
 def sweep(ctl: Control, code: Sweep, level: Level):
@@ -57,9 +46,9 @@ def sweep(ctl: Control, code: Sweep, level: Level):
     added = 0
     while looked < MATCHES:
         ctl_candidates(ctl)[BLOCK] = 0
-        if code.operation == OP_SWEEP_RUNS:
+        if code.operation == Operation.SWEEP_RUNS:
             found = sweep_runs(ctl, code, level)
-        elif arrangement.kind == ARR_SORTED:
+        elif arrangement.kind == ArrangementKind.SORTED:
             found = sweep_ranges(ctl, code, level)
         else:
             found = sweep_chains(ctl, code, level)
@@ -113,9 +102,9 @@ def was_seen(ctl: Control, code: Sweep, bases: Words, row, group):
     key = (bases[row] << 32) + group + 1
     at = place + ((wrapped_product(key, _MIX) >> 40) & (SEEN - 1))
     marks = ctl.marks
-    if load_i64(marks, at) == key:
+    if Words(marks)[at] == key:
         return True
-    store_i64(marks, at, key)
+    Words(marks)[at] = key
     return False
 
 
@@ -277,26 +266,30 @@ def sweep_runs(ctl: Control, code: Sweep, level: Level):
 
 @kernel
 def test_matches(code: Sweep, data, width, at, count, base, row, candidates: Words, kept):
-    """Keeps the matches [at, at + count) that the sink's bitmap lacks; returns how many candidates there are then."""
+    """Keeps the matches [at, at + count) that the sink's bitmap lacks; returns how many candidates there are then.
+
+    Each match is written as a candidate and counted if its bit is clear: no branch, as nobody could guess it. Two may be the
+    same row, and a worker's share may have it: `take_candidates` asks again. Codes without a page have page 0, whose bits
+    are clear (bitmaps.py)."""
     relation = code.relation
     slots = relation.slots
     column = swept_column(code)
     low = column.low
     stride = column.stride
     mark = row << 32
-    if relation.set == SET_BITS:
+    if relation.set == SetKind.BITS:
         if width == 4:
             for j in range(count):
-                value = load_i32(data, at + j) - low
+                value = Numbers(data)[at + j] - low
                 bit = base + value * stride
                 candidates[kept] = mark + value
-                kept += 1 - ((load_i64(slots, bit >> 6) >> (bit & 63)) & 1)
+                kept += 1 - ((Words(slots)[bit >> 6] >> (bit & 63)) & 1)
         else:
             for j in range(count):
-                value = load_i64(data, at + j) - low
+                value = Words(data)[at + j] - low
                 bit = base + value * stride
                 candidates[kept] = mark + value
-                kept += 1 - ((load_i64(slots, bit >> 6) >> (bit & 63)) & 1)
+                kept += 1 - ((Words(slots)[bit >> 6] >> (bit & 63)) & 1)
         return kept
     pool = relation.pool
     if not pool:
@@ -305,16 +298,16 @@ def test_matches(code: Sweep, data, width, at, count, base, row, candidates: Wor
         return kept + count
     if width == 4:
         for j in range(count):
-            value = load_i32(data, at + j) - low
+            value = Numbers(data)[at + j] - low
             bit = base + value * stride
-            word = pool[(load_i32(slots, bit >> 9) << 3) + ((bit >> 6) & 7)]
+            word = pool[(Numbers(slots)[bit >> 9] << 3) + ((bit >> 6) & 7)]
             candidates[kept] = mark + value
             kept += 1 - ((word >> (bit & 63)) & 1)
     else:
         for j in range(count):
-            value = load_i64(data, at + j) - low
+            value = Words(data)[at + j] - low
             bit = base + value * stride
-            word = pool[(load_i32(slots, bit >> 9) << 3) + ((bit >> 6) & 7)]
+            word = pool[(Numbers(slots)[bit >> 9] << 3) + ((bit >> 6) & 7)]
             candidates[kept] = mark + value
             kept += 1 - ((word >> (bit & 63)) & 1)
     return kept
@@ -383,13 +376,14 @@ def take_candidates(ctl: Control, code: Sweep, target: Relation, count):
     many, -1 with ctl.error set."""
     if count == 0:
         return 0
-    paged = code.relation.set != SET_BITS
+    paged = code.relation.set != SetKind.BITS
     if not reserve(ctl, target, count) or (paged and not reserve_pages(ctl, target, count)):
         return -1
     candidates = ctl_candidates(ctl)
     bases = register(ctl, code.bases)
     stride = swept_column(code).stride
     slots = Words(target.slots)
+    # Those that were new move to the front of the list as it is gone through: `novel` never passes k.
     novel = 0
     for k in range(count):
         candidate = candidates[k]

@@ -1,24 +1,14 @@
-"""Layers of sorted updates: how they are described, and their fields and indexes.
+"""Fields and indexes of layers (trace_structs.py says what a layer is).
 
-A layer is described by a vector of words: rows, arity, depth of its times, its index, then for each *field* - the row's
-columns, the coordinates of the time, the diff - an address, a width and a bound. A width is 4 or 8 bytes; 0 means that all rows
-have one value, which then stands in the place of the address. The bound of a time's coordinate is at or above all its values,
-that of the diff is the sum of all |diff|; columns have none. Rows are ordered lexicographically by (columns, time), each pair
-once, no diff is zero; values compare as signed 64-bit words. The index, where there is one, holds for each value v of the first
-column from `LAYER_LOW` on the first row whose value is not less than v, as 32-bit words, with one entry more than there are
-values.
-
-Kernels take the addresses of such vectors and of all other memory, which belongs to the caller; they write where they are told
-and never read past `LAYER_ROWS`.
+Kernels take the addresses of headers and of all other memory, which belongs to the caller; they write where they are told and
+never read past a layer's rows.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
-
-LAYER_ROWS, LAYER_ARITY, LAYER_DEPTH, LAYER_INDEX, LAYER_LOW, LAYER_RANGE, LAYER_FIELDS = range(7)
-FIELD_ADDRESS, FIELD_WIDTH, FIELD_BOUND, FIELD_SIZE = range(4)
+from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.trace_structs import LayerHeader
 
 INDEX_ROWS = 256
 """Layers with fewer rows are searched without an index."""
@@ -30,87 +20,85 @@ SIGN = -(2**63)
 
 
 @kernel
-def field_at(field):  # type: ignore[no-untyped-def]
-    """Where the words of a field begin."""
-    return LAYER_FIELDS + FIELD_SIZE * field
-
-
-@kernel
-def load_value(layer, field, row):  # type: ignore[no-untyped-def]
-    """The value of a field in a row."""
-    at = field_at(field)
-    address, width = load_i64(layer, at), load_i64(layer, at + FIELD_WIDTH)
+def load_stored(data, width, row):
+    """The value in a row, of 4 or 8 bytes, or of no bytes where all rows have the same."""
     if width == 4:
-        return load_i32(address, row)
+        return Numbers(data)[row]
     if width == 8:
-        return load_i64(address, row)
-    return address
+        return Words(data)[row]
+    return data
 
 
 @kernel
-def store_value(layer, field, row, value):  # type: ignore[no-untyped-def]
+def load_value(layer: LayerHeader, number, row):
+    """The value of a field in a row."""
+    field = layer.fields[number]
+    return load_stored(field.data, field.width, row)
+
+
+@kernel
+def store_value(layer: LayerHeader, number, row, value):
     """Writes a value of a field; constants are not written."""
-    at = field_at(field)
-    address, width = load_i64(layer, at), load_i64(layer, at + FIELD_WIDTH)
-    if width == 4:
-        store_i32(address, row, value)
-    elif width == 8:
-        store_i64(address, row, value)
+    field = layer.fields[number]
+    if field.width == 4:
+        Numbers(field.data)[row] = value
+    elif field.width == 8:
+        Words(field.data)[row] = value
 
 
 @kernel
-def set_field(layer, field, address, width, bound):  # type: ignore[no-untyped-def]
-    at = field_at(field)
-    store_i64(layer, at, address)
-    store_i64(layer, at + FIELD_WIDTH, width)
-    store_i64(layer, at + FIELD_BOUND, bound)
+def set_field(layer: LayerHeader, number, data, width, bound):
+    field = layer.fields[number]
+    field.data = data
+    field.width = width
+    field.bound = bound
 
 
 @kernel
-def width_of(low, high):  # type: ignore[no-untyped-def]
+def width_of(low, high):
     """Bytes for values of a range."""
     return 4 if low >= _LEAST and high <= _MOST else 8
 
 
 @kernel
-def describe(layer, arity, depth):  # type: ignore[no-untyped-def]
+def describe(layer: LayerHeader, arity, depth):
     """Says of an output what it is; it has no rows yet."""
-    store_i64(layer, LAYER_ROWS, 0)
-    store_i64(layer, LAYER_ARITY, arity)
-    store_i64(layer, LAYER_DEPTH, depth)
-    store_i64(layer, LAYER_INDEX, 0)
+    layer.rows = 0
+    layer.arity = arity
+    layer.depth = depth
+    layer.index = Numbers(0)
 
 
 @kernel
-def want_index(layer, low, high, rows):  # type: ignore[no-untyped-def]
+def want_index(layer: LayerHeader, low, high, rows):
     """Asks for an index where the first column is dense enough that it costs at most 4 bytes a row."""
     if rows >= INDEX_ROWS and low > SIGN >> 1 and high < -(SIGN >> 1) and high - low < rows:
-        store_i64(layer, LAYER_INDEX, 1)
-        store_i64(layer, LAYER_LOW, low)
-        store_i64(layer, LAYER_RANGE, high - low + 1)
+        layer.index = Numbers(1)
+        layer.low = low
+        layer.range = high - low + 1
 
 
 @kernel
-def place_fields(layer, memory, room):  # type: ignore[no-untyped-def]
+def place_fields(layer: LayerHeader, memory, room):
     """Gives each field that is no constant its place in `memory`, then the index asked for. Returns the bytes needed."""
     at = memory
-    for f in range(load_i64(layer, LAYER_ARITY) + load_i64(layer, LAYER_DEPTH) + 1):
-        width = load_i64(layer, field_at(f) + FIELD_WIDTH)
-        if width != 0:
-            store_i64(layer, field_at(f), at)
-            at += (room * width + 7) // 8 * 8
-    if load_i64(layer, LAYER_INDEX) != 0:
-        store_i64(layer, LAYER_INDEX, at)
-        at += 4 * (load_i64(layer, LAYER_RANGE) + 1)
+    for f in range(layer.arity + layer.depth + 1):
+        field = layer.fields[f]
+        if field.width != 0:
+            field.data = at
+            at += (room * field.width + 7) // 8 * 8
+    if layer.index:
+        layer.index = Numbers(at)
+        at += 4 * (layer.range + 1)
     return at - memory
 
 
 @kernel
-def fill_index(layer, filled, value, row):  # type: ignore[no-untyped-def]
+def fill_index(layer: LayerHeader, filled, value, row):
     """Says that `row` is the first one with this value of the first column, or none; returns the entries filled."""
-    slot = value - load_i64(layer, LAYER_LOW)
-    index = load_i64(layer, LAYER_INDEX)
+    slot = value - layer.low
+    index = layer.index
     while filled <= slot:
-        store_i32(index, filled, row)
+        index[filled] = row
         filled += 1
     return filled

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i64, store_i64
+from dlog.engine.kernels.machine_structs import Words
+
+INSERTED = 24
+"""Updates of a row up to which sorting by insertion beats a heap."""
 
 
 @kernel
-def _later(times, depth, a, b):  # type: ignore[no-untyped-def]
+def _later(times: Words, depth, a, b):
     """Whether the time of entry a is after that of entry b in the lexicographic order."""
     for c in range(depth):
-        x, y = load_i64(times, a * depth + c), load_i64(times, b * depth + c)
+        x, y = times[a * depth + c], times[b * depth + c]
         if x != y:
             return x > y
     return False
 
 
 @kernel
-def _swap(times, diffs, depth, a, b):  # type: ignore[no-untyped-def]
+def _swap(times: Words, diffs: Words, depth, a, b):
     for c in range(depth):
-        kept = load_i64(times, a * depth + c)
-        store_i64(times, a * depth + c, load_i64(times, b * depth + c))
-        store_i64(times, b * depth + c, kept)
-    kept = load_i64(diffs, a)
-    store_i64(diffs, a, load_i64(diffs, b))
-    store_i64(diffs, b, kept)
+        kept = times[a * depth + c]
+        times[a * depth + c] = times[b * depth + c]
+        times[b * depth + c] = kept
+    kept = diffs[a]
+    diffs[a] = diffs[b]
+    diffs[b] = kept
 
 
 @kernel
-def _sift(times, diffs, depth, root, size):  # type: ignore[no-untyped-def]
+def _sift(times: Words, diffs: Words, depth, root, size):
     """Restores the heap with the latest time on top below `root`."""
     while 2 * root + 1 < size:
         child = 2 * root + 1
@@ -41,14 +44,14 @@ def _sift(times, diffs, depth, root, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sort_history(times, diffs, depth, size):  # type: ignore[no-untyped-def]
+def sort_history(times: Words, diffs: Words, depth, size):
     """Orders the entries by time: by insertion where they are few, by a heap where they are many."""
     ordered = 1
     while ordered < size and not _later(times, depth, ordered - 1, ordered):
         ordered += 1
     if ordered >= size:
         return
-    if size <= 24:
+    if size <= INSERTED:
         for i in range(ordered, size):
             k = i
             while k > 0 and _later(times, depth, k - 1, k):
@@ -63,18 +66,18 @@ def sort_history(times, diffs, depth, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sum_history(times, diffs, depth, size):  # type: ignore[no-untyped-def]
+def sum_history(times: Words, diffs: Words, depth, size):
     """Adds up the diffs of equal times of an ordered history and leaves out zeros; returns what is left."""
     kept, i = 0, 0
     while i < size:
-        diff, k = load_i64(diffs, i), i + 1
+        diff, k = diffs[i], i + 1
         while k < size and not _later(times, depth, k, i):
-            diff += load_i64(diffs, k)
+            diff += diffs[k]
             k += 1
         if diff != 0:
             for c in range(depth):
-                store_i64(times, kept * depth + c, load_i64(times, i * depth + c))
-            store_i64(diffs, kept, diff)
+                times[kept * depth + c] = times[i * depth + c]
+            diffs[kept] = diff
             kept += 1
         i = k
     return kept

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i64
-from dlog.engine.kernels.trace.layers import (
-    LAYER_ARITY,
-    LAYER_DEPTH,
-    LAYER_INDEX,
-    LAYER_LOW,
-    LAYER_RANGE,
-    LAYER_ROWS,
-    load_value,
-)
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.trace.layers import load_value
+from dlog.engine.kernels.trace_structs import LayerHeader
 
 
 @kernel
-def _compare_key(layer, row, keys, probes, probe, start, count):  # type: ignore[no-untyped-def]
+def _compare_key(layer: LayerHeader, row, keys: Words, probes, probe, start, count):
     """-1, 0 or 1 as a row's columns from `start` up to `count` are before, equal to or after the probe's."""
     for c in range(start, count):
-        x, y = load_value(layer, c, row), load_i64(keys, c * probes + probe)
+        x, y = load_value(layer, c, row), keys[c * probes + probe]
         if x != y:
             return -1 if x < y else 1
     return 0
 
 
 @kernel
-def _bisect(layer, low, high, keys, probes, probe, start, count, beyond):  # type: ignore[no-untyped-def]
+def _bisect(layer: LayerHeader, low, high, keys: Words, probes, probe, start, count, beyond):
     """The first row from `low` on, before `high`, that is not before the probe's key; with `beyond` 1, that is after it."""
     while low < high:
         middle = (low + high) >> 1
@@ -38,7 +31,7 @@ def _bisect(layer, low, high, keys, probes, probe, start, count, beyond):  # typ
 
 
 @kernel
-def _gallop(layer, low, high, keys, probes, probe, start, count, beyond):  # type: ignore[no-untyped-def]
+def _gallop(layer: LayerHeader, low, high, keys: Words, probes, probe, start, count, beyond):
     """The same, in steps that double from `low`: fast where the row is near."""
     bound, step = low, 1
     while bound < high and _compare_key(layer, bound, keys, probes, probe, start, count) < beyond:
@@ -49,24 +42,26 @@ def _gallop(layer, low, high, keys, probes, probe, start, count, beyond):  # typ
 
 
 @entry()
-def seek(layer, keys, count, probes, starts, ends):  # type: ignore[no-untyped-def]
+def seek(layer: LayerHeader, keys: Words, count, probes, starts: Words, ends: Words):
     """Writes for each probe the range of rows that begin with its key: `count` prefix columns of so many probes each, one after
     the other. Probes in ascending order keep the search local; any order is right. The layer must have rows."""
-    rows, index = load_i64(layer, LAYER_ROWS), load_i64(layer, LAYER_INDEX)
-    first, values = load_i64(layer, LAYER_LOW), load_i64(layer, LAYER_RANGE)
+    rows, index = layer.rows, layer.index
+    first, values = layer.low, layer.range
     at = 0
     for p in range(probes):
         low, high, end, start = 0, rows, rows, 0
-        if index != 0 and count > 0:
-            key = load_i64(keys, p)
+        if index and count > 0:
+            key = keys[p]
             if key < first or key >= first + values:
-                store_i64(starts, p, 0)
-                store_i64(ends, p, 0)
+                starts[p] = 0
+                ends[p] = 0
                 continue
+            # The index has the range of the first column: what is left to compare are the others.
             start = 1
-            low, end = load_i32(index, key - first), load_i32(index, key - first + 1)
+            low, end = index[key - first], index[key - first + 1]
             high = end
         elif at > 0:
+            # All rows before `at` were before the last probe's key: this one's is to the same side of that row, or the other.
             if _compare_key(layer, at - 1, keys, probes, p, 0, count) < 0:
                 low = at
             else:
@@ -77,32 +72,32 @@ def seek(layer, keys, count, probes, starts, ends):  # type: ignore[no-untyped-d
             else:
                 low = _bisect(layer, low, high, keys, probes, p, start, count, 0)
             end = _gallop(layer, low, end, keys, probes, p, start, count, 1)
-        store_i64(starts, p, low)
-        store_i64(ends, p, end)
+        starts[p] = low
+        ends[p] = end
         at = low
 
 
 @entry()
-def expand(starts, ends, count, probes, rows):  # type: ignore[no-untyped-def]
+def expand(starts: Words, ends: Words, count, probes: Words, rows: Words):
     """Writes every row of every range with the number of its probe."""
     at = 0
     for p in range(count):
-        for row in range(load_i64(starts, p), load_i64(ends, p)):
-            store_i64(probes, at, p)
-            store_i64(rows, at, row)
+        for row in range(starts[p], ends[p]):
+            probes[at] = p
+            rows[at] = row
             at += 1
 
 
 @entry()
-def accumulate(layer, starts, ends, count, time, sums):  # type: ignore[no-untyped-def]
+def accumulate(layer: LayerHeader, starts: Words, ends: Words, count, time: Words, sums: Words):
     """Adds to the sum of each probe the diffs in its range whose times are at or before `time`."""
-    arity, depth = load_i64(layer, LAYER_ARITY), load_i64(layer, LAYER_DEPTH)
+    arity, depth = layer.arity, layer.depth
     for p in range(count):
-        total = load_i64(sums, p)
-        for row in range(load_i64(starts, p), load_i64(ends, p)):
+        total = sums[p]
+        for row in range(starts[p], ends[p]):
             c = 0
-            while c < depth and load_value(layer, arity + c, row) <= load_i64(time, c):
+            while c < depth and load_value(layer, arity + c, row) <= time[c]:
                 c += 1
             if c == depth:
                 total += load_value(layer, arity + depth, row)
-        store_i64(sums, p, total)
+        sums[p] = total

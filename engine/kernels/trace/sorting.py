@@ -1,23 +1,15 @@
-"""Building a layer of unsorted updates: packed into words, sorted, summed (layers.py says what a layer is)."""
+"""Building a layer of unsorted updates: packed into words, sorted, summed (trace_structs.py says what a layer is)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import bit_length, calloc, free, load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.core.memory import bit_length, calloc, free
+from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.trace.layers import (
-    FIELD_BOUND,
-    FIELD_WIDTH,
-    LAYER_ARITY,
-    LAYER_DEPTH,
-    LAYER_INDEX,
-    LAYER_LOW,
-    LAYER_RANGE,
-    LAYER_ROWS,
     SIGN,
     describe,
-    field_at,
     fill_index,
     load_value,
     place_fields,
@@ -26,65 +18,63 @@ from dlog.engine.kernels.trace.layers import (
     want_index,
     width_of,
 )
-
-PLAN_LOW, PLAN_HIGH, PLAN_WORD, PLAN_SHIFT, PLAN_BITS, PLAN_SIZE = range(6)
-"""What is planned for each field: its least and greatest value, and where its bits lie in the packed words."""
+from dlog.engine.kernels.trace_structs import LayerHeader, PackedField, PackedFields
 
 _SMALL = 64  # rows up to which sorting by insertion beats counting digits
 
 
 @kernel
-def _plan_fields(source, plan):  # type: ignore[no-untyped-def]
+def _plan_fields(source: LayerHeader, plan: PackedFields):
     """Writes the range of each field, lays out the key fields, columns and times, in as few 64-bit words as hold them in order,
     and sets the bound of the diff to the sum of all |diff|. Returns the number of words."""
-    rows = load_i64(source, LAYER_ROWS)
-    fields = load_i64(source, LAYER_ARITY) + load_i64(source, LAYER_DEPTH) + 1
+    rows = source.rows
+    fields = source.arity + source.depth + 1
     weight = 0
     word, free = -1, 0
     for f in range(fields):
-        entry = f * PLAN_SIZE
+        field = plan[f]
         low = load_value(source, f, 0)
         high = low
-        varied = load_i64(source, field_at(f) + FIELD_WIDTH) != 0
+        varied = source.fields[f].width != 0
         if varied:
             for i in range(1, rows):
                 value = load_value(source, f, i)
                 low = min(low, value)
                 high = max(high, value)
-        store_i64(plan, entry + PLAN_LOW, low)
-        store_i64(plan, entry + PLAN_HIGH, high)
+        field.low = low
+        field.high = high
         if f < fields - 1:
             bits = bit_length(high - low)  # the difference wraps around, and is right as an unsigned word
             if bits > free:
                 word += 1
                 free = 64
             free -= bits
-            store_i64(plan, entry + PLAN_WORD, word)
-            store_i64(plan, entry + PLAN_SHIFT, free)
-            store_i64(plan, entry + PLAN_BITS, bits)
+            field.word = word
+            field.shift = free
+            field.bits = bits
         elif varied:
             for i in range(rows):
                 weight += abs(load_value(source, f, i))
         else:
             weight = abs(low) * rows
-    store_i64(source, field_at(fields - 1) + FIELD_BOUND, weight)
+    source.fields[fields - 1].bound = weight
     return word + 1
 
 
 @kernel
-def _pack(source, plan, words, count):  # type: ignore[no-untyped-def]
+def _pack(source: LayerHeader, plan: PackedFields, words: Words, count):
     """Writes the words of every row, the first field in the first word's high bits. Returns whether the rows ascend already."""
-    rows = load_i64(source, LAYER_ROWS)
+    rows = source.rows
     for i in range(count * rows):
-        store_i64(words, i, SIGN)
-    for f in range(load_i64(source, LAYER_ARITY) + load_i64(source, LAYER_DEPTH)):
-        entry = f * PLAN_SIZE
-        if load_i64(plan, entry + PLAN_BITS) > 0:
-            low, shift = load_i64(plan, entry + PLAN_LOW), np.uint64(load_i64(plan, entry + PLAN_SHIFT))
-            first = load_i64(plan, entry + PLAN_WORD) * rows
+        words[i] = SIGN
+    for f in range(source.arity + source.depth):
+        field = plan[f]
+        if field.bits > 0:
+            low, shift = field.low, np.uint64(field.shift)
+            first = field.word * rows
             for i in range(rows):
                 bits = np.uint64(load_value(source, f, i) - low) << shift
-                store_i64(words, first + i, load_i64(words, first + i) ^ np.int64(bits))
+                words[first + i] ^= np.int64(bits)
     ascending = 1
     while ascending < rows and _order(words, count, rows, ascending - 1, ascending) <= 0:
         ascending += 1
@@ -92,118 +82,120 @@ def _pack(source, plan, words, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _order(words, count, rows, a, b):  # type: ignore[no-untyped-def]
+def _order(words: Words, count, rows, a, b):
     """-1, 0 or 1 as row a is before, equal to or after row b."""
     for w in range(count):
-        x, y = load_i64(words, w * rows + a), load_i64(words, w * rows + b)
+        x, y = words[w * rows + a], words[w * rows + b]
         if x != y:
             return -1 if x < y else 1
     return 0
 
 
 @kernel
-def _insertion_sort(words, count, rows, order):  # type: ignore[no-untyped-def]
+def _insertion_sort(words: Words, count, rows, order: Numbers):
     for i in range(1, rows):
-        moving = load_i32(order, i)
+        moving = order[i]
         k = i
-        while k > 0 and _order(words, count, rows, load_i32(order, k - 1), moving) > 0:
-            store_i32(order, k, load_i32(order, k - 1))
+        while k > 0 and _order(words, count, rows, order[k - 1], moving) > 0:
+            order[k] = order[k - 1]
             k -= 1
-        store_i32(order, k, moving)
+        order[k] = moving
 
 
 @kernel
-def _radix_sort(key, order, key2, order2, rows):  # type: ignore[no-untyped-def]
-    """Sorts the words at `key` and moves `order` along; equal words keep their order. The other two are scratch."""
+def _radix_sort(key: Words, order: Numbers, key2: Words, order2: Numbers, rows):
+    """Sorts the words at `key` and moves `order` along; equal words keep their order. The other two are scratch.
+
+    Least significant digit first: each pass keeps the order of the passes before among words with the same digit. All digits
+    are counted in one go, and one that all words share needs no pass."""
     digit = 8 if rows < 1 << 16 else 11
     mask = (1 << digit) - 1
     passes = (64 + digit - 1) // digit
-    counts = calloc(passes << digit, 8)
+    counts = Words(calloc(passes << digit, 8))
     for i in range(rows):
-        word = np.uint64(load_i64(key, i) ^ SIGN)
+        word = np.uint64(key[i] ^ SIGN)
         for p in range(passes):
-            at = (p << digit) + (np.int64(word >> np.uint64(p * digit)) & mask)
-            store_i64(counts, at, load_i64(counts, at) + 1)
+            counts[(p << digit) + (np.int64(word >> np.uint64(p * digit)) & mask)] += 1
     swapped = False
     for p in range(passes):
         shift = np.uint64(p * digit)
-        places = counts + (p << digit) * 8
-        if load_i64(places, np.int64(np.uint64(load_i64(key, 0) ^ SIGN) >> shift) & mask) == rows:
+        places = Words(counts.address + (p << digit) * 8)
+        if places[np.int64(np.uint64(key[0] ^ SIGN) >> shift) & mask] == rows:
             continue
         total = 0
         for d in range(1 << digit):
-            count = load_i64(places, d)
-            store_i64(places, d, total)
+            count = places[d]
+            places[d] = total
             total += count
         for i in range(rows):
-            word = load_i64(key, i)
+            word = key[i]
             d = np.int64(np.uint64(word ^ SIGN) >> shift) & mask
-            place = load_i64(places, d)
-            store_i64(places, d, place + 1)
-            store_i64(key2, place, word)
-            store_i32(order2, place, load_i32(order, i))
+            place = places[d]
+            places[d] = place + 1
+            key2[place] = word
+            order2[place] = order[i]
         key, key2 = key2, key
         order, order2 = order2, order
         swapped = not swapped
-    free(counts)
+    free(counts.address)
     if swapped:
         for i in range(rows):
-            store_i64(key2, i, load_i64(key, i))
-            store_i32(order2, i, load_i32(order, i))
+            key2[i] = key[i]
+            order2[i] = order[i]
 
 
 @kernel
-def _sort(words, count, rows, order, scratch):  # type: ignore[no-untyped-def]
+def _sort(words: Words, count, rows, order: Numbers, scratch: Words):
     """Writes the order of the rows to `order`. True says that the words, being single, have been put in order too."""
     if rows <= _SMALL:
         _insertion_sort(words, count, rows, order)
         return False
-    order2 = scratch + 16 * rows
+    order2 = Numbers(scratch.address + 16 * rows)
     if count == 1:
         _radix_sort(words, order, scratch, order2, rows)
         return True
     for w in range(count - 1, -1, -1):
         for i in range(rows):
-            store_i64(scratch, i, load_i64(words, w * rows + load_i32(order, i)))
-        _radix_sort(scratch, order, scratch + 8 * rows, order2, rows)
+            scratch[i] = words[w * rows + order[i]]
+        _radix_sort(scratch, order, Words(scratch.address + 8 * rows), order2, rows)
     return False
 
 
 @kernel
-def _lay_out(source, plan, target, constant_diff):  # type: ignore[no-untyped-def]
+def _lay_out(source: LayerHeader, plan: PackedFields, target: LayerHeader, constant_diff):
     """Decides widths, bounds and the index of a layer that is being built."""
-    arity, depth = load_i64(source, LAYER_ARITY), load_i64(source, LAYER_DEPTH)
+    arity, depth = source.arity, source.depth
     describe(target, arity, depth)
     for f in range(arity + depth):
-        low, high = load_i64(plan, f * PLAN_SIZE + PLAN_LOW), load_i64(plan, f * PLAN_SIZE + PLAN_HIGH)
+        low, high = plan[f].low, plan[f].high
         set_field(target, f, low, 0 if low == high else width_of(low, high), 0 if f < arity else high)
-    if arity > 0 and load_i64(plan, PLAN_LOW) < load_i64(plan, PLAN_HIGH):
-        want_index(target, load_i64(plan, PLAN_LOW), load_i64(plan, PLAN_HIGH), load_i64(source, LAYER_ROWS))
+    if arity > 0 and plan[0].low < plan[0].high:
+        want_index(target, plan[0].low, plan[0].high, source.rows)
     diff = arity + depth
-    weight = load_i64(source, field_at(diff) + FIELD_BOUND)
-    set_field(target, diff, load_i64(plan, diff * PLAN_SIZE), 0 if constant_diff else width_of(-weight, weight), weight)
+    weight = source.fields[diff].bound
+    set_field(target, diff, plan[diff].low, 0 if constant_diff else width_of(-weight, weight), weight)
 
 
 @entry()
-def build_layer(source, target, memory, scratch):  # type: ignore[no-untyped-def]
+def build_layer(source: LayerHeader, target: LayerHeader, memory, scratch):
     """Sorts the updates that `source` describes as it would a layer, sums the diffs of equal (row, time), leaves out zeros and
     describes the rest at `target`, in `memory`.
 
     A row of `source` may take 8 bytes a field and 4 for the index in `memory`, and (8 a field + 24) bytes of `scratch` besides
-    PLAN_SIZE words for each field.
+    a `PackedField` for each field.
     """
-    rows = load_i64(source, LAYER_ROWS)
-    diff = load_i64(source, LAYER_ARITY) + load_i64(source, LAYER_DEPTH)
-    plan = scratch
-    words = plan + 8 * PLAN_SIZE * (diff + 1)
+    rows = source.rows
+    diff = source.arity + source.depth
+    plan = PackedFields(scratch)
+    words = Words(plan[diff + 1].address)
     count = _plan_fields(source, plan)
-    order = words + 8 * count * rows
+    order = Numbers(words.address + 8 * count * rows)
     for i in range(rows):
-        store_i32(order, i, i)
+        order[i] = i
     in_order = _pack(source, plan, words, count)
     if not in_order:
-        in_order = _sort(words, count, rows, order, order + (4 * rows + 7) // 8 * 8)
-    same = load_i64(plan, diff * PLAN_SIZE + PLAN_LOW) == load_i64(plan, diff * PLAN_SIZE + PLAN_HIGH)
+        in_order = _sort(words, count, rows, order, Words(order.address + (4 * rows + 7) // 8 * 8))
+    same = plan[diff].low == plan[diff].high
     _lay_out(source, plan, target, same)
     place_fields(target, memory, rows)
     if not _write_sums(source, plan, words, count, order, in_order, target, same):
@@ -213,26 +205,29 @@ def build_layer(source, target, memory, scratch):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _write_sums(source, plan, words, count, order, in_order, target, same):  # type: ignore[no-untyped-def]
+def _write_sums(
+    source: LayerHeader, plan: PackedFields, words: Words, count, order: Numbers, in_order, target: LayerHeader, same
+):
     """Writes what is left of the sorted updates; False if the diffs, promised to be the same, are not."""
-    rows = load_i64(source, LAYER_ROWS)
-    diff_field = load_i64(source, LAYER_ARITY) + load_i64(source, LAYER_DEPTH)
-    indexed = load_i64(target, LAYER_INDEX) != 0
-    promised = load_i64(plan, diff_field * PLAN_SIZE + PLAN_LOW)
+    rows = source.rows
+    diff_field = source.arity + source.depth
+    indexed = bool(target.index)
+    promised = plan[diff_field].low
     written, filled, low, high, weight, i = 0, 0, 0, 0, 0, 0
     while i < rows:
-        first = i if in_order else load_i32(order, i)
-        diff = load_value(source, diff_field, load_i32(order, i))
+        # `order` has the rows as they came; of words that are in order themselves, row i's are the i-th.
+        first = i if in_order else order[i]
+        diff = load_value(source, diff_field, order[i])
         i += 1
-        while i < rows and _order(words, count, rows, first, i if in_order else load_i32(order, i)) == 0:
-            diff += load_value(source, diff_field, load_i32(order, i))
+        while i < rows and _order(words, count, rows, first, i if in_order else order[i]) == 0:
+            diff += load_value(source, diff_field, order[i])
             i += 1
         if diff == 0:
             continue
         if same and diff != promised:
             return False
         for f in range(diff_field):
-            value = _unpack(plan, f, words, rows, first)
+            value = _unpack(plan[f], words, rows, first)
             if f == 0 and indexed:
                 filled = fill_index(target, filled, value, written)
             store_value(target, f, written, value)
@@ -242,29 +237,28 @@ def _write_sums(source, plan, words, count, order, in_order, target, same):  # t
         weight += abs(diff)
         written += 1
     if indexed:
-        fill_index(target, filled, load_i64(target, LAYER_LOW) + load_i64(target, LAYER_RANGE), written)
-    store_i64(target, LAYER_ROWS, written)
+        fill_index(target, filled, target.low + target.range, written)
+    target.rows = written
     set_diffs(target, low, high, weight)
     return True
 
 
 @kernel
-def _unpack(plan, field, words, rows, row):  # type: ignore[no-untyped-def]
+def _unpack(field: PackedField, words: Words, rows, row):
     """The value of a field from the packed words."""
-    entry = field * PLAN_SIZE
-    value, bits = load_i64(plan, entry + PLAN_LOW), load_i64(plan, entry + PLAN_BITS)
+    value, bits = field.low, field.bits
     if bits > 0:
-        word = np.uint64(load_i64(words, load_i64(plan, entry + PLAN_WORD) * rows + row) ^ SIGN)
+        word = np.uint64(words[field.word * rows + row] ^ SIGN)
         above = np.uint64(64 - bits)
-        value += np.int64(((word >> np.uint64(load_i64(plan, entry + PLAN_SHIFT))) << above) >> above)
+        value += np.int64(((word >> np.uint64(field.shift)) << above) >> above)
     return value
 
 
 @kernel
-def set_diffs(layer, low, high, weight):  # type: ignore[no-untyped-def]
+def set_diffs(layer: LayerHeader, low, high, weight):
     """Sets the bound of the diffs, and makes them a constant where they are all the same."""
-    field = load_i64(layer, LAYER_ARITY) + load_i64(layer, LAYER_DEPTH)
+    diff = layer.fields[layer.arity + layer.depth]
     if low == high:
-        set_field(layer, field, low, 0, weight)
-    else:
-        store_i64(layer, field_at(field) + FIELD_BOUND, weight)
+        diff.data = low
+        diff.width = 0
+    diff.bound = weight

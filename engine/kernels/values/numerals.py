@@ -12,8 +12,8 @@ import ctypes
 import numpy as np
 
 from dlog.engine.kernels.core.jit import JIT, entry, intrinsic, kernel
-from dlog.engine.kernels.core.memory import as_bits, as_float, calloc, free, load_i32, load_i64, load_u8, store_u8
-from dlog.engine.kernels.machine_structs import Bytes
+from dlog.engine.kernels.core.memory import as_bits, as_float, calloc, free, load_u8, store_u8
+from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.values.floats import float_word
 
 GOOD, BAD, RANGE = 0, 1, 2
@@ -176,7 +176,7 @@ def read_float(start: Bytes, stop, scratch):
         store_u8(scratch, i, start[i])
     store_u8(scratch, length, 0)
     value = _strtod(scratch, scratch + 496)
-    used = load_i64(scratch + 496, 0) - scratch
+    used = Words(scratch + 496)[0] - scratch
     if used == 0:
         return 0, start.address, BAD
     letter = load_u8(skip_space(start.address, stop), 0)
@@ -265,7 +265,7 @@ def write_fixed(out: Bytes, value):
 @kernel
 def write_value(out: Bytes, address, index, code, narrow):
     """Writes element `index` of the numeric array at `address`; `narrow` arrays are int32."""
-    value = load_i32(address, index) if narrow else load_i64(address, index)
+    value = Numbers(address)[index] if narrow else Words(address)[index]
     if code == FLOAT:
         return write_float(out, as_float(value))
     return write_unsigned(out.address, np.uint64(np.int64(value))) if code == UNSIGNED else write_signed(out.address, value)

@@ -12,24 +12,14 @@ from enum import IntEnum, auto
 
 import numpy as np
 
+from dlog.engine.kernels.codes import TextForm, Verdict
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import as_float, prefetch
+from dlog.engine.kernels.core.memory import as_float, load_u8, prefetch
 from dlog.engine.kernels.instructions import External, Forms
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    FORM_FLOAT,
-    FORM_ID,
-    FORM_UNSIGNED,
-    SCRATCH_BLOCKS,
-    SCRATCH_TEXT,
-    VERDICT_NO,
-    VERDICT_UNKNOWN,
-    VERDICT_YES,
-    WIDEST_FIXED,
-)
+from dlog.engine.kernels.layout import BLOCK, SCRATCH_BLOCKS, SCRATCH_TEXT, WIDEST_FIXED
 from dlog.engine.kernels.machine_structs import Bytes, Symbols, Verdicts, Words
 from dlog.engine.kernels.round_structs import Control
-from dlog.engine.kernels.static.storage import register
+from dlog.engine.kernels.static.storage import register, scratch_block
 from dlog.engine.kernels.values.numerals import (
     GOOD,
     read_float,
@@ -45,7 +35,7 @@ from dlog.engine.kernels.values.words import copy_bytes, load_word
 
 
 class Text(IntEnum):
-    """What OP_EXTERNAL does with a block, NONE if Python does it."""
+    """What an `External` does with a block, NONE if Python does it."""
 
     NONE = 0
     CAT = auto()
@@ -63,14 +53,15 @@ class Text(IntEnum):
     UNSIGNED = auto()
     FLOAT = auto()
     POSITION = auto()
+    BYTE_LENGTH = auto()
+    BYTE_SUBSTR = auto()
 
 
 READING = frozenset(
     (Text.LENGTH, Text.MIN, Text.MAX, Text.LESS, Text.LESS_EQUAL, Text.CONTAINS, Text.CONTAINS_NOT, Text.POSITION)
-)
+) | {Text.BYTE_LENGTH}
 """Those that never need Python and make no strings: several threads may do them at once."""
 
-_STARTS, _ENDS, _HASHES = range(3)
 _SLACK = 8
 """Copies of whole words may write this much behind a text."""
 
@@ -177,7 +168,7 @@ def judge(verdicts: Verdicts, wanted, ids: Words, n, out: Words):
         if number >= count:
             return False
         verdict = known[number]
-        if verdict == VERDICT_UNKNOWN:
+        if verdict == Verdict.UNKNOWN:
             return False
         out[i] = 1 if verdict == wanted else 0
     return True
@@ -195,6 +186,15 @@ def measure(table: Symbols, ids: Words, n, out: Words):
         number = ids[i]
         start = offsets[number]
         out[i] = count_characters(heap + start, offsets[number + 1] - start)
+
+
+@kernel
+def measure_bytes(table: Symbols, ids: Words, n, out: Words):
+    """out[i] = bytes of string ids[i]. The table is being read."""
+    offsets = table.offsets
+    for i in range(n):
+        number = ids[i]
+        out[i] = offsets[number + 1] - offsets[number]
 
 
 @kernel
@@ -258,7 +258,7 @@ def compose(ctl: Control, table: Symbols, forms: Forms, count, n, text, starts: 
         for p in range(count):
             form = forms[p].form
             value = register(ctl, forms[p].register)[i]
-            if form == FORM_ID:
+            if form == TextForm.ID:
                 start = offsets[value]
                 length = offsets[value + 1] - start
                 if at + length + _SLACK > limit:
@@ -266,9 +266,9 @@ def compose(ctl: Control, table: Symbols, forms: Forms, count, n, text, starts: 
                 copy_bytes(heap + start, at, length, heap_limit, limit)
             elif at + WIDEST_FIXED > limit:
                 return False
-            elif form == FORM_FLOAT:
+            elif form == TextForm.FLOAT:
                 length = write_fixed(Bytes(at), as_float(value))
-            elif form == FORM_UNSIGNED:
+            elif form == TextForm.UNSIGNED:
                 length = write_unsigned(at, np.uint64(value))
             else:
                 length = write_signed(at, value)
@@ -299,6 +299,28 @@ def slice_texts(table: Symbols, ids: Words, index: Words, length: Words, n, star
         ends[i] = start + skipped + taken
 
 
+@kernel
+def slice_bytes(table: Symbols, ids: Words, index: Words, length: Words, n, starts: Words, ends: Words):
+    """As `slice_texts`, but index and length count bytes: of these, the characters that lie wholly within them."""
+    heap = table.heap
+    offsets = table.offsets
+    for i in range(n):
+        number = ids[i]
+        start = offsets[number]
+        size = offsets[number + 1] - start
+        at = index[i]
+        wanted = length[i]
+        if at < 0 or at > size:
+            at = size
+        end = at + wanted if 0 <= wanted < size - at else size
+        while at < size and load_u8(heap + start, at) & 0xC0 == 0x80:
+            at += 1
+        while at < end < size and load_u8(heap + start, end) & 0xC0 == 0x80:
+            end -= 1
+        starts[i] = start + at
+        ends[i] = start + max(at, end)
+
+
 @entry()
 def slice_all(table: Symbols, ids: Words, index: Words, length: Words, n, starts: Words, ends: Words):
     begin_reading(table)
@@ -318,12 +340,15 @@ def read_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
         warm_texts(table, first, n)
         measure(table, first, n, target)
         return True
+    if operation == Text.BYTE_LENGTH:
+        measure_bytes(table, first, n, target)
+        return True
     if operation in (Text.NUMBER, Text.UNSIGNED, Text.FLOAT):
         warm_texts(table, first, n)
         return parse(table, operation, first, n, ctl.scratch, target)
     second = register(ctl, pc.forms[1].register)
     if operation in (Text.MATCH, Text.MATCH_NOT):
-        wanted = VERDICT_YES if operation == Text.MATCH else VERDICT_NO
+        wanted = Verdict.YES if operation == Text.MATCH else Verdict.NO
         return judge(pc.verdicts, wanted, second, n, target)
     warm_texts(table, first, n)
     warm_texts(table, second, n)
@@ -341,39 +366,37 @@ def read_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
 @kernel
 def make_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
     """Runs an instruction that makes strings; false if Python must."""
-    scratch = ctl.scratch
-    starts = Words(scratch.address + _STARTS * BLOCK * 8)
-    ends = Words(scratch.address + _ENDS * BLOCK * 8)
-    text = scratch.address + SCRATCH_BLOCKS * BLOCK * 8
+    starts, ends, hashes = scratch_block(ctl, 0), scratch_block(ctl, 1), scratch_block(ctl, 2)
+    text = ctl.scratch.address + SCRATCH_BLOCKS * BLOCK * 8
     count = pc.count
     begin_reading(table)
     for p in range(count):
-        if pc.forms[p].form == FORM_ID:
+        if pc.forms[p].form == TextForm.ID:
             warm_texts(table, register(ctl, pc.forms[p].register), n)
     fits = True
     if pc.native == Text.CAT:
         fits = compose(ctl, table, pc.forms, count, n, text, starts, ends)
     else:
-        index = register(ctl, pc.forms[1].register)
-        slice_texts(table, register(ctl, pc.forms[0].register), index, register(ctl, pc.forms[2].register), n, starts, ends)
+        ids, index = register(ctl, pc.forms[0].register), register(ctl, pc.forms[1].register)
+        length = register(ctl, pc.forms[2].register)
+        if pc.native == Text.SUBSTR:
+            slice_texts(table, ids, index, length, n, starts, ends)
+        else:
+            slice_bytes(table, ids, index, length, n, starts, ends)
         text = 0
     end_reading(table)
-    return (
-        fits
-        and intern(table, text, SCRATCH_TEXT, starts, ends, 0, n, target, 8, Words(scratch.address + _HASHES * BLOCK * 8)) == n
-    )
+    return fits and intern(table, text, SCRATCH_TEXT, starts, ends, 0, n, target, 8, hashes) == n
 
 
 @kernel
 def text_block(ctl: Control, pc: External, n):
-    """[OP_EXTERNAL, length, call, operation, dst, verdicts, count, (form, register)*]: runs the instruction; false if Python
-    must. Uses scratch blocks 0 to 2 and the scratch for texts."""
+    """Runs the instruction; false if Python must. Uses scratch blocks 0 to 2 and the scratch for texts."""
     table = ctl.account.symbols
     operation = pc.native
     if operation == Text.NONE or not table:
         return False
     target = register(ctl, pc.target)
-    if operation in (Text.CAT, Text.SUBSTR):
+    if operation in (Text.CAT, Text.SUBSTR, Text.BYTE_SUBSTR):
         return make_block(ctl, table, pc, n, target)
     begin_reading(table)
     done = read_block(ctl, table, pc, n, target)

@@ -17,6 +17,7 @@ from dlog.engine.interruption import DelayedInFinalizer, check
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Kind, Program, Stratum, Variable
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import TaskKind
 from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.incremental.loop import fused_batches
 from dlog.engine.kernels.incremental.store import lists
@@ -410,10 +411,10 @@ class StratumBuilder:
         name = self._name(relation)
         reduction = self.flow.reductions.get(name)
         if reduction is not None:
-            self.flow.task(Task(L.TASK_REDUCE, reduction.address, completes=reduction.result))
+            self.flow.task(Task(TaskKind.REDUCE, reduction.address, completes=reduction.result))
         else:
             collection = self.flow.collections[name]
-            self.flow.task(Task(L.TASK_DISTINCT, collection.address, completes=collection))
+            self.flow.task(Task(TaskKind.DISTINCT, collection.address, completes=collection))
 
     def _recursive(self, loop: Struct) -> None:
         enter = self._lower([*self.scope.enter, *self._given()])
@@ -429,7 +430,7 @@ class StratumBuilder:
         for name in self.scope.relations:
             collection = self.flow.collections[name]
             collection.struct[L.collection.between] = int(collection.role is Role.LATTICE and not collection.followed)
-        self.flow.task(Task(L.TASK_LOOP, loop.address, reads))
+        self.flow.task(Task(TaskKind.LOOP, loop.address, reads))
 
     # -------------------------------------------------------------------------------------------- storage, for lowering
 

@@ -18,6 +18,7 @@ from dlog.engine.interruption import Delayed, check
 from dlog.engine.ir.nodes import Scope
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.loop import activation, fused_batches, rounds
 from dlog.engine.kernels.incremental.store import loading
 from dlog.engine.plan.explain import explain
@@ -371,12 +372,12 @@ class Maintained(PlainRounds):
 
     def _finish(self, flow: Dataflow, status: int) -> None:
         """Runs a batch on until it is done. Between stretches of native work signals and readers get their turn."""
-        while status != L.DONE:
-            if status == L.FAILED:
+        while status != Status.DONE:
+            if status == Status.FAILED:
                 raise self._mistake(flow)
-            if status == L.EXTERNAL:
+            if status == Status.EXTERNAL:
                 self._call(flow)
-            self._watched.work += MAX_ROWS_PER_CALL if status == L.YIELD else 0
+            self._watched.work += MAX_ROWS_PER_CALL if status == Status.YIELD else 0
             begun = self._batches or (self._fused is not None and self._fused.has_changed)
             if self._access.waiting and not begun and self._owing is None:
                 # What readers see then is the state before this batch (see `_present`), hence before the commit.

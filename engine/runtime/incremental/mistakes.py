@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Error
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.static.worker import VALUES
 from dlog.engine.runtime.storage.native import Struct
@@ -16,13 +17,13 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 def mistake(control: Struct, memory: Memory, flow: Dataflow, program: Program, iterations: int | None) -> Exception:
     """The kernels' error as one for users; it is cleared. `iterations` is the limit of them."""
     code, control[L.control.error] = control[L.control.error], 0
-    if code == L.ERROR_MEMORY:
+    if code == Error.MEMORY:
         return memory.exhausted()
-    if code == L.ERROR_ROWS:
+    if code == Error.ROWS:
         return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
     if code in VALUES:
         return at_rule(control, flow, program, DlogError(Diagnostic(*VALUES[code])))
-    if code == L.ERROR_ITERATIONS:
+    if code == Error.ITERATIONS:
         return DlogError(Diagnostic("too-many-iterations", f"a stratum needs more than {iterations} iterations"))
     return InternalError("evaluation", f"kernel error {code}")
 

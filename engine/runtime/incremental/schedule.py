@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import TaskKind
 from dlog.engine.runtime.lowering.lower import LoweredPath
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.native import Struct, words
@@ -25,7 +26,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task of a batch (`layout.TASK_*`) at an address. `completes` is the collection that it makes changes of."""
+    """A task of a batch (`TaskKind`) at an address. `completes` is the collection that it makes changes of."""
 
     kind: int
     address: int
@@ -49,7 +50,7 @@ class Visits:
 def path_task(path: LoweredPath) -> Task:
     """The task of a path that is seeded by a log, or by nothing."""
     log = path.struct.keep.get(L.path.list)
-    return Task(L.TASK_PATH, path.address, (Reading(log),) if isinstance(log, Struct) else ())
+    return Task(TaskKind.PATH, path.address, (Reading(log),) if isinstance(log, Struct) else ())
 
 
 def connect(tasks: Sequence[Task], logs: Iterable[Struct], others: Iterable[Reading] = ()) -> None:

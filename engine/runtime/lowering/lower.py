@@ -18,6 +18,7 @@ from dlog.engine.ir.signatures import KEEP
 from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.arithmetic import Arithmetic
+from dlog.engine.kernels.codes import Comparison, Operation, RangeForm, TextForm
 from dlog.engine.kernels.values.texts import READING, Text
 from dlog.engine.plan.joins.emit import sink_terms
 from dlog.engine.runtime.lowering.sweeping import is_twin, swept_columns
@@ -31,19 +32,19 @@ CONSTANTS = 1 << 15
 """First register of the scope's constants; a path uses lower ones. Nobody touches the memory of those that none uses."""
 
 _COMPARE = {
-    Kind.NUMBER: {"=": L.CMP_EQ, "!=": L.CMP_NE, "<": L.CMP_LT, "<=": L.CMP_LE},
-    Kind.UNSIGNED: {"=": L.CMP_EQ, "!=": L.CMP_NE, "<": L.CMP_LT_U, "<=": L.CMP_LE_U},
-    Kind.FLOAT: {"=": L.CMP_EQ_F, "!=": L.CMP_NE_F, "<": L.CMP_LT_F, "<=": L.CMP_LE_F},
-    Kind.SYMBOL: {"=": L.CMP_EQ, "!=": L.CMP_NE},
-    Kind.RECORD: {"=": L.CMP_EQ, "!=": L.CMP_NE},
+    Kind.NUMBER: {"=": Comparison.EQ, "!=": Comparison.NE, "<": Comparison.LT, "<=": Comparison.LE},
+    Kind.UNSIGNED: {"=": Comparison.EQ, "!=": Comparison.NE, "<": Comparison.LT_U, "<=": Comparison.LE_U},
+    Kind.FLOAT: {"=": Comparison.EQ_F, "!=": Comparison.NE_F, "<": Comparison.LT_F, "<=": Comparison.LE_F},
+    Kind.SYMBOL: {"=": Comparison.EQ, "!=": Comparison.NE},
+    Kind.RECORD: {"=": Comparison.EQ, "!=": Comparison.NE},
 }
-_RANGES = {Kind.NUMBER: L.RANGE_NUMBER, Kind.UNSIGNED: L.RANGE_UNSIGNED, Kind.FLOAT: L.RANGE_FLOAT}
+_RANGES = {Kind.NUMBER: RangeForm.NUMBER, Kind.UNSIGNED: RangeForm.UNSIGNED, Kind.FLOAT: RangeForm.FLOAT}
 _FORMS = {
-    Kind.SYMBOL: L.FORM_ID,
-    Kind.NUMBER: L.FORM_NUMBER,
-    Kind.UNSIGNED: L.FORM_UNSIGNED,
-    Kind.FLOAT: L.FORM_FLOAT,
-    Kind.RECORD: L.FORM_NUMBER,
+    Kind.SYMBOL: TextForm.ID,
+    Kind.NUMBER: TextForm.NUMBER,
+    Kind.UNSIGNED: TextForm.UNSIGNED,
+    Kind.FLOAT: TextForm.FLOAT,
+    Kind.RECORD: TextForm.NUMBER,
 }
 
 
@@ -168,7 +169,7 @@ class PathLowering:
 
     def _next_level(self, needed: frozenset[int]) -> list[tuple[int, int]]:
         """Ends the level; returns the (src, dst) registers that the next generator carries over."""
-        self._emit(L.OP_NEXT)
+        self._emit(Operation.NEXT)
         self.levels.append(self.code)
         self.code = []
         carried = []
@@ -182,15 +183,15 @@ class PathLowering:
     def _seed(self) -> None:
         match self.path.seed:
             case nodes.Unit():
-                self._emit(L.OP_UNIT)
+                self._emit(Operation.UNIT)
             case nodes.Scan(relation=name, binds=binds, changes=changes):
                 relation = self.storage.relation(name)
                 pairs = [w for column, variable in binds for w in (column, self._bind(variable, relation.kinds[column]))]
                 if changes and relation.struct[L.relation.heap]:
-                    self._emit(L.OP_QUEUE, *I.ScanQueue.operands(relation=relation.address, bound=len(binds)), *pairs)
+                    self._emit(Operation.QUEUE, *I.ScanQueue.operands(relation=relation.address, bound=len(binds)), *pairs)
                 else:
                     head = I.Scan.operands(relation=relation.address, changes=int(changes), bound=len(binds))
-                    self._emit(L.OP_SCAN, *head, *pairs)
+                    self._emit(Operation.SCAN, *head, *pairs)
             case _:
                 assert_never(self.path.seed)
 
@@ -211,7 +212,7 @@ class PathLowering:
             case nodes.Map(variable=variable, term=term):
                 source = self._term(term)
                 target = self._bind(variable, self._kind(term))
-                self._emit(L.OP_MOVE, *I.Copy.operands(source=source, target=target))
+                self._emit(Operation.MOVE, *I.Copy.operands(source=source, target=target))
             case nodes.UnpackRecord():
                 self._unpack(step, needed)
             case nodes.Generate():
@@ -233,7 +234,7 @@ class PathLowering:
         bound = [(column, self._bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
         flat = [w for pair in (*carried, *bound) for w in pair]
         head = I.Join.operands(arrangement=arrangement.address, group=group, carried=len(carried), bound=len(bound))
-        self._emit(L.OP_JOIN, *head, *flat)
+        self._emit(Operation.JOIN, *head, *flat)
 
     def _swept(self, step: nodes.HalfJoin, arrangement: StoredArrangement) -> tuple[int, int] | None:
         """The columns of the sweep in place of this join, if there is one."""
@@ -244,7 +245,7 @@ class PathLowering:
         assert isinstance(self.path.sink, nodes.Insert)
         target = self.storage.relation(self.path.sink.relation)
         twin = arrangement.relation.address if is_twin(arrangement, column, target, place) else 0
-        self._sweep_level(L.OP_SWEEP, arrangement.address, group, column, place, twin)
+        self._sweep_level(Operation.SWEEP, arrangement.address, group, column, place, twin)
 
     def _sweep_level(self, op: int, source: int, start: int, column: int, place: int, last: int) -> None:
         """A level that ends the path: what the source has goes to this place of the sink."""
@@ -252,7 +253,7 @@ class PathLowering:
         target = self.storage.relation(self.path.sink.relation)
         base = self._fresh()
         values = [base if c == place else self._term(t) for c, t in enumerate(self.path.sink.terms)]
-        self._emit(L.OP_NEXT)
+        self._emit(Operation.NEXT)
         self.levels.append(self.code)
         self.code = []
         head = I.Sweep.operands(
@@ -280,7 +281,7 @@ class PathLowering:
     def _group(self, arrangement: StoredArrangement, key: Sequence[Term]) -> int:
         keys = [self._term(t) for t in key]
         group = self._fresh()
-        self._emit(L.OP_GROUP, *I.FindGroup.operands(arrangement=arrangement.address, group=group), *keys)
+        self._emit(Operation.GROUP, *I.FindGroup.operands(arrangement=arrangement.address, group=group), *keys)
         return group
 
     def _extend(self, step: nodes.Extend, needed: frozenset[int]) -> None:
@@ -298,7 +299,7 @@ class PathLowering:
         flat = [w for pair in carried for w in pair]
         counts = {"proposers": len(arrangements), "carried": len(carried)}
         head = I.Extend.operands(target=target, marks=offset, low=low, span=span, **counts)
-        self._emit(L.OP_EXTEND, *head, *proposers, *flat)
+        self._emit(Operation.EXTEND, *head, *proposers, *flat)
         for arrangement, proposer in growing:
             args: list[Term | None] = [None] * arrangement.relation.arity
             for column, term in zip(proposer.arrangement.key, proposer.key, strict=True):
@@ -336,13 +337,13 @@ class PathLowering:
             keys = [self._term(t) for t in terms]
             live = self._live(needed)
             head = I.Contains.operands(relation=relation.address, wanted=int(wanted), live=len(live))
-            self._emit(L.OP_CONTAINS, *head, *live, *keys)
+            self._emit(Operation.CONTAINS, *head, *live, *keys)
         else:
             arrangement = self.storage.arrangement(nodes.Arrangement(name, columns))
             group = self._group(arrangement, terms)
             live = self._live(needed)
             head = I.HasGroup.operands(arrangement=arrangement.address, wanted=int(wanted), live=len(live))
-            self._emit(L.OP_HAS_GROUP, *head, *live, group)
+            self._emit(Operation.HAS_GROUP, *head, *live, group)
 
     def _filter(self, compare: Compare, needed: frozenset[int]) -> None:
         left, right = self._term(compare.left), self._term(compare.right)
@@ -352,11 +353,11 @@ class PathLowering:
         live = self._live(needed)
         known = _COMPARE[compare.kind].get(op)
         if known is not None:
-            self._emit(L.OP_COMPARE, *I.Compare.operands(comparison=known, left=left, right=right, live=len(live)), *live)
+            self._emit(Operation.COMPARE, *I.Compare.operands(comparison=known, left=left, right=right, live=len(live)), *live)
             return
         target = self._fresh()
         self._external(op, Text[COMPARISONS[op].text], (left, right), (Kind.SYMBOL, Kind.SYMBOL), None, target)
-        self._emit(L.OP_MASK, *I.Mask.operands(mask=target, live=len(live)), *live)
+        self._emit(Operation.MASK, *I.Mask.operands(mask=target, live=len(live)), *live)
 
     def _external(
         self, op: str, native: Text, args: tuple[int, ...], kinds: tuple[Kind, ...], result: Kind | None, target: int
@@ -373,7 +374,7 @@ class PathLowering:
         forms = [w for kind, register in zip(kinds, args, strict=True) for w in (_FORMS[kind], register)]
         number = len(self.tables.externals) - 1
         head = I.External.operands(number=number, native=native, target=target, verdicts=known, count=len(args))
-        self._emit(L.OP_EXTERNAL, *head, *forms)
+        self._emit(Operation.EXTERNAL, *head, *forms)
 
     def _unpack(self, step: nodes.UnpackRecord, needed: frozenset[int]) -> None:
         kinds = self.storage.field_kinds(step.type)
@@ -383,7 +384,7 @@ class PathLowering:
         flat = [w for pair in bound for w in pair]
         records = self.storage.records(len(kinds)).address
         head = I.Unpack.operands(relation=records, record=source, bound=len(bound), live=len(live))
-        self._emit(L.OP_UNPACK, *head, *flat, *live)
+        self._emit(Operation.UNPACK, *head, *flat, *live)
 
     def _generate(self, step: nodes.Generate, needed: frozenset[int]) -> None:
         args = [self._term(t) for t in step.args]
@@ -399,13 +400,13 @@ class PathLowering:
             target=target,
             carried=len(carried),
         )
-        self._emit(L.OP_RANGE, *head, *(w for pair in carried for w in pair))
+        self._emit(Operation.RANGE, *head, *(w for pair in carried for w in pair))
 
     def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
         relation = self.storage.relation(step.relation)
         keys = [self._term(t) for t in step.key]
         row = self._fresh()
-        self._emit(L.OP_FIND, *I.Find.operands(relation=relation.address, row=row), *keys)
+        self._emit(Operation.FIND, *I.Find.operands(relation=relation.address, row=row), *keys)
         live = self._live(needed)
         target = self._bind(step.variable, relation.kinds[len(step.key)])
         live = [*live, target] if step.default is None else live
@@ -418,7 +419,7 @@ class PathLowering:
             default=step.default or 0,
             live=len(live),
         )
-        self._emit(L.OP_FETCH, *head, *live)
+        self._emit(Operation.FETCH, *head, *live)
 
     # ------------------------------------------------------------------------------------------------------------ terms
 
@@ -434,7 +435,7 @@ class PathLowering:
                 target = self._fresh()
                 self.shareable = False
                 self._emit(
-                    L.OP_PACK, *I.Pack.operands(relation=self.storage.records(len(args)).address, target=target), *fields
+                    Operation.PACK, *I.Pack.operands(relation=self.storage.records(len(args)).address, target=target), *fields
                 )
                 return target
             case Functor():
@@ -469,7 +470,7 @@ class PathLowering:
         result = args[0]
         for other in args[1:] or args:
             target = self._fresh()
-            self._emit(L.OP_ARITHMETIC, *I.Compute.operands(function=op, left=result, right=other, target=target))
+            self._emit(Operation.ARITHMETIC, *I.Compute.operands(function=op, left=result, right=other, target=target))
             result = target
         return result
 
@@ -501,11 +502,11 @@ class PathLowering:
                 head = I.Sink.operands(relation=relation.address)
                 if relation.keyed:
                     self.shareable = self.shareable and not relation.struct[L.relation.heap]
-                    self._emit(L.OP_MERGE, *head, *values, *(values[c] for c in relation.key))
+                    self._emit(Operation.MERGE, *head, *values, *(values[c] for c in relation.key))
                 elif distinct:
-                    self._emit(L.OP_INSERT, *head, *values)
+                    self._emit(Operation.INSERT, *head, *values)
                 else:
-                    self._emit(L.OP_APPEND, *head, *values)
+                    self._emit(Operation.APPEND, *head, *values)
             case nodes.Accumulate(relation=name, key=key, value=value):
                 self._accumulate(self.storage.relation(name), key, value)
             case _:
@@ -517,7 +518,7 @@ class PathLowering:
         values = [one if value is None else self._value(value, relation.kinds[len(keys)])]
         if relation.arity == len(keys) + 2:
             values.append(one)
-        self._emit(L.OP_MERGE, *I.Sink.operands(relation=relation.address), *keys, *values, *keys)
+        self._emit(Operation.MERGE, *I.Sink.operands(relation=relation.address), *keys, *values, *keys)
 
     def _value(self, value: Term, wanted: Kind) -> int:
         """The register of an aggregated value: numbers as floats for a mean."""
@@ -525,7 +526,8 @@ class PathLowering:
         if wanted is Kind.FLOAT and kind is not Kind.FLOAT:
             target = self._fresh()
             convert = Arithmetic[FUNCTORS[FUNCTORS["to_float"].overloads[kind]].opcodes[kind]]
-            self._emit(L.OP_ARITHMETIC, *I.Compute.operands(function=convert, left=register, right=register, target=target))
+            operands = I.Compute.operands(function=convert, left=register, right=register, target=target)
+            self._emit(Operation.ARITHMETIC, *operands)
             return target
         return register
 

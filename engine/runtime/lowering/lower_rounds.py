@@ -13,6 +13,7 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Functor, Kind, Term, Variable
 from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Few, Operation
 from dlog.engine.plan.incremental.shapes import Shape
 from dlog.engine.runtime.lowering.linking import Form, ObjectCode, Operand, Reference, References, form_of, numbered
 from dlog.engine.runtime.lowering.lower import LoweredPath, PathLowering, Tables
@@ -97,12 +98,12 @@ class RoundLowering(PathLowering):
         binds = _pairs(first, I.ScanChanges.place.binds)
         seeded = {target: column for column, target in binds}
         carried, bound = moved(second)
-        sought = next(first[at:] for at, op in _places(first) if op == L.OP_INDEX)
+        sought = next(first[at:] for at, op in _places(first) if op == Operation.INDEX)
         *_, (at, op) = _places(second)
         keys = I.FindIndexGroup.place.keys
         noted = {L.path.sought: seeded.get(sought[keys], -1) if sought[_LENGTH] == keys + 1 else -1}
         noted |= {L.path.group: -1, L.path.key: -1}
-        if op == L.OP_REDUCE and second[at + _LENGTH] == _REDUCE.keys + 1:
+        if op == Operation.REDUCE and second[at + _LENGTH] == _REDUCE.keys + 1:
             key = second[at + _REDUCE.keys]
             noted[L.path.reduction] = second[at + _REDUCE.reduction]
             noted[L.path.group], noted[L.path.key] = seeded.get(carried.get(key, -1), -1), bound.get(key, -1)
@@ -112,14 +113,14 @@ class RoundLowering(PathLowering):
         """Whether few changes can go through the path row by row: it is changes and then the rows of a group, and nothing of it
         is left to Python."""
         shape = [level[0] for level in self.levels]
-        if not self.rounds.partial() or shape != [L.OP_CHANGES, L.OP_ROWS_OF]:
-            return L.FEW_NOT
+        if not self.rounds.partial() or shape != [Operation.CHANGES, Operation.ROWS_OF]:
+            return Few.NOT
         operations = {op for level in self.levels for op in _operations(level)}
-        if L.OP_EXTERNAL in operations:
-            return L.FEW_NOT
-        if L.OP_STAGGER in operations:
-            return L.FEW_APART
-        return L.FEW_VALUE if contributes_alone(self.levels[1]) else L.FEW_SHARED
+        if Operation.EXTERNAL in operations:
+            return Few.NOT
+        if Operation.STAGGER in operations:
+            return Few.APART
+        return Few.VALUE if contributes_alone(self.levels[1]) else Few.SHARED
 
     def _iteration(self) -> int:
         return self.registers.get(ITERATION, -1)
@@ -134,7 +135,7 @@ class RoundLowering(PathLowering):
         match self.path.seed:
             case nodes.Unit():
                 self._track()
-                self._emit(L.OP_ONCE, *I.Once.operands(**self._times()))
+                self._emit(Operation.ONCE, *I.Once.operands(**self._times()))
             case nodes.Scan(relation=name, binds=binds, negated=negated, missing=missing):
                 kinds = self.rounds.source(name).kinds
                 self.changes = self._refer("missing" if missing else "changes", name)
@@ -147,7 +148,7 @@ class RoundLowering(PathLowering):
                     bound=len(binds),
                     **self._times(),
                 )
-                self._emit(L.OP_CHANGES, *head, *pairs)
+                self._emit(Operation.CHANGES, *head, *pairs)
             case _:
                 assert_never(self.path.seed)
 
@@ -168,7 +169,7 @@ class RoundLowering(PathLowering):
         index = self._refer("index", name, columns, proposes)
         keys = [self._term(t) for t in key]
         group = self._fresh()
-        self._emit(L.OP_INDEX, *I.FindIndexGroup.operands(index=index, group=group), *keys)
+        self._emit(Operation.INDEX, *I.FindIndexGroup.operands(index=index, group=group), *keys)
         return index, group
 
     def _half_join(self, step: nodes.HalfJoin, needed: frozenset[int]) -> None:
@@ -195,7 +196,7 @@ class RoundLowering(PathLowering):
             bound=len(bound),
             **tracked,
         )
-        self._emit(L.OP_ROWS_OF, *head, *flat)
+        self._emit(Operation.ROWS_OF, *head, *flat)
 
     def _next_round_level(self, needed: frozenset[int], inner: bool) -> tuple[list[tuple[int, int]], dict[str, int]]:
         """Ends the level. Returns what is carried over, and the registers of time, iteration and diff before it and of the last
@@ -221,7 +222,7 @@ class RoundLowering(PathLowering):
         flat = [w for (i, g), p in zip(groups, step.proposers, strict=True) for w in (i, g, p.column, self._neu(p))]
         flat += [w for pair in carried for w in pair]
         counts = {"proposers": len(groups), "carried": len(carried)}
-        self._emit(L.OP_PROPOSE, *I.Propose.operands(target=target, choice=choice, time=old_time, **counts), *flat)
+        self._emit(Operation.PROPOSE, *I.Propose.operands(target=target, choice=choice, time=old_time, **counts), *flat)
         for number, proposer in enumerate(step.proposers):
             args: list[Term | None] = [None] * self.rounds.collection(proposer.arrangement.relation).arity
             for column, term in zip(proposer.arrangement.key, proposer.key, strict=True):
@@ -262,7 +263,7 @@ class RoundLowering(PathLowering):
             key = tuple(c for c, a in enumerate(args) if a is not None)
             index, group = self._group_of(name, key, [a for a in args if a is not None])
             live = self._live(needed)
-            self._emit(L.OP_ANY, *I.HasAny.operands(index=index, group=group, live=len(live)), *live)
+            self._emit(Operation.ANY, *I.HasAny.operands(index=index, group=group, live=len(live)), *live)
             return
         self._refer("found", name)
         keys = [self._term(a) for a in args if a is not None]
@@ -277,15 +278,15 @@ class RoundLowering(PathLowering):
                 choice=self.registers[CHOICE] if proposer >= 0 else 0,
                 live=len(live),
             )
-            self._emit(L.OP_PRESENT, *head, *live, *keys)
+            self._emit(Operation.PRESENT, *head, *live, *keys)
             return
         row = self._fresh()
         live = [*self._live(needed), row]
-        self._emit(L.OP_ROW, *I.HasRow.operands(collection=collection, row=row, live=len(live)), *live, *keys)
+        self._emit(Operation.ROW, *I.HasRow.operands(collection=collection, row=row, live=len(live)), *live, *keys)
         carried, tracked = self._next_round_level(needed, True)
         flat = [w for pair in carried for w in pair]
         head = I.EntriesOf.operands(collection=collection, row=row, neu=neu, carried=len(carried), **tracked)
-        self._emit(L.OP_ENTRIES, *head, *flat)
+        self._emit(Operation.ENTRIES, *head, *flat)
 
     def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
         self._refer("viewed", step.relation)
@@ -306,7 +307,7 @@ class RoundLowering(PathLowering):
             default=step.default or 0,
             live=len(live) + 1,
         )
-        self._emit(L.OP_VALUE, *head, *live, target)
+        self._emit(Operation.VALUE, *head, *live, target)
 
     # ------------------------------------------------------------------------------------------------------------- sink
 
@@ -315,7 +316,7 @@ class RoundLowering(PathLowering):
         if self.path.delayed != "no":
             value, ordered = values[self.rounds.lattice_column(lattice)], int(self.path.delayed == "ordered")
             enters = {"iteration": self.registers[ITERATION], "advance": self.path.advance}
-            self._emit(L.OP_STAGGER, *I.Stagger.operands(value=value, ordered=ordered, **enters))
+            self._emit(Operation.STAGGER, *I.Stagger.operands(value=value, ordered=ordered, **enters))
 
     def _sink(self) -> None:
         match self.path.sink:
@@ -329,13 +330,13 @@ class RoundLowering(PathLowering):
                 reduction = self.rounds.reduction(name)
                 if reduction is None:
                     self.target = self._refer("collection", name)
-                    self._emit(L.OP_DERIVE, *I.Derive.operands(collection=self.target, **tracked), *values)
+                    self._emit(Operation.DERIVE, *I.Derive.operands(collection=self.target, **tracked), *values)
                 else:
                     column = reduction.struct[L.reduction.value]
                     keys = [v for c, v in enumerate(values) if c != column]
                     self.target = self._refer("groups", name)
                     head = I.Reduce.operands(reduction=self._refer("reduction", name), value=values[column], **tracked)
-                    self._emit(L.OP_REDUCE, *head, *keys)
+                    self._emit(Operation.REDUCE, *head, *keys)
             case nodes.Accumulate(relation=name, key=key, value=value):
                 reduction = self.rounds.reduction(name)
                 if reduction is None:
@@ -344,7 +345,7 @@ class RoundLowering(PathLowering):
                 contributed = self.tables.constant(1) if value is None else self._value(value, reduction.kind)
                 self.target = self._refer("groups", name)
                 contribution = {"reduction": self._refer("reduced", name), "value": contributed, "advance": 0}
-                self._emit(L.OP_REDUCE, *I.Reduce.operands(**contribution, **self._times()), *keys)
+                self._emit(Operation.REDUCE, *I.Reduce.operands(**contribution, **self._times()), *keys)
             case _:
                 assert_never(self.path.sink)
 
@@ -354,7 +355,7 @@ def contributes_alone(level: Sequence[int]) -> bool:
     the group of a lattice, by the one key, which is the row's."""
     sink = level[level[_LENGTH] :]
     carried, bound = moved(level)
-    one = sink[0] == L.OP_REDUCE and sink[_LENGTH] == _REDUCE.keys + 1 and not level[I.RowsOf.place.inner]
+    one = sink[0] == Operation.REDUCE and sink[_LENGTH] == _REDUCE.keys + 1 and not level[I.RowsOf.place.inner]
     return one and {sink[_REDUCE.iteration], sink[_REDUCE.value]} <= set(carried) and sink[_REDUCE.keys] in bound
 
 

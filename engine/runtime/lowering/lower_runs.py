@@ -13,6 +13,7 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Variable
 from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Operation
 from dlog.engine.runtime.lowering.lower import LoweredPath, PathLowering, Storage, Tables, reads
 from dlog.engine.runtime.lowering.sweeping import has_bitmap, is_plain
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
@@ -89,7 +90,7 @@ class RunLowering(PathLowering):
         others = [(c, v) for c, v in self.path.seed.binds if c != self.column]
         pairs = [w for column, variable in others for w in (column, self._bind(variable, relation.kinds[column]))]
         head = I.ScanRuns.operands(relation=relation.address, starts=start, counts=count, bound=len(others))
-        self._emit(L.OP_RUNS, *head, *pairs)
+        self._emit(Operation.RUNS, *head, *pairs)
 
     def _swept(self, step: nodes.HalfJoin, arrangement: StoredArrangement) -> None:
         return None
@@ -99,4 +100,4 @@ class RunLowering(PathLowering):
         seed = self.storage.relation(self.path.seed.relation)
         place = len(self.path.sink.terms) - 1
         start, count = self.registers[_START], self.registers[_COUNT]
-        self._sweep_level(L.OP_SWEEP_RUNS, seed.address, start, self.column, place, count)
+        self._sweep_level(Operation.SWEEP_RUNS, seed.address, start, self.column, place, count)

@@ -7,6 +7,7 @@ from typing import Protocol
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Variable
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import KeyMap, SetKind
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.relation import StoredRelation
 
@@ -21,7 +22,7 @@ class Relations(Protocol):
 
 
 def has_bitmap(relation: StoredRelation) -> bool:
-    return not relation.keyed and relation.set_kind in (L.SET_BITS, L.SET_PAGES)
+    return not relation.keyed and relation.set_kind in (SetKind.BITS, SetKind.PAGES)
 
 
 def is_plain(sink: nodes.Insert | nodes.Accumulate, storage: Relations) -> bool:
@@ -50,11 +51,11 @@ def is_twin(arrangement: StoredArrangement, column: int, target: StoredRelation,
     """Whether the bits of a group's rows are words that lie as those of the target's rows: both have pairs, and the same
     second column."""
     source = arrangement.relation
-    if not arrangement.growing or arrangement.key != (0,) or arrangement.struct[L.arrangement.map] != L.MAP_DENSE:
+    if not arrangement.growing or arrangement.key != (0,) or arrangement.struct[L.arrangement.map] != KeyMap.DENSE:
         return False
     if (source.arity, target.arity, column, place) != (2, 2, 1, 1):
         return False
-    if {source.set_kind, target.set_kind} != {L.SET_BITS} or source.first_stride % 64 or target.first_stride % 64:
+    if {source.set_kind, target.set_kind} != {SetKind.BITS} or source.first_stride % 64 or target.first_stride % 64:
         return False
     mine, other = source.extents[1], target.extents[1]
     return mine is not None and other is not None and mine.low == other.low and mine.span <= other.span

@@ -17,6 +17,7 @@ from dlog.engine.interruption import Delayed, check, delayed
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.thresholds import MARK, summed
@@ -218,9 +219,9 @@ class Executor:
         self.on_progress(Progress(*done, control[L.control.iteration], control[L.control.changes], rows, self.memory.used))
 
     def _mistake(self, failure: RunFailed, run: ScopeRun | IteratedRun, stratum: Stratum) -> Exception:
-        if failure.code == L.ERROR_MEMORY:
+        if failure.code == Error.MEMORY:
             return self.memory.exhausted()
-        if failure.code == L.ERROR_ROWS:
+        if failure.code == Error.ROWS:
             return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
         if failure.code in VALUES:
             return self._at_rule(DlogError(Diagnostic(*VALUES[failure.code])), run, stratum)

@@ -11,6 +11,7 @@ import numpy as np
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Kind, Lattice, Variable
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.kernels.static.chains import grow_arrangement
@@ -88,7 +89,7 @@ class ScopeRun:
         connection = self.scope.connection
         if connection is None or connection.relation in self.limits:
             return False
-        return self.relation(connection.relation).set_kind == L.SET_DENSE
+        return self.relation(connection.relation).set_kind == SetKind.DENSE
 
     def _connect(self) -> None:
         """On the account of the loop's first rule."""

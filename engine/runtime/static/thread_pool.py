@@ -7,7 +7,7 @@ their relations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 
@@ -16,6 +16,7 @@ import numpy as np
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Kind, Variable
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import SetKind
 from dlog.engine.runtime.lowering.lower import ExternalCall, LoweredPath, PathLowering, Storage, Tables
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
@@ -27,7 +28,7 @@ BULK_ROWS = 8192
 WAKE_SECONDS = 0.1
 HAND_OVER = 1_000_000
 """Cycles that it costs to have threads begin and end."""
-COLLECT = {L.SET_NONE: 10, L.SET_BITS: 30, L.SET_PAGES: 60, L.SET_DENSE: 60, L.SET_HASH: 150}
+COLLECT: Mapping[int, int] = {SetKind.NONE: 10, SetKind.BITS: 30, SetKind.PAGES: 60, SetKind.DENSE: 60, SetKind.HASH: 150}
 """Cycles per row that a share adds to its relation, by what it is checked against there: work that is not shared."""
 
 
@@ -145,7 +146,7 @@ class ThreadPool:
 
     def _collect(self, relation: StoredRelation, storage: Storage) -> None:
         """Moves the shares' rows to the relation."""
-        simple = relation.set_kind in (L.SET_NONE, L.SET_BITS, L.SET_PAGES)
+        simple = relation.set_kind in (SetKind.NONE, SetKind.BITS, SetKind.PAGES)
         for share in self._shares[relation.name]:
             if simple:
                 relation.collect(share)

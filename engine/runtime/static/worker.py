@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import machine
+from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.instructions import External
 from dlog.engine.runtime.lowering.lower import CONSTANTS, ExternalCall, LoweredPath, Tables
 from dlog.engine.runtime.storage.native import Struct
@@ -20,10 +21,10 @@ MAX_ROWS_PER_CALL = 1 << 24
 PROBE = 1 << 15
 """Rows of a run that only measures what a path costs."""
 
-VALUES = {
-    L.ERROR_DIVISION: ("division-by-zero", "division by zero"),
-    L.ERROR_WEIGHT: ("negative-weight", "a negative value in a `sum` that is compared within recursion"),
-    L.ERROR_SUM: ("too-large", "a `sum` that is compared within recursion is greater than 2305843009213693952"),
+VALUES: Mapping[int, tuple[str, str]] = {
+    Error.DIVISION: ("division-by-zero", "division by zero"),
+    Error.WEIGHT: ("negative-weight", "a negative value in a `sum` that is compared within recursion"),
+    Error.SUM: ("too-large", "a `sum` that is compared within recursion is greater than 2305843009213693952"),
 }
 """What values of a program do to a run: the code and the message."""
 
@@ -31,7 +32,7 @@ Evaluate = Callable[[ExternalCall, Sequence[np.ndarray]], np.ndarray]
 
 
 class RunFailed(Exception):
-    """A kernel stopped with an error; `code` is one of layout's ERROR_ values, `path` the address of the path."""
+    """A kernel stopped with an error; `code` is an `Error`, `path` the address of the path."""
 
     def __init__(self, code: int, path: int) -> None:
         super().__init__(f"kernel error {code}")
@@ -86,9 +87,9 @@ class Worker:
         control[L.control.budget] = min(PROBE, budget)
         status = machine.run(path.address, control.address)
         control[L.control.budget] = budget
-        if status == L.FAILED:
+        if status == Status.FAILED:
             raise self._failure()
-        return bool(status == L.DONE)
+        return bool(status == Status.DONE)
 
     def resume(self, path: LoweredPath, evaluate: Evaluate, pause: Callable[[], None]) -> None:
         """Runs a path that was begun to its end."""
@@ -107,13 +108,13 @@ class Worker:
         control = self.control
         while True:
             status = machine.run(task, control.address)
-            if status == L.DONE:
+            if status == Status.DONE:
                 return False
-            if status == L.BULK:
+            if status == Status.BULK:
                 return True
-            if status == L.FAILED:
+            if status == Status.FAILED:
                 raise self._failure()
-            if status == L.EXTERNAL:
+            if status == Status.EXTERNAL:
                 self.call(evaluate)
             else:
                 pause()

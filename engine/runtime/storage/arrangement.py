@@ -14,15 +14,7 @@ import numpy as np
 
 from dlog.engine.interruption import DelayedInFinalizer
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.layout import (
-    ARR_GROWING,
-    ARR_SORTED,
-    MAP_DENSE,
-    MAP_HASH,
-    SET_BITS,
-    SET_NONE,
-    SET_PAGES,
-)
+from dlog.engine.kernels.codes import ArrangementKind, KeyMap, SetKind
 from dlog.engine.kernels.static import arrange, storage
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
@@ -52,7 +44,7 @@ class StoredArrangement:
         self.growing = growing
         self.struct = Struct(L.arrangement.size)
         self._owned: list[tuple[int, int]] = []
-        self._prepare(ARR_GROWING if growing else ARR_SORTED)
+        self._prepare(ArrangementKind.GROWING if growing else ArrangementKind.SORTED)
         self._made = True
 
     @property
@@ -73,7 +65,7 @@ class StoredArrangement:
         if space is not None and space <= self._dense_limit():
             self._prepare_dense(space)
         else:
-            struct[L.arrangement.map] = MAP_HASH
+            struct[L.arrangement.map] = KeyMap.HASH
             struct.point(L.arrangement.group_keys, Struct(len(self.key)))
 
     def _dense_limit(self) -> int:
@@ -84,7 +76,7 @@ class StoredArrangement:
         extents = [self.relation.extents[c] for c in self.key]
         spans = [max(e.span, 1) for e in extents if e is not None]
         strides = [int(np.prod(spans[k + 1 :], dtype=np.int64)) for k in range(len(spans))]
-        self.struct[L.arrangement.map] = MAP_DENSE
+        self.struct[L.arrangement.map] = KeyMap.DENSE
         self.struct[L.arrangement.groups] = space
         self.struct.point(L.arrangement.lows, words(e.low for e in extents if e is not None))
         self.struct.point(L.arrangement.ranges, words(spans))
@@ -103,7 +95,8 @@ class StoredArrangement:
         if in_place:
             self._alias()
             return
-        if self.relation.set_kind in (SET_NONE, SET_BITS, SET_PAGES) and not self.relation.keyed and not self.relation.pinned:
+        unnumbered = self.relation.set_kind in (SetKind.NONE, SetKind.BITS, SetKind.PAGES)
+        if unnumbered and not self.relation.keyed and not self.relation.pinned:
             self._reorder(groups)
             self._alias()
         else:
@@ -112,7 +105,7 @@ class StoredArrangement:
     def _group_numbers(self) -> Groups:
         """The group of each row: one narrow key says it itself."""
         relation, (key, *more) = self.relation, self.key or (-1,)
-        if key >= 0 and not more and self.struct[L.arrangement.map] == MAP_DENSE and relation.widths[key] == 4:
+        if key >= 0 and not more and self.struct[L.arrangement.map] == KeyMap.DENSE and relation.widths[key] == 4:
             extent = relation.extents[key]
             assert extent is not None
             return Groups(relation.column_address(key), extent.low)
@@ -124,7 +117,7 @@ class StoredArrangement:
     def _reorder(self, groups: Groups) -> None:
         """Puts the relation's own rows into the groups' order, one new column at a time."""
         relation, rows = self.relation, self.relation.rows
-        single = self.key[0] if len(self.key) == 1 and self.struct[L.arrangement.map] == MAP_DENSE else -1
+        single = self.key[0] if len(self.key) == 1 and self.struct[L.arrangement.map] == KeyMap.DENSE else -1
         others = frozenset(range(relation.arity)) - {single}
         columns = self._scatter(others, groups)
         if single >= 0:
@@ -222,7 +215,7 @@ class StoredArrangement:
     def start(self, item: int) -> None:
         """An empty growing arrangement whose items are the values of column `item` (4 bytes wide), or row numbers (-1)."""
         self.struct[L.arrangement.item] = item
-        if self.struct[L.arrangement.map] == MAP_DENSE:
+        if self.struct[L.arrangement.map] == KeyMap.DENSE:
             self.struct[L.arrangement.chains] = self._take(self.struct[L.arrangement.groups] * L.chain.size * 4)
 
     def only(self, column: int, values: np.ndarray) -> None:
@@ -247,7 +240,7 @@ class StoredArrangement:
         for address, size in self._owned:
             storage.release(control, address, size)
         self._owned = []
-        if self.struct[L.arrangement.map] == MAP_HASH:
+        if self.struct[L.arrangement.map] == KeyMap.HASH:
             capacity = self.struct[L.arrangement.group_capacity]
             keys = self.struct.keep[L.arrangement.group_keys]
             assert isinstance(keys, Struct)

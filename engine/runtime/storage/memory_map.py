@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.store.implied import BITS as SAMPLED
+from dlog.engine.kernels.row_structs import CandidatePlace
 from dlog.engine.runtime.storage.native import Struct
 
 PER_ROW = {
@@ -141,13 +142,13 @@ def collection_arrays(collection: HasColumns) -> Iterator[Array]:
     yield Array(struct, L.collection.free, struct[L.collection.free_count] * 4, struct[L.collection.free_capacity] * 4)
     yield _whole(struct, L.collection.row_slots, struct[L.collection.slot_homes_room] * 4)
     yield _whole(struct, L.collection.tags, struct[L.collection.slot_homes_room], 0)
-    yield _whole(struct, L.collection.direct, struct[L.collection.direct_count] * 4)
+    yield _whole(struct, L.collection.direct_rows, struct[L.collection.direct_count] * 4)
     yield _whole(struct, L.collection.pairs, struct[L.collection.pair_homes_room] * 8, 2)
     base = struct[L.collection.base_rows]
     yield _whole(struct, L.collection.base_offsets, (struct[L.collection.base_keys] + 1) * 4)
     if any(columns[at] == L.IMPLIED for at in widths):
-        yield _whole(struct, L.collection.key_samples, sample_bytes(base))
-        yield Array(struct, L.collection.key_tail, (rows - base) * 4, (capacity - base) * 4)
+        yield _whole(struct, L.collection.base_samples, sample_bytes(base))
+        yield Array(struct, L.collection.base_tail, (rows - base) * 4, (capacity - base) * 4)
     for history in collection.histories:
         yield Array(history, L.history.bits, marked, capacity // 8)
         yield Array(history, L.history.iters, rows * 4, capacity * 4)
@@ -178,9 +179,8 @@ def reduction_cells(reduction: HasStruct) -> Iterator[Cells]:
 
 def reduction_arrays(reduction: HasStruct) -> Iterator[Array]:
     """The reduction's own array; groups and candidates are collections."""
-    yield _whole(
-        reduction.struct, L.reduction.table, reduction.struct[L.reduction.table_count] * L.PLACE_BYTES, L.PLACE_BYTES // 4
-    )
+    size, words = CandidatePlace.size, CandidatePlace.place.size
+    yield _whole(reduction.struct, L.reduction.table, reduction.struct[L.reduction.table_count] * size, words)
 
 
 def _whole(struct: Struct, field: int, size: int, columns: int = 1) -> Array:

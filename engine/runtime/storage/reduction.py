@@ -8,8 +8,8 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.combine import DOMINANCES, GROUP_WORDS, Combine
 from dlog.engine.kernels.incremental.reduce.grouped import copy_groups
-from dlog.engine.kernels.incremental.reduce.streamed import TOUCHED_WORDS
 from dlog.engine.kernels.incremental.store import lists
+from dlog.engine.kernels.row_structs import TouchedGroup
 from dlog.engine.runtime.storage.collection import Collection, Role, give_back, new_list
 from dlog.engine.runtime.storage.memory_map import reduction_arrays
 from dlog.engine.runtime.storage.native import Struct, view
@@ -105,8 +105,8 @@ class Reduction:
         assert isinstance(noted, Struct)
         count = noted[L.items.count] if self.struct[L.reduction.open] else 0
         if not count:
-            return np.empty((0, TOUCHED_WORDS), np.int64)
-        return view(noted[L.items.data], count, np.int64).reshape(-1, TOUCHED_WORDS)
+            return np.empty((0, TouchedGroup.place.size), np.int64)
+        return view(noted[L.items.data], count, np.int64).reshape(-1, TouchedGroup.place.size)
 
     @property
     def address(self) -> int:

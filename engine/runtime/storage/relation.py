@@ -17,19 +17,9 @@ import numpy as np
 from dlog.engine.interruption import DelayedInFinalizer
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Error, SetKind
 from dlog.engine.kernels.combine import Combine
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    ERROR_ROWS,
-    HEAP_SIZE,
-    PAGE_CODES,
-    PAGE_WORDS,
-    SET_BITS,
-    SET_DENSE,
-    SET_HASH,
-    SET_NONE,
-    SET_PAGES,
-)
+from dlog.engine.kernels.layout import BLOCK, HEAP_SIZE, PAGE_CODES, PAGE_WORDS
 from dlog.engine.kernels.static import bitmaps, sets, storage
 from dlog.engine.runtime.storage.extent import Extent, Extents, width_of
 from dlog.engine.runtime.storage.native import Struct, view, words
@@ -87,7 +77,7 @@ class Memory:
         """The user's error after a kernel that says it failed. The mark may be gone: threads share this block."""
         control = control or self.control
         code, control[L.control.error] = control[L.control.error], 0
-        if code == ERROR_ROWS:
+        if code == Error.ROWS:
             return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
         return self.exhausted()
 
@@ -312,12 +302,12 @@ class StoredRelation:
             self.key_by(key, value, merge)
             if heap:
                 self.order_changes()
-        elif kind != SET_NONE:
+        elif kind != SetKind.NONE:
             self.new_set()
 
     def forget_rows(self) -> None:
         """Empties the relation, but a bitmap still has the rows: it takes none of them again."""
-        if self.set_kind in (SET_BITS, SET_PAGES):
+        if self.set_kind in (SetKind.BITS, SetKind.PAGES):
             self.struct[L.relation.rows] = self.struct[L.relation.lo] = self.struct[L.relation.hi] = 0
             self.sorted_by = ()
         elif self.rows:
@@ -399,14 +389,14 @@ class StoredRelation:
         space = self.code_space(key)
         if space is not None and space <= BITS_LIMIT:
             space = self._write_strides(key, whole_words=True)
-            self._take_slots(SET_BITS, space, ((space + 63) // 64 + 1) * 8)
+            self._take_slots(SetKind.BITS, space, ((space + 63) // 64 + 1) * 8)
             self._reserve_ahead(min(space, AHEAD_ROWS))
         elif paged and space is not None and space <= PAGES_LIMIT:
             space = self._write_strides(key, whole_words=True)
-            self._take_slots(SET_PAGES, space, (space // PAGE_CODES + 1) * 4)
+            self._take_slots(SetKind.PAGES, space, (space // PAGE_CODES + 1) * 4)
             self._reserve_ahead(min(space, AHEAD_ROWS))
         else:
-            self.struct[L.relation.set] = SET_HASH
+            self.struct[L.relation.set] = SetKind.HASH
 
     def _reserve_ahead(self, rows: int) -> None:
         """Room for `rows` rows in addresses only: memory that is not touched costs nothing and is not on the account until
@@ -424,7 +414,7 @@ class StoredRelation:
 
     def ensure_set(self) -> None:
         """A set over all columns that holds the rows present."""
-        if self.set_kind != SET_NONE:
+        if self.set_kind != SetKind.NONE:
             return
         self.new_set()
         if not sets.fill_set(self.memory.control.address, self.address):
@@ -439,9 +429,9 @@ class StoredRelation:
         space = self.code_space(key)
         if space is not None and space <= DENSE_LIMIT:
             self._write_strides(key)
-            self._take_slots(SET_DENSE, space, space * 4)
+            self._take_slots(SetKind.DENSE, space, space * 4)
         else:
-            self.struct[L.relation.set] = SET_HASH
+            self.struct[L.relation.set] = SetKind.HASH
 
     def order_changes(self) -> None:
         """A lattice's changes go to the loop least value first."""
@@ -451,7 +441,7 @@ class StoredRelation:
 
     def collect(self, share: StoredRelation) -> None:
         """Takes over what a worker added; for relations without a set or with a bitmap."""
-        if self.set_kind in (SET_BITS, SET_PAGES):
+        if self.set_kind in (SetKind.BITS, SetKind.PAGES):
             if not bitmaps.collect_bits(self.memory.control.address, self.address, share.address):
                 raise self.memory.failure()
             self.sorted_by = ()
@@ -466,12 +456,12 @@ class StoredRelation:
         made._write_widths()
         made.extents = list(self.extents)
         made._set_key(self.key)
-        if self.set_kind in (SET_BITS, SET_PAGES):
+        if self.set_kind in (SetKind.BITS, SetKind.PAGES):
             made._write_strides(self.key, whole_words=True)
             made._take_slots(self.set_kind, self.struct[L.relation.slot_count], self._slot_bytes)
             made._reserve_ahead(min(self.struct[L.relation.slot_count], AHEAD_ROWS))
-        elif self.set_kind != SET_NONE:
-            made.struct[L.relation.set] = SET_HASH
+        elif self.set_kind != SetKind.NONE:
+            made.struct[L.relation.set] = SetKind.HASH
         for field in (L.relation.merge, L.relation.value):
             made.struct[field] = self.struct[field]
         return made
@@ -487,13 +477,13 @@ class StoredRelation:
     def drop_set(self) -> None:
         """Frees the set; the rows stay."""
         kind = self.set_kind
-        if kind == SET_HASH:
+        if kind == SetKind.HASH:
             self._free(self.struct[L.relation.slots], self.struct[L.relation.slot_count] * 4)
-        elif kind != SET_NONE:
+        elif kind != SetKind.NONE:
             self._free(self.struct[L.relation.slots], self._slot_bytes)
             self._free(self.struct[L.relation.pool], self.struct[L.relation.pool_capacity] * PAGE_WORDS * 8)
             self.struct[L.relation.pool] = self.struct[L.relation.pool_pages] = self.struct[L.relation.pool_capacity] = 0
-        self.struct[L.relation.set] = SET_NONE
+        self.struct[L.relation.set] = SetKind.NONE
         self.struct[L.relation.slots] = self.struct[L.relation.slot_count] = 0
         self._drop_heap()
 

@@ -10,6 +10,7 @@ from dlog.engine.cluster.inbox import MIN_PART_ROWS, holding, readable
 from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.static.partition import make_room
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 from dlog.pipeline import compile_program
@@ -65,7 +66,7 @@ def test_room_is_made_once_for_all_rows() -> None:
     relation.shape([None, None])
     relation.load((np.arange(10) * FAR, np.arange(10) * FAR), 10)
     relation.ensure_set()
-    assert relation.set_kind == L.SET_HASH
+    assert relation.set_kind == SetKind.HASH
     assert make_room(memory.control.address, relation.address, 100_000)
     assert relation.struct[L.relation.capacity] >= 100_010
     assert relation.struct[L.relation.slot_count] * 4 >= 100_010 * 5

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import KeyMap
 from dlog.engine.kernels.static import arrange, chains
 from dlog.engine.runtime.storage.arrangement import ONLY_MAX, StoredArrangement
 from dlog.engine.runtime.storage.extent import Extent
@@ -136,7 +137,7 @@ def test_a_large_sorted_arrangement(spread: int, key: tuple[int, ...], order: tu
     relation = loaded(rows, 2)
     arrangement = StoredArrangement(relation, key, order, growing=False)
     arrangement.build([0, 1])
-    expected_map = L.MAP_DENSE if spread == 1 or not key else L.MAP_HASH
+    expected_map = KeyMap.DENSE if spread == 1 or not key else KeyMap.HASH
     assert arrangement.struct[L.arrangement.map] == expected_map
     check(arrangement, list(set(rows)), [], [0, 1])
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dlog.engine.kernels import block
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.arithmetic import Arithmetic, arithmetic_block
+from dlog.engine.kernels.codes import Comparison, Error
 from dlog.engine.runtime.storage.relation import Memory
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MAX, MIN, WORDS, Desk
 from tests.examples import examples
@@ -110,7 +111,7 @@ def test_a_zero_anywhere_in_the_divisors_is_told(operation: int) -> None:
         evaluate(operation, [(7, 2), (6, 0), (1, 1)])
 
 
-@pytest.mark.parametrize(("weight", "error"), [(-1, L.ERROR_WEIGHT), (-(2**63), L.ERROR_WEIGHT), (L.SUM_MOST + 1, L.ERROR_SUM)])
+@pytest.mark.parametrize(("weight", "error"), [(-1, Error.WEIGHT), (-(2**63), Error.WEIGHT), (L.SUM_MOST + 1, Error.SUM)])
 def test_a_weight_is_what_it_is_unless_it_is_negative_or_too_much(weight: int, error: int) -> None:
     desk = Desk(Memory(None))
     fine = [0, 1, 7, L.SUM_MOST]
@@ -191,16 +192,16 @@ def test_unsigned_numbers_are_rounded_once() -> None:
 # ---------------------------------------------------------------------------------------------------------- comparisons
 
 COMPARISONS: dict[int, tuple[Callable[[int], float], Callable[[float, float], bool]]] = {
-    L.CMP_EQ: (int, operator.eq),
-    L.CMP_NE: (int, operator.ne),
-    L.CMP_LT: (int, operator.lt),
-    L.CMP_LE: (int, operator.le),
-    L.CMP_LT_U: (unsigned, operator.lt),
-    L.CMP_LE_U: (unsigned, operator.le),
-    L.CMP_EQ_F: (double, operator.eq),
-    L.CMP_NE_F: (double, operator.ne),
-    L.CMP_LT_F: (double, operator.lt),
-    L.CMP_LE_F: (double, operator.le),
+    Comparison.EQ: (int, operator.eq),
+    Comparison.NE: (int, operator.ne),
+    Comparison.LT: (int, operator.lt),
+    Comparison.LE: (int, operator.le),
+    Comparison.LT_U: (unsigned, operator.lt),
+    Comparison.LE_U: (unsigned, operator.le),
+    Comparison.EQ_F: (double, operator.eq),
+    Comparison.NE_F: (double, operator.ne),
+    Comparison.LT_F: (double, operator.lt),
+    Comparison.LE_F: (double, operator.le),
 }
 
 

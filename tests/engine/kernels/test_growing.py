@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.kernels.incremental.loop import batches, inputs
 from dlog.engine.kernels.incremental.store import indexes, keyed, slots
@@ -96,7 +97,7 @@ class Store:
         done = bool(inputs.apply_input(control.address, address, int(staged.ctypes.data), len(staged)))
         control[L.control.limit] = unlimited
         if not done:
-            assert control[L.control.error] == L.ERROR_MEMORY
+            assert control[L.control.error] == Error.MEMORY
             control[L.control.error] = 0
             self.undo(numbers, diff)
         assert batches.settle(control.address, address)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.static import merge as kernels
 from dlog.engine.runtime.storage.extent import Extent
@@ -77,7 +78,7 @@ def keyed(kinds: Sequence[Kind], keys: int, extent: Extent | None, merge: int, h
     relation.key_by(range(keys), keys, merge)
     if heap:
         relation.order_changes()
-    assert relation.set_kind == (L.SET_HASH if extent is None else L.SET_DENSE)
+    assert relation.set_kind == (SetKind.HASH if extent is None else SetKind.DENSE)
     return relation
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.static import sets, storage
 from dlog.engine.runtime.storage.extent import Extent
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
@@ -57,7 +57,7 @@ def test_find_rows_finds_what_was_inserted_and_nothing_else(given: Given) -> Non
     present = rows_of(relation)
     for row, found in zip(asked, desk.found(relation, asked), strict=True):
         assert (found >= 0) == (row in present), row
-        if found >= 0 and relation.set_kind == L.SET_HASH:
+        if found >= 0 and relation.set_kind == SetKind.HASH:
             assert present[found] == row
 
 
@@ -67,9 +67,9 @@ def test_the_domains_give_sets_of_every_kind() -> None:
         relation.new_set()
         return relation.set_kind
 
-    assert [kind("few", 3), kind("few, 8 bytes", 2), kind("14 bits", 1)] == [L.SET_BITS] * 3
-    assert [kind("32 bits", 1), kind("32 bits", 2), kind("64 bits", 1), kind("14 bits", 3)] == [L.SET_HASH] * 4
-    assert kind("14 bits", 2) not in (L.SET_NONE, L.SET_HASH)
+    assert [kind("few", 3), kind("few, 8 bytes", 2), kind("14 bits", 1)] == [SetKind.BITS] * 3
+    assert [kind("32 bits", 1), kind("32 bits", 2), kind("64 bits", 1), kind("14 bits", 3)] == [SetKind.HASH] * 4
+    assert kind("14 bits", 2) not in (SetKind.NONE, SetKind.HASH)
     assert relation_of([DOMAINS["few, 8 bytes"].extent]).widths == [8]
     assert relation_of([DOMAINS["32 bits"].extent]).widths == [4]
 
@@ -126,7 +126,7 @@ def test_shares_take_what_the_relation_lacks_once_each(given: Given, cuts: list[
         for share, rows in zip(shares, (mine, yours), strict=True):
             assert add_to_share(desk, relation, share, rows) == share.rows
             assert rows_of(share) == [r for r in distinct(rows) if r not in before]
-        if relation.set_kind == L.SET_HASH:
+        if relation.set_kind == SetKind.HASH:
             return
         for share in shares:
             relation.collect(share)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Operation, TextForm
 from dlog.engine.kernels.values.symbols import begin_reading, begin_writing, end_reading, end_writing
 from dlog.engine.kernels.values.texts import Text, text_block
 from dlog.engine.runtime.lowering.lower import Tables
@@ -23,13 +24,14 @@ from dlog.engine.values.patterns import Verdicts
 from dlog.engine.values.symbols import SymbolTable
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MAX, MIN
 from tests.examples import examples
+from tests.naive_functors import byte_substr
 
 ASCII = ["", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "b" * 20, "b" * 19 + "a", "\0"]
 PLANTED = [*ASCII, "\xe9", "\xe9" * 9, "abcdefg\u20ac", "\U0001f600\uffff"]
 TEXT = st.one_of(st.sampled_from(PLANTED), st.text(max_size=9))
 NUMBER = st.one_of(st.sampled_from(EXTREMES), st.integers(MIN, MAX))
 PAIRS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=20)
-S, N, U, F = L.FORM_ID, L.FORM_NUMBER, L.FORM_UNSIGNED, L.FORM_FLOAT
+S, N, U, F = TextForm.ID, TextForm.NUMBER, TextForm.UNSIGNED, TextForm.FLOAT
 TARGET = 9
 
 
@@ -56,7 +58,7 @@ class Desk:
         for register, (_, values) in enumerate(args):
             self.worker.registers[register, :rows] = values
         forms = [word for register, (form, _) in enumerate(args) for word in (form, register)]
-        code: Struct = words([L.OP_EXTERNAL, 7 + len(forms), 0, operation, TARGET, verdicts, len(args), *forms])
+        code: Struct = words([Operation.EXTERNAL, 7 + len(forms), 0, operation, TARGET, verdicts, len(args), *forms])
         done = text_block(self.worker.control.address, code.address, rows)
         return self.worker.registers[TARGET, :rows].copy() if done else None
 
@@ -124,6 +126,21 @@ def test_substr_counts_characters(rows: list[tuple[str, int, int]]) -> None:
         naive.append(text[start:end] if inside else "")
     assert d.texts(found) == naive
     assert d.texts(evaluate("substr", columns, [Kind.SYMBOL, Kind.NUMBER, Kind.NUMBER], d.table)) == naive
+
+
+@examples(EXAMPLES)
+@given(rows=st.lists(st.tuples(TEXT, st.integers(-3, 12) | NUMBER, st.integers(-3, 12) | NUMBER), min_size=1, max_size=20))
+def test_byte_substr_cuts_no_character(rows: list[tuple[str, int, int]]) -> None:
+    d = Desk()
+    texts, starts, lengths = zip(*rows, strict=True)
+    columns = [d.ids(texts), np.array(starts, np.int64), np.array(lengths, np.int64)]
+    found = d.values(Text.BYTE_SUBSTR, (S, columns[0]), (N, columns[1]), (N, columns[2]))
+    naive = [byte_substr(*row) for row in rows]
+    assert d.texts(found) == naive
+    assert d.texts(evaluate("byte_substr", columns, [Kind.SYMBOL, Kind.NUMBER, Kind.NUMBER], d.table)) == naive
+    lengths_of = d.values(Text.BYTE_LENGTH, (S, columns[0])).tolist()
+    assert lengths_of == [len(text.encode()) for text in texts]
+    assert evaluate("byte_length", columns[:1], [Kind.SYMBOL], d.table).tolist() == lengths_of
 
 
 @pytest.mark.parametrize(

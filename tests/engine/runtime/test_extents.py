@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dlog.engine.ir.rules import Kind
-from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import SetKind
 from dlog.engine.runtime.storage.extent import EMPTY, Extent, width_of
 from tests.engine.runtime.runs import executor_of, load, ran, rows_of
 
@@ -64,7 +64,7 @@ def test_the_set_of_a_closure_follows_the_range_of_its_values(factor: int) -> No
     executor.catalog.forget = lambda name: None  # type: ignore[method-assign]
     executor.run()
     relation = executor.catalog.relations["p"]
-    assert relation.set_kind == (L.SET_BITS if factor == 1 else L.SET_HASH)
+    assert relation.set_kind == (SetKind.BITS if factor == 1 else SetKind.HASH)
     assert relation.widths == [4 if factor == 1 else 8] * 2
     assert sorted(rows_of(executor, "p")) == [(x * factor, y * factor) for x in range(51) for y in range(x + 1, 51)]
 

@@ -9,6 +9,7 @@ import pytest
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Few, Operation
 from dlog.engine.kernels.incremental.steps import small_deltas
 from dlog.engine.kernels.incremental.store import direct
 from dlog.engine.runtime.incremental.maintained import Maintained
@@ -29,13 +30,13 @@ PROGRAMS = {
 }
 
 WAYS = {
-    "distances": L.FEW_VALUE,
-    "labels": L.FEW_VALUE,
-    "greatest": L.FEW_VALUE,
-    "filtered": L.FEW_SHARED,
-    "weighted": L.FEW_APART,
-    "pairs": L.FEW_APART,
-    "closure": L.FEW_SHARED,
+    "distances": Few.VALUE,
+    "labels": Few.VALUE,
+    "greatest": Few.VALUE,
+    "filtered": Few.SHARED,
+    "weighted": Few.APART,
+    "pairs": Few.APART,
+    "closure": Few.SHARED,
 }
 """How a path of each goes through few changes."""
 
@@ -61,7 +62,7 @@ class Twins:
         flow = self.engines[1]._flow
         assert flow is not None
         for path, _ in flow.owners:
-            path.struct[L.path.few] = L.FEW_NOT
+            path.struct[L.path.few] = Few.NOT
         flow.collections["r"].struct[L.collection.between] = 0
 
     @property
@@ -138,6 +139,7 @@ def test_a_path_that_is_left_to_python_in_part_goes_in_blocks() -> None:
     engine.commit({"e": Updates((np.array([0, 10]), np.array([10, 3])), np.ones(2, np.int64), np.ones(2, np.int64))})
     assert sorted(rows(engine)) == [(0, 0), (3, 3), (10, 2)]
     assert engine._flow is not None
-    asking = [path for path, _ in engine._flow.owners if L.OP_EXTERNAL in {word for level in path.code for word in level.words}]
-    assert asking and all(path.struct[L.path.few] == L.FEW_NOT for path in asking)
+    words = [(path, {word for level in path.code for word in level.words}) for path, _ in engine._flow.owners]
+    asking = [path for path, present in words if Operation.EXTERNAL in present]
+    assert asking and all(path.struct[L.path.few] == Few.NOT for path in asking)
     engine.close()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Operation
 from dlog.engine.runtime.static.executor import Executor
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.parser import parse
@@ -153,8 +153,8 @@ def test_a_memory_limit_holds_while_changes_are_sorted(limit: int) -> None:
 
 def test_few_matches_are_joined_block_by_block() -> None:
     """A path's code has sweeps only where they pay."""
-    assert L.OP_SWEEP not in _operations({(x, x + 1) for x in range(50)})
-    assert L.OP_SWEEP in _operations({(x, y) for x in range(20) for y in range(20)})
+    assert Operation.SWEEP not in _operations({(x, x + 1) for x in range(50)})
+    assert Operation.SWEEP in _operations({(x, y) for x in range(20) for y in range(20)})
 
 
 def _operations(edges: set[tuple[int, int]]) -> set[int]:

@@ -9,7 +9,7 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
-from dlog.engine.kernels.trace import merge_plans
+from dlog.engine.kernels.trace_structs import MergeHeader, MergeInput
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.description import Description
@@ -301,8 +301,8 @@ def _progress(merge: Merge) -> int:
     """Updates that a merge has passed."""
     if merge._result is not None:
         return merge.first.rows + merge.second.rows
-    heads = merge._control[merge_plans.MERGE_HEADS :]
-    return sum(int(heads[merge_plans.HEAD_SIZE * s + merge_plans.HEAD_ROW]) for s in range(len(merge._layers)))
+    inputs = merge._control[MergeHeader.place.inputs :]
+    return sum(int(inputs[MergeInput.place.size * s + MergeInput.place.row]) for s in range(len(merge._layers)))
 
 
 def test_exerting_comes_to_an_end() -> None:

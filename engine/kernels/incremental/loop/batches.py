@@ -21,10 +21,7 @@ from dlog.engine.kernels.incremental.store.indexes import warm_group, warm_slab
 from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.incremental.store.pairs import drop_pairs
 from dlog.engine.kernels.incremental.store.removals import leave_groups
-from dlog.engine.kernels.layout import (
-    NEVER,
-    ROUND,
-)
+from dlog.engine.kernels.layout import NEVER, ROUND
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Change, ItemArray, List
 

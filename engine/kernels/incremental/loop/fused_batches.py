@@ -6,20 +6,17 @@ few rows. What each of them changes is kept, as its log is written over by the n
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.activation import append, touch
 from dlog.engine.kernels.incremental.loop.reading import copy_changes, may_repeat
 from dlog.engine.kernels.incremental.loop.rounds import begin_batch, run_batch
 from dlog.engine.kernels.incremental.store.lists import list_again
 from dlog.engine.kernels.incremental.store.loading import bring_changes
-from dlog.engine.kernels.layout import (
-    DONE,
-    FAILED,
-)
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Stretch, Work
 from dlog.engine.kernels.row_structs import List
-from dlog.engine.kernels.static.storage import resize
+from dlog.engine.kernels.static.storage import behind, resize
 
 FEWEST = 1024
 """Changes that there is room for at first."""
@@ -28,18 +25,18 @@ _UNLIMITED = 4611686018427387904
 
 @entry()
 def run_stretch(stretch: Stretch, work: Work, ctl: Control):
-    """Runs (or resumes) the batches of a stretch. Returns DONE, YIELD, EXTERNAL or FAILED."""
+    """Runs (or resumes) the batches of a stretch. Returns a `Status`."""
     while True:
         if stretch.begun == 0:
             if stretch.at == stretch.count:
-                return DONE
+                return Status.DONE
             if not next_batch(stretch, work, ctl):
-                return FAILED
+                return Status.FAILED
         status = run_batch(work, ctl)
-        if status != DONE:
+        if status != Status.DONE:
             return status
         if not keep_changes(stretch, work, ctl):
-            return FAILED
+            return Status.FAILED
         stretch.begun = 0
 
 
@@ -58,7 +55,7 @@ def next_batch(stretch: Stretch, work: Work, ctl: Control):
         last += 1
     batch = stretch.batch
     for c in range(arity + 2):
-        batch[c] = columns[c] + first * 8
+        batch[c] = behind(columns[c], first)
     stretch.at = last
     stretch.first = start
     stretch.begun = 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i64
 from dlog.engine.kernels.incremental.loop.changes import announce, log_fresh
 from dlog.engine.kernels.incremental.store.base import search_base
 from dlog.engine.kernels.incremental.store.collections import add_values, enter_indexes, new_row, reserve_rows
@@ -11,13 +10,10 @@ from dlog.engine.kernels.incremental.store.histories import get_bit, is_here, pu
 from dlog.engine.kernels.incremental.store.pairs import apply_pairs, can_be_pairs, drop_pairs, first_of, second_of
 from dlog.engine.kernels.incremental.store.slot_room import resize_slots
 from dlog.engine.kernels.incremental.store.slots import find_slotted, has_values, search_ahead, slots_for, warm_others
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    ROUND,
-)
-from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.layout import BLOCK, ROUND
+from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
-from dlog.engine.kernels.static.storage import mix
+from dlog.engine.kernels.static.storage import behind, mix
 
 AHEAD = 32
 """Rows whose slots are asked for before they are looked at."""
@@ -28,16 +24,16 @@ def apply_input(ctl: Control, collection: Collection, updates, count):
     """Applies changes from outside: `count` times arity values, a diff and a round of the batch (from 0), as words, by round.
     False with ctl.error set."""
     width = collection.arity + 2
-    columns = Words(ctl.scratch.address + 5 * BLOCK * 8)
+    columns = WordColumns(ctl.scratch.address + 5 * BLOCK * 8)
     for c in range(width):
-        columns[c] = updates + c * 8
+        columns[c] = Words(updates + c * 8)
     return apply_columns(ctl, collection, columns, width, 0, count)
 
 
 @kernel
-def apply_columns(ctl: Control, collection: Collection, columns: Words, step, start, count):
+def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, step, start, count):
     """Applies changes from outside, by round: columns of values, one of diffs and one of rounds, the batch's first one being
-    `start`. Value c of row r is word r * step at the address that is word c of `columns`.
+    `start`. Value c of row r is columns[c][r * step].
 
     What is present is not inserted again, what is absent not removed. False with ctl.error set."""
     if may_be_pairs(collection):
@@ -47,30 +43,30 @@ def apply_columns(ctl: Control, collection: Collection, columns: Words, step, st
             return False
         collection.packed = 0
     arity = collection.arity
-    diffs = Words(columns[arity])
-    rounds = Words(columns[arity + 1])
+    diffs = columns[arity]
+    rounds = columns[arity + 1]
     values = ctl.scratch
-    hashes = Words(values.address + BLOCK * 8)
-    places = Words(hashes.address + BLOCK * 8)
+    hashes = behind(values, BLOCK)
+    places = behind(hashes, BLOCK)
     for first in range(0, count, AHEAD):
         size = min(AHEAD, count - first)
-        based = collection.base_rows != 0
+        based = collection.base.rows != 0
         search_rows(collection, columns, step, first, size, places, hashes, values)
         for i in range(size):
             diff = diffs[(first + i) * step]
             time = (rounds[(first + i) * step] - start + 1) * ROUND
             for c in range(arity):
-                values[c] = load_i64(columns[c], (first + i) * step)
+                values[c] = columns[c][(first + i) * step]
             row = places[i]
             if row >= 0 and based:
                 row = row if get_bit(collection.alive, row) != 0 else -1
-            elif row < 0 or not has_values(collection, row, values.address):
-                row = find_slotted(collection, values.address, hashes[i])
+            elif row < 0 or not has_values(collection, row, values):
+                row = find_slotted(collection, values, hashes[i])
             there = row >= 0 and is_here(collection, row)
             if there == (diff > 0):
                 continue
             if row < 0:
-                row = add_values(ctl, collection, values.address, hashes[i])
+                row = add_values(ctl, collection, values, hashes[i])
             if row < 0 or not announce(ctl, collection, row, time, diff):
                 return False
     log_fresh(collection)
@@ -78,10 +74,10 @@ def apply_columns(ctl: Control, collection: Collection, columns: Words, step, st
 
 
 @kernel
-def search_rows(collection: Collection, columns: Words, step, first, n, places: Words, hashes: Words, buffer: Words):
+def search_rows(collection: Collection, columns: WordColumns, step, first, n, places: Words, hashes: Words, buffer: Words):
     """places[i] = the base row, dead or alive, with the values of row first + i of columns or, of a collection without a base,
     what `search_ahead` tells; and the hashes of their values."""
-    if collection.base_rows != 0:
+    if collection.base.rows != 0:
         search_base(collection, columns, step, first, n, places, buffer)
         warm_others(collection, columns, step, first, n, places, hashes)
         return
@@ -89,7 +85,7 @@ def search_rows(collection: Collection, columns: Words, step, first, n, places: 
     for i in range(n):
         hashed = 0
         for c in range(arity):
-            hashed = mix(hashed, load_i64(columns[c], (first + i) * step))
+            hashed = mix(hashed, columns[c][(first + i) * step])
         hashes[i] = hashed
     search_ahead(collection, hashes, n, True, places)
 
@@ -118,7 +114,7 @@ def make_rows(ctl: Control, collection: Collection, values: Words):
         if word != 0:
             values[0] = first_of(word)
             values[1] = second_of(word)
-            row = new_row(ctl, collection, values.address, mix(mix(0, first_of(word)), second_of(word)))
+            row = new_row(ctl, collection, values, mix(mix(0, first_of(word)), second_of(word)))
             if row < 0:
                 return False
             put_bit(collection.alive, row)

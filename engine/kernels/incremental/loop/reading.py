@@ -5,25 +5,19 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.store.implied import implied_key
 from dlog.engine.kernels.incremental.store.pairs import unpack_column
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    GROUP_HAD,
-    GROUP_HAS,
-    GROUP_NUMBER,
-    IMPLIED,
-)
-from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.layout import BLOCK, GROUP_HAD, GROUP_HAS, GROUP_NUMBER, IMPLIED
+from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Log, Reduction
 from dlog.engine.kernels.row_structs import Change, ChangeArray
-from dlog.engine.kernels.static.storage import load_cell
+from dlog.engine.kernels.static.storage import behind, load_cell
 
 _FEW = 8
 """Changes of a round that are compared with each other."""
 
 
 @entry()
-def copy_changes(collection: Collection, first, columns: Words, rounds: Words, diffs: Words):
-    """Writes the log's changes: columns of values (the addresses of which are words), rounds, counted from `first` on, and
+def copy_changes(collection: Collection, first, columns: WordColumns, rounds: Words, diffs: Words):
+    """Writes the log's changes: columns of values, rounds, counted from `first` on, and
     diffs; returns how many. The log has data. The log of a result that is its groups takes room for two an entry."""
     log = collection.log
     count = log.count
@@ -41,16 +35,18 @@ def copy_changes(collection: Collection, first, columns: Words, rounds: Words, d
 
 
 @kernel
-def copy_block(collection: Collection, first, columns: Words, rounds: Words, diffs: Words, changes: ChangeArray, n, start):
+def copy_block(
+    collection: Collection, first, columns: WordColumns, rounds: Words, diffs: Words, changes: ChangeArray, n, start
+):
     """`copy_changes` of n changes; the first of them is number `start`."""
     for i in range(n):
         change = changes[i]
         rounds[start + i] = (change.time >> 32) - 1 + first
         diffs[start + i] = change.diff
     for c in range(collection.arity):
-        target = Words(columns[c] + start * 8)
+        target = behind(columns[c], start)
         if collection.packed != 0:
-            unpack_column(changes.address, c, n, target, Change.size >> 3)
+            unpack_column(Words(changes.address), c, n, target, Change.size >> 3)
         else:
             copy_cells(collection, c, changes, n, target)
 
@@ -61,13 +57,12 @@ def copy_cells(collection: Collection, number, changes: ChangeArray, n, target: 
     column = collection.columns[number]
     data = column.data
     width = column.width
-    words = Words(changes.address)
     if width == IMPLIED:
         for i in range(n):
-            target[i] = implied_key(collection, words[i * (Change.size >> 3)])
+            target[i] = implied_key(collection, changes[i].row)
         return
     for i in range(n):
-        target[i] = load_cell(data, width, words[i * (Change.size >> 3)])
+        target[i] = load_cell(data, width, changes[i].row)
 
 
 @kernel
@@ -75,7 +70,7 @@ def copy_groups_block(
     collection: Collection,
     reduction: Reduction,
     first,
-    columns: Words,
+    columns: WordColumns,
     rounds: Words,
     diffs: Words,
     entries: ChangeArray,
@@ -83,11 +78,11 @@ def copy_groups_block(
     start,
 ):
     """`copy_changes` of n entries of a grouped log; the first of their changes is number `start`. Returns how many."""
-    count = split_times(first, Words(rounds.address + start * 8), Words(diffs.address + start * 8), entries, n)
+    count = split_times(first, behind(rounds, start), behind(diffs, start), entries, n)
     place = reduction.value
     groups = reduction.groups
     for c in range(collection.arity):
-        target = Words(columns[c] + start * 8)
+        target = behind(columns[c], start)
         if c == place:
             split_values(entries, n, target)
         else:

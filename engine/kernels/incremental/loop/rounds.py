@@ -8,6 +8,7 @@ state is in tables: a run stops and resumes anywhere (see machine).
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Error, ScopePhase, Status, TaskKind
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.activation import (
     mark_readers,
@@ -28,20 +29,11 @@ from dlog.engine.kernels.incremental.store.collections import enter_indexes
 from dlog.engine.kernels.incremental.store.histories import clear_bit, next_bit
 from dlog.engine.kernels.incremental.store.loading import bring_in
 from dlog.engine.kernels.incremental.store.slot_room import meet_expectation
-from dlog.engine.kernels.layout import (
-    DONE,
-    ERROR_ITERATIONS,
-    FAILED,
-    ROUND,
-    TASK_DISTINCT,
-    TASK_PATH,
-    TASK_REDUCE,
-)
+from dlog.engine.kernels.layout import ROUND
 from dlog.engine.kernels.machine import run_path
 from dlog.engine.kernels.machine_structs import Level, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Log, Path, Reduction, Scope, Task, Work
 
-_ENTER, _BUCKETS, _LOOP, _NEXT = 1, 2, 3, 0
 _UNLIMITED = 4611686018427387904
 
 
@@ -77,7 +69,7 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
         changes = path.list
         if not changes:
             if work.first == 0:
-                return DONE
+                return Status.DONE
             start_changes(path, ctl, 0, 1)
         else:
             first = 0
@@ -86,22 +78,22 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
                 first = changes.lo
                 last = changes.hi
             if first >= last or is_closed(path, work):
-                return DONE
+                return Status.DONE
             work.seeded += 1
             first = run_few(path, ctl, first, last)
             if first < 0:
-                return FAILED
+                return Status.FAILED
             if first == last:
-                return DONE
+                return Status.DONE
             if not changes.data:
                 path.target.expected = last
             start_changes(path, ctl, first, last)
         ctl.running = 1
     status = run_path(path, ctl)
-    if status == DONE:
+    if status == Status.DONE:
         ctl.running = 0
         if path.target.expected != 0 and not meet_expectation(ctl, path.target):
-            return FAILED
+            return Status.FAILED
     return status
 
 
@@ -117,7 +109,7 @@ def run_seeds(scope: Scope, work: Work, ctl: Control):
         paths = seed.paths
         while scope.path < seed.path_count:
             status = run_seeded(paths[scope.path], work, ctl, False)
-            if status != DONE:
+            if status != Status.DONE:
                 return status
             scope.path += 1
         scope.path = 0
@@ -126,7 +118,7 @@ def run_seeds(scope: Scope, work: Work, ctl: Control):
             seed.list.count = 0
     scope.seed = 0
     scope.seed_count = 0
-    return DONE
+    return Status.DONE
 
 
 @kernel
@@ -167,6 +159,7 @@ def next_round(scope: Scope, work: Work):
     for i in range(scope.changed_count):
         seed = changed[i]
         log = seed.list
+        # The part in use moves on: before `hi` are the rounds that the scope has gone through in this batch.
         at = log.hi
         first = at
         last = log.count
@@ -184,7 +177,9 @@ def next_round(scope: Scope, work: Work):
 
 @entry()
 def next_iteration(scope: Scope):
-    """The next iteration, from the scope's `iteration` on, at which something is scheduled; -1 if there is none."""
+    """The next iteration, from the scope's `iteration` on, at which something is scheduled; -1 if there is none.
+
+    Loop paths derive at later iterations than that of their seeds (`advance`), so none is scheduled behind where a round is."""
     at = scope.iteration
     bits = scope.bits
     words = min(scope.bit_words, (scope.last >> 6) + 1)
@@ -261,43 +256,46 @@ def end_round(ctl: Control, scope: Scope):
 
 @kernel
 def run_scope(scope: Scope, work: Work, ctl: Control):
-    """Runs (or resumes) a recursive scope over all rounds of the batch."""
+    """Runs (or resumes) a recursive scope over all rounds of the batch, in the order of times (round, iteration).
+
+    In each round NEXT finds the imports that changed, ENTER runs the paths that these seed; then, iteration by iteration,
+    BUCKETS makes changes of what was derived there, and LOOP runs the paths that those seed."""
     while True:
         phase = scope.phase
-        if phase == _NEXT:
+        if phase == ScopePhase.NEXT:
             if not next_round(scope, work):
-                return DONE
+                return Status.DONE
             scope.iteration = 0
             scope.done = -1
             scope.round_tick = next_tick(work)
             scope.tick = scope.round_tick
-            scope.phase = _ENTER
+            scope.phase = ScopePhase.ENTER
             warm_rounds(scope)
-        elif phase == _ENTER:
+        elif phase == ScopePhase.ENTER:
             status = run_seeds(scope, work, ctl)
-            if status != DONE:
+            if status != Status.DONE:
                 return status
-            scope.phase = _BUCKETS
-        elif phase == _BUCKETS:
+            scope.phase = ScopePhase.BUCKETS
+        elif phase == ScopePhase.BUCKETS:
             iteration = next_iteration(scope)
             if iteration < 0:
                 if not end_round(ctl, scope):
-                    return FAILED
-                scope.phase = _NEXT
+                    return Status.FAILED
+                scope.phase = ScopePhase.NEXT
                 continue
             if iterations_of(scope, iteration) > work.limit:
-                ctl.error = ERROR_ITERATIONS
-                return FAILED
+                ctl.error = Error.ITERATIONS
+                return Status.FAILED
             ctl.iteration = iteration
             if not process_iteration(ctl, scope, work, iteration):
-                return FAILED
+                return Status.FAILED
             scope.iteration = iteration + 1
-            scope.phase = _LOOP
+            scope.phase = ScopePhase.LOOP
         else:
             status = run_seeds(scope, work, ctl)
-            if status != DONE:
+            if status != Status.DONE:
                 return status
-            scope.phase = _BUCKETS
+            scope.phase = ScopePhase.BUCKETS
 
 
 # ----------------------------------------------------------------------------------------------------------------- batch
@@ -322,7 +320,7 @@ def begin_batch(work: Work, ctl: Control, rounds):
 @entry()
 def start_scope(scope: Scope, work: Work):
     """Prepares a recursive scope for a batch. In the first one it looks at all its imports: some may have rows of old."""
-    scope.phase = _NEXT
+    scope.phase = ScopePhase.NEXT
     scope.round = 0
     scope.path = 0
     scope.tail = work.touched_count
@@ -345,26 +343,26 @@ def end_scope(scope: Scope, work: Work):
 
 @kernel
 def run_task(work: Work, task: Task, ctl: Control):
-    """Runs (or resumes) a task: [kind, address]."""
+    """Runs (or resumes) a task. Returns a `Status`."""
     kind = task.kind
     what = task.what
-    if kind == TASK_PATH:
+    if kind == TaskKind.PATH:
         return run_seeded(Path(what), work, ctl, True)
-    if kind == TASK_DISTINCT:
+    if kind == TaskKind.DISTINCT:
         done = flush_distinct(ctl, work, Collection(what), work.spare, work.counts)
         mark_readers(work, Collection(what).log)
-        return DONE if done else FAILED
-    if kind == TASK_REDUCE:
+        return Status.DONE if done else Status.FAILED
+    if kind == TaskKind.REDUCE:
         done = flush_reduction(ctl, work, Reduction(what), work.spare, work.counts)
         mark_readers(work, Reduction(what).result.log)
         if Reduction(what).missing:
             mark_readers(work, Reduction(what).missing)
-        return DONE if done else FAILED
+        return Status.DONE if done else Status.FAILED
     if work.begun == 0:
         start_scope(Scope(what), work)
         work.begun = 1
     status = run_scope(Scope(what), work, ctl)
-    if status == DONE:
+    if status == Status.DONE:
         work.begun = 0
         end_scope(Scope(what), work)
     return status
@@ -372,7 +370,7 @@ def run_task(work: Work, task: Task, ctl: Control):
 
 @entry()
 def run_tasks(work: Work, ctl: Control, last):
-    """Runs (or resumes) the marked ones of the tasks before the `last`. Returns DONE, YIELD, EXTERNAL or FAILED."""
+    """Runs (or resumes) the marked ones of the tasks before the `last`. Returns a `Status`."""
     if work.at < 0:
         mark_readers_from(work, 0)
         work.at = 0
@@ -381,9 +379,9 @@ def run_tasks(work: Work, ctl: Control, last):
         at = next_task(work, work.at, last)
         work.at = at
         if at == last:
-            return DONE
+            return Status.DONE
         status = run_task(work, tasks[at], ctl)
-        if status != DONE:
+        if status != Status.DONE:
             return status
         clear_bit(work.marks, at)
         work.ran += 1
@@ -407,11 +405,11 @@ def settle_batch(work: Work, ctl: Control):
 
 @entry()
 def run_batch(work: Work, ctl: Control):
-    """Runs (or resumes) the tasks of a batch, then settles. Returns DONE, YIELD, EXTERNAL or FAILED."""
+    """Runs (or resumes) the tasks of a batch, then settles. Returns a `Status`."""
     status = run_tasks(work, ctl, work.count)
-    if status != DONE:
+    if status != Status.DONE:
         return status
-    return DONE if settle_batch(work, ctl) else FAILED
+    return Status.DONE if settle_batch(work, ctl) else Status.FAILED
 
 
 @entry()
@@ -420,5 +418,5 @@ def commit_one(work: Work, ctl: Control, collection: Collection, updates, count,
     begin_batch(work, ctl, rounds)
     touch(ctl, collection)
     if not bring_in(ctl, collection, updates, Words(0), count):
-        return FAILED
+        return Status.FAILED
     return run_batch(work, ctl)

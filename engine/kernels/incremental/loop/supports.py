@@ -6,17 +6,15 @@ entered in the bucket of the iteration.
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import prefetch, store_i64
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room, pool_take
-from dlog.engine.kernels.layout import (
-    ERROR_SUM,
-    SUM_MOST,
-)
+from dlog.engine.kernels.layout import SUM_MOST
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Bucket, Buckets, Collection, Collections, Control, Scope
 from dlog.engine.kernels.row_structs import List, Support
-from dlog.engine.kernels.static.storage import resize
+from dlog.engine.kernels.static.storage import clear_words, resize
 
 AHEAD = 32
 """Rows of a bucket that are asked for before they are looked at."""
@@ -68,8 +66,7 @@ def grow_buckets(ctl: Control, collection: Collection, wanted):
     collection.buckets = Buckets(moved)
     collection.bucket_count = new
     for number in range(old, new):
-        for word in range(List.size >> 3):
-            store_i64(collection.buckets[number].address, word, 0)
+        clear_words(Words(collection.buckets[number].address), List.size >> 3)
         collection.buckets[number].words = 1
     return True
 
@@ -105,7 +102,7 @@ def may_hold(ctl: Control, count):
     """Whether derivations are so few, or weigh so little, that sums of two such counts are right; false with ctl.error set."""
     if -SUM_MOST <= count <= SUM_MOST:
         return True
-    ctl.error = ERROR_SUM
+    ctl.error = Error.SUM
     return False
 
 

@@ -6,15 +6,12 @@ Records begin with values of 4 bytes and are widened, all of them, when a value 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i64, store_i64
 from dlog.engine.kernels.incremental.store.collections import free_number, take_number
-from dlog.engine.kernels.layout import (
-    CANDIDATE_NARROW,
-    CANDIDATE_WIDE,
-)
+from dlog.engine.kernels.layout import CANDIDATE_NARROW, CANDIDATE_WIDE
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Candidate
-from dlog.engine.kernels.static.storage import release, resize
+from dlog.engine.kernels.static.storage import copy_words, release, resize
 
 
 @kernel
@@ -91,8 +88,7 @@ def widen_candidates(ctl: Control, candidates: Collection):
     for row in range(candidates.rows):
         narrow = candidate_at(candidates, row)
         at = Candidate(wide + row * CANDIDATE_WIDE)
-        for word in range(CANDIDATE_NARROW >> 3):
-            store_i64(at.address, word, load_i64(narrow.address, word))
+        copy_words(Words(at.address), Words(narrow.address), CANDIDATE_NARROW >> 3)
         at.wide_value = narrow.value
     release(ctl, candidates.records, capacity * size)
     candidates.records = wide

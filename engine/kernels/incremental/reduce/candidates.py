@@ -7,7 +7,7 @@ table besides, by the hash of group and value, each with the one before it in th
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, prefetch, store_i32
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.reduce.candidate import (
     candidate_at,
     candidate_group,
@@ -18,11 +18,9 @@ from dlog.engine.kernels.incremental.reduce.candidate import (
     value_at,
 )
 from dlog.engine.kernels.incremental.reduce.group_links import first_candidate, head_of, set_head, warm_heads
-from dlog.engine.kernels.layout import (
-    PLACE_BYTES,
-)
-from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Control, Reduction
+from dlog.engine.kernels.row_structs import CandidatePlace, CandidatePlaces
 from dlog.engine.kernels.static.storage import mix, release, zeroed
 
 LONG = 16
@@ -64,7 +62,7 @@ def unlink(ctl: Control, reduction: Reduction, group, row):
     if head_of(groups, group) < 0:
         before = remove_hashed(reduction, row)
         if following != 0:
-            store_i32(hashed_place(reduction, following - 1), 1, before)
+            hashed_place(reduction, following - 1).before = before
         if before == 0:
             set_head(groups, group, -following)
     else:
@@ -99,12 +97,6 @@ def warm_candidates(reduction: Reduction, values: Words, n, rows: Words):
 
 
 @kernel
-def place_at(reduction: Reduction, at):
-    """Address of a place of the table: a candidate plus one, and the one before it plus one."""
-    return reduction.table + at * PLACE_BYTES
-
-
-@kernel
 def home_of(group, value, mask):
     return (mix(mix(0, group), value) >> 20) & mask
 
@@ -123,7 +115,7 @@ def find_hashed(reduction: Reduction, group, value):
     mask = reduction.table_count - 1
     at = home_of(group, value, mask)
     while True:
-        row = load_i32(place_at(reduction, at), 0) - 1
+        row = reduction.table[at].row - 1
         if row < 0 or (candidate_value(candidates, row) == value and candidate_group(candidates, row) == group):
             return row
         at = (at + 1) & mask
@@ -134,15 +126,15 @@ def hashed_slot(reduction: Reduction, row):
     """Where a candidate is in the table."""
     mask = reduction.table_count - 1
     at = home_of_row(reduction, row)
-    while load_i32(place_at(reduction, at), 0) != row + 1:
+    while reduction.table[at].row != row + 1:
         at = (at + 1) & mask
     return at
 
 
 @kernel
-def hashed_place(reduction: Reduction, row):
-    """Address of the place of a candidate that is in the table."""
-    return place_at(reduction, hashed_slot(reduction, row))
+def hashed_place(reduction: Reduction, row) -> CandidatePlace:
+    """The place of a candidate that is in the table."""
+    return reduction.table[hashed_slot(reduction, row)]
 
 
 @kernel
@@ -150,10 +142,10 @@ def place_hashed(reduction: Reduction, row, before):
     """Enters a candidate that the table does not have, and has room for, with the one before it, plus one."""
     mask = reduction.table_count - 1
     at = home_of_row(reduction, row)
-    while load_i32(place_at(reduction, at), 0) != 0:
+    while reduction.table[at].row != 0:
         at = (at + 1) & mask
-    store_i32(place_at(reduction, at), 0, row + 1)
-    store_i32(place_at(reduction, at), 1, before)
+    reduction.table[at].row = row + 1
+    reduction.table[at].before = before
 
 
 @kernel
@@ -167,7 +159,7 @@ def add_hashed(ctl: Control, reduction: Reduction, group, value):
     if row < 0:
         return -1
     head = -head_of(groups, group)
-    store_i32(hashed_place(reduction, head - 1), 1, row + 1)
+    hashed_place(reduction, head - 1).before = row + 1
     candidate_at(candidates, row).next = head
     place_hashed(reduction, row, 0)
     set_head(groups, group, -row - 1)
@@ -182,17 +174,16 @@ def grow_hashed(ctl: Control, reduction: Reduction):
     if (reduction.table_used + 1) * 2 <= old:
         return True
     count = max(old * 2, 64)
-    table = zeroed(ctl, count * PLACE_BYTES)
-    if table == 0:
+    table = CandidatePlaces(zeroed(ctl, count * CandidatePlace.size))
+    if not table:
         return False
     before = reduction.table
     reduction.table = table
     reduction.table_count = count
     for at in range(old):
-        place = Numbers(before + at * PLACE_BYTES)
-        if place[0] != 0:
-            place_hashed(reduction, place[0] - 1, place[1])
-    release(ctl, before, old * PLACE_BYTES)
+        if before[at].row != 0:
+            place_hashed(reduction, before[at].row - 1, before[at].before)
+    release(ctl, before.address, old * CandidatePlace.size)
     return True
 
 
@@ -220,19 +211,19 @@ def remove_hashed(reduction: Reduction, row):
     one."""
     mask = reduction.table_count - 1
     hole = hashed_slot(reduction, row)
-    before = load_i32(place_at(reduction, hole), 1)
+    table = reduction.table
+    before = table[hole].before
     at = hole
     while True:
         at = (at + 1) & mask
-        place = Numbers(place_at(reduction, at))
-        other = place[0] - 1
+        other = table[at].row - 1
         if other < 0:
             break
         home = home_of_row(reduction, other)
         if (at - home) & mask >= (at - hole) & mask:
-            store_i32(place_at(reduction, hole), 0, other + 1)
-            store_i32(place_at(reduction, hole), 1, place[1])
+            table[hole].row = other + 1
+            table[hole].before = table[at].before
             hole = at
-    store_i32(place_at(reduction, hole), 0, 0)
+    table[hole].row = 0
     reduction.table_used -= 1
     return before

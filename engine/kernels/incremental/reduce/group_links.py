@@ -14,18 +14,18 @@ from dlog.engine.kernels.round_structs import Collection
 
 @kernel
 def head_of(groups: Collection, group):
-    return groups.heads[group * 2]
+    return groups.heads[group].candidate
 
 
 @kernel
 def set_head(groups: Collection, group, head):
-    groups.heads[group * 2] = head
+    groups.heads[group].candidate = head
 
 
 @kernel
 def head_place(groups: Collection, group):
     """Address of what a group with candidates leads to."""
-    return groups.heads.address + group * 8
+    return groups.heads[group].address
 
 
 @kernel
@@ -38,14 +38,14 @@ def first_candidate(groups: Collection, group):
 def current_of(groups: Collection, group):
     """The row of a group's result, plus one; 0 if it has none."""
     heads = groups.heads
-    return heads[group * 2 + 1] if heads else groups.current[group]
+    return heads[group].result if heads else groups.current[group]
 
 
 @kernel
 def set_current(groups: Collection, group, row):
     heads = groups.heads
     if heads:
-        heads[group * 2 + 1] = row
+        heads[group].result = row
     else:
         groups.current[group] = row
 
@@ -55,4 +55,4 @@ def warm_heads(groups: Collection, rows: Words, n):
     """Asks for what groups rows[i], which have candidates, lead to."""
     heads = groups.heads
     for i in range(n):
-        prefetch(heads.address + rows[i] * 8)
+        prefetch(heads[rows[i]].address)

@@ -7,18 +7,14 @@ entry of its log is what a round made of a group: two changes, or one where a gr
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import store_i64
 from dlog.engine.kernels.incremental.reduce.sums import sum_at, sum_value
 from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.lists import list_push, push_change
-from dlog.engine.kernels.layout import (
-    GROUP_HAD,
-    GROUP_HAS,
-    GROUP_NUMBER,
-)
+from dlog.engine.kernels.layout import GROUP_HAD, GROUP_HAS, GROUP_NUMBER
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction
 from dlog.engine.kernels.row_structs import ChangeArray
+from dlog.engine.kernels.static.storage import clear_words
 
 
 @kernel
@@ -33,8 +29,7 @@ def announce_group(ctl: Control, reduction: Reduction, group, time, had, before)
         after = sum_value(reduction.op, place)
     else:
         if place.count == 0:
-            for word in range(groups.sum_words):
-                store_i64(place.address, word, 0)
+            clear_words(Words(place.address), groups.sum_words)
         if not list_push(ctl, groups.doomed, group):
             return False
     if had == has and before == after:

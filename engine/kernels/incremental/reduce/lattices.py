@@ -38,12 +38,11 @@ from dlog.engine.kernels.incremental.store.histories import (
     settle_entries,
 )
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, push_change
-from dlog.engine.kernels.layout import (
-    NEVER,
-)
+from dlog.engine.kernels.layout import NEVER
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Scope
 from dlog.engine.kernels.row_structs import History
+from dlog.engine.kernels.static.storage import behind
 
 STRETCH = 64
 """Groups whose parts are asked for before they are looked at."""
@@ -66,7 +65,7 @@ def process_lattice(ctl: Control, scope: Scope, reduction: Reduction, iteration,
     for i in range(count):
         data = candidates.buckets[iteration].data
         if i % STRETCH == 0:
-            warm_groups(reduction, Words(data.address + i * 8), min(STRETCH, count - i))
+            warm_groups(reduction, behind(data, i), min(STRETCH, count - i))
         group = data[i]
         stamp = stamps[group]
         if stamp != tick:
@@ -217,7 +216,7 @@ def end_lattice(ctl: Control, reduction: Reduction, time):
     for i in range(count):
         data = touched.data
         if i % STRETCH == 0:
-            warm_groups(reduction, Words(data.address + i * 8), min(STRETCH, count - i))
+            warm_groups(reduction, behind(data, i), min(STRETCH, count - i))
         if not end_group(ctl, reduction, data[i], time):
             return False
     list_empty(ctl, touched)

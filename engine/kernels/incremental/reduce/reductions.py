@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import store_i64
 from dlog.engine.kernels.incremental.loop.changes import announce, log_fresh, next_tick, same_time
 from dlog.engine.kernels.incremental.reduce.candidate import (
     candidate_at,
@@ -34,12 +33,11 @@ from dlog.engine.kernels.incremental.store.collections import (
 from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, list_trim, push_change, sort_changes
 from dlog.engine.kernels.incremental.store.slots import has_values, hash_values
-from dlog.engine.kernels.layout import (
-    BLOCK,
-)
+from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Work
 from dlog.engine.kernels.row_structs import Change, Changes
+from dlog.engine.kernels.static.storage import clear_words
 
 
 @kernel
@@ -76,7 +74,7 @@ def other_row(ctl: Control, reduction: Reduction, values: Words):
     set."""
     result = reduction.result
     if result.unkeyed != 0:
-        return add_values(ctl, result, values.address, 0)
+        return add_values(ctl, result, values, 0)
     return find_or_add(ctl, result, values, hash_values(values, reduction.keys + 1))
 
 
@@ -93,7 +91,7 @@ def candidate_result(ctl: Control, reduction: Reduction, group, candidate):
         values = result_values(ctl, reduction, group, value)
         row = place.row - 1
         alive = 0 <= row < result.rows and get_bit(result.alive, row) != 0
-        if not alive or not has_values(result, row, values.address):
+        if not alive or not has_values(result, row, values):
             row = other_row(ctl, reduction, values)
             place.row = row + 1
     return row
@@ -234,8 +232,7 @@ def update_sum(ctl: Control, reduction: Reduction, group, time):
             return False
     else:
         if place.count == 0:
-            for word in range(groups.sum_words):
-                store_i64(place.address, word, 0)
+            clear_words(Words(place.address), groups.sum_words)
         if not list_push(ctl, groups.doomed, group):
             return False
     return replace_result(ctl, reduction, group, row, time)

@@ -14,15 +14,12 @@ from dlog.engine.kernels.incremental.reduce.grouped import announce_group, group
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
 from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room
-from dlog.engine.kernels.layout import (
-    BLOCK,
-)
+from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction
-from dlog.engine.kernels.row_structs import Change
+from dlog.engine.kernels.row_structs import Change, TouchedGroup
+from dlog.engine.kernels.static.storage import behind
 
-TOUCHED_WORDS = 3
-"""What is noted of a group in an open round: its number, its members and its value before."""
 FEW = 8
 """Contributions of a round that are compared with each other."""
 
@@ -152,9 +149,9 @@ def flush_grouped(ctl: Control, reduction: Reduction):
     """All contributions of several paths, in the order of their rounds; false with ctl.error set."""
     derived = reduction.derived
     rows = ctl.scratch
-    times = Words(rows.address + BLOCK * 8)
-    diffs = Words(times.address + BLOCK * 8)
-    values = Words(diffs.address + BLOCK * 8)
+    times = behind(rows, BLOCK)
+    diffs = behind(times, BLOCK)
+    values = behind(diffs, BLOCK)
     for first in range(0, derived.count, BLOCK):
         n = min(BLOCK, derived.count - first)
         for i in range(n):
@@ -217,6 +214,7 @@ def extend_round(ctl: Control, reduction: Reduction, rows: Words, time, diffs: W
             stamps[group] = tick
             members = place.count
             before = sum_value(op, place) if members > 0 else 0
+            # The words of a `TouchedGroup`.
             noted = list_push(ctl, touched, group) and list_push(ctl, touched, members) and list_push(ctl, touched, before)
             if not noted:
                 return False
@@ -230,9 +228,9 @@ def close_round(ctl: Control, reduction: Reduction):
     time = reduction.open
     touched = reduction.groups.touched
     reduction.open = 0
-    for i in range(0, touched.count, TOUCHED_WORDS):
-        item = Words(touched.data.address + i * 8)
-        if not announce_group(ctl, reduction, item[0], time, item[1] > 0, item[2]):
+    for i in range(0, touched.count, TouchedGroup.size >> 3):
+        noted = TouchedGroup(touched.data.address + i * 8)
+        if not announce_group(ctl, reduction, noted.group, time, noted.members > 0, noted.value):
             return False
     touched.count = 0
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Operation
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.activation import touch_derived, touch_reduced
@@ -10,15 +11,12 @@ from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, war
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of
 from dlog.engine.kernels.incremental.reduce.streamed import stream_block
-from dlog.engine.kernels.incremental.steps.finding import find_block, scratch_block
+from dlog.engine.kernels.incremental.steps.finding import find_block
 from dlog.engine.kernels.incremental.store.lists import push_change
 from dlog.engine.kernels.instructions import Derive, Instruction, Reduce
-from dlog.engine.kernels.layout import (
-    OP_DERIVE,
-)
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction
-from dlog.engine.kernels.static.storage import register
+from dlog.engine.kernels.static.storage import register, scratch_block
 
 FEW = 8
 """Rows of a block up to which nothing is asked for ahead."""
@@ -49,7 +47,7 @@ def support_block(ctl: Control, collection: Collection, pc: Derive, rows: Words,
 
 @kernel
 def derive_block(ctl: Control, pc: Derive, n):
-    """[OP_DERIVE, length, collection, T, I or -1, D, advance, column registers ...]; false with ctl.error set."""
+    """Notes the derivations of a block's rows; false with ctl.error set."""
     collection = pc.collection
     rows = scratch_block(ctl, 1)
     touch_derived(ctl, collection)
@@ -74,7 +72,7 @@ def derive_block(ctl: Control, pc: Derive, n):
 
 @kernel
 def reduce_block(ctl: Control, pc: Reduce, n):
-    """[OP_REDUCE, length, reduction, T, I or -1, D, advance, value register, key registers ...]; false with ctl.error set."""
+    """Notes the contributions of a block's rows; false with ctl.error set."""
     reduction = pc.reduction
     values = register(ctl, pc.value)
     candidates = reduction.candidates
@@ -136,7 +134,7 @@ def lattice_block(ctl: Control, reduction: Reduction, pc: Reduce, values: Words,
 
 @kernel
 def warm_results(reduction: Reduction, n, rows: Words):
-    """Asks for the results of groups, which say whether what is derived matters (outdone.py); after `warm_candidates`."""
+    """Asks for the results of groups, which say whether what is derived matters (dominance.py); after `warm_candidates`."""
     groups = reduction.groups
     result = reduction.result
     if result.fresh == 0:
@@ -156,6 +154,6 @@ def warm_results(reduction: Reduction, n, rows: Words):
 @kernel
 def derive(ctl: Control, pc: Instruction, n):
     """Runs a sink over rounds; false with ctl.error set."""
-    if pc.operation == OP_DERIVE:
+    if pc.operation == Operation.DERIVE:
         return derive_block(ctl, Derive(pc), n)
     return reduce_block(ctl, Reduce(pc), n)

@@ -4,27 +4,19 @@ the block goes on."""
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i64, prefetch
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.base import search_base
 from dlog.engine.kernels.incremental.store.collections import add_values
 from dlog.engine.kernels.incremental.store.direct import find_direct, has_place
 from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.slots import ABSENT, find_slotted, find_values, has_values, search_ahead, warm_others
-from dlog.engine.kernels.layout import (
-    BLOCK,
-)
-from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.layout import BLOCK
+from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
-from dlog.engine.kernels.static.storage import mix, register
+from dlog.engine.kernels.static.storage import behind, mix, register, scratch_block
 
 WIDE = BLOCK // 2
 """Columns that fit half a block."""
-
-
-@kernel
-def scratch_block(ctl: Control, number) -> Words:
-    """Address of one of the worker's scratch blocks."""
-    return Words(ctl.scratch.address + number * (BLOCK * 8))
 
 
 @kernel
@@ -42,8 +34,8 @@ def hash_registers(ctl: Control, registers: Words, arity, n, hashes: Words):
 def find_directly(ctl: Control, collection: Collection, values: Words, n, rows: Words, making):
     """`find_block` of a collection with a direct table."""
     if n > 1:
-        table = collection.direct
-        low = collection.direct_low
+        table = collection.direct.rows
+        low = collection.direct.low
         for i in range(n):
             if has_place(collection, values[i]):
                 prefetch(table.address + (values[i] - low) * 4)
@@ -51,11 +43,11 @@ def find_directly(ctl: Control, collection: Collection, values: Words, n, rows: 
         row = find_direct(collection, values[i])
         if row < 0 and making:
             hashed = mix(0, values[i])
-            if collection.direct_count == 0:
+            if collection.direct.count == 0:
                 # A row of this block was too far away from the others: the table has given way to slots.
-                row = find_values(collection, values.address + i * 8, hashed)
+                row = find_values(collection, behind(values, i), hashed)
             if row < 0:
-                row = add_values(ctl, collection, values.address + i * 8, hashed)
+                row = add_values(ctl, collection, behind(values, i), hashed)
             if row < 0:
                 return False
         rows[i] = row
@@ -67,10 +59,10 @@ def find_in_base(ctl: Control, collection: Collection, registers: Words, n, rows
     """`find_block` of a collection with a base."""
     arity = collection.arity
     buffer = scratch_block(ctl, 2)
-    columns = Words(buffer.address + WIDE * 8)
+    columns = WordColumns(buffer.address + WIDE * 8)
     hashes = scratch_block(ctl, 3)
     for c in range(arity):
-        columns[c] = register(ctl, registers[c]).address
+        columns[c] = register(ctl, registers[c])
     search_base(collection, columns, 1, 0, n, rows, buffer)
     warm_others(collection, columns, 1, 0, n, rows, hashes)
     alive = collection.alive
@@ -79,10 +71,10 @@ def find_in_base(ctl: Control, collection: Collection, registers: Words, n, rows
         if row >= 0 and get_bit(alive, row) != 0:
             continue
         for c in range(arity):
-            buffer[c] = load_i64(columns[c], i)
-        row = find_slotted(collection, buffer.address, hashes[i]) if row < 0 else -1
+            buffer[c] = columns[c][i]
+        row = find_slotted(collection, buffer, hashes[i]) if row < 0 else -1
         if row < 0 and making:
-            row = add_values(ctl, collection, buffer.address, hashes[i])
+            row = add_values(ctl, collection, buffer, hashes[i])
             if row < 0:
                 return False
             alive = collection.alive
@@ -94,10 +86,10 @@ def find_in_base(ctl: Control, collection: Collection, registers: Words, n, rows
 def find_block(ctl: Control, collection: Collection, registers: Words, n, rows: Words, making):
     """rows[i] = the collection's row with the values of block row i; where there is none -1 or, with `making`, a new one. False
     with ctl.error set. Uses scratch blocks 2, 3 and 4."""
-    if collection.direct_count != 0 and collection.base_rows == 0:
+    if collection.direct.count != 0 and collection.base.rows == 0:
         return find_directly(ctl, collection, register(ctl, registers[0]), n, rows, making)
     arity = collection.arity
-    if collection.base_rows != 0 and n > 1 and arity <= WIDE:
+    if collection.base.rows != 0 and n > 1 and arity <= WIDE:
         return find_in_base(ctl, collection, registers, n, rows, making)
     buffer = scratch_block(ctl, 2)
     hashes = scratch_block(ctl, 3)
@@ -109,10 +101,10 @@ def find_block(ctl: Control, collection: Collection, registers: Words, n, rows: 
         if row != ABSENT or making:
             for c in range(arity):
                 buffer[c] = register(ctl, registers[c])[i]
-            if row < 0 or not has_values(collection, row, buffer.address):
-                row = find_values(collection, buffer.address, hashes[i])
+            if row < 0 or not has_values(collection, row, buffer):
+                row = find_values(collection, buffer, hashes[i])
             if row < 0 and making:
-                row = add_values(ctl, collection, buffer.address, hashes[i])
+                row = add_values(ctl, collection, buffer, hashes[i])
                 if row < 0:
                     return False
         rows[i] = row

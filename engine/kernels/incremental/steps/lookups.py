@@ -2,18 +2,23 @@
 
 A block's rows carry three registers besides their variables: T, the time of the change that seeded them; I, the latest
 iteration of what they met (partial model only); D, the product of the diffs. A view is `neu` (1) or `alt` (0): entries before
-T + 1 or before T. Look-ups in a collection of the own recursive scope (`inner`) read its inner history and meet every entry of
-a row; all others ask whether the row is present.
+T + 1 or before T. A path's seed meets what comes before it in the rule at `neu` and what comes behind it at `alt`: of changes
+that come at one time a combination is found once, by the path of the last of them (half-joins, as in differential dataflow's
+dogsdogsdogs; ir/nodes.py, "Over rounds").
+
+Look-ups in a collection of the own recursive scope (`inner`) read its inner history and meet every entry of a row; all others
+ask whether the row is present.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.block import compact, gather
+from dlog.engine.kernels.codes import Operation
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import bit_length
 from dlog.engine.kernels.generate import copy_carried
 from dlog.engine.kernels.incremental.reduce.grouped import fresh_groups, split_entries
-from dlog.engine.kernels.incremental.steps.finding import find_block, scratch_block
+from dlog.engine.kernels.incremental.steps.finding import find_block
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.histories import (
@@ -42,21 +47,12 @@ from dlog.engine.kernels.instructions import (
     Stagger,
     ValueOf,
 )
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    IMPLIED,
-    OP_ANY,
-    OP_INDEX,
-    OP_PRESENT,
-    OP_ROW,
-    OP_STAGGER,
-    ROUND,
-)
+from dlog.engine.kernels.layout import BLOCK, IMPLIED, ROUND
 from dlog.engine.kernels.machine_structs import Column, Level, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Index, Reduction
 from dlog.engine.kernels.row_structs import ChangeArray, History
 from dlog.engine.kernels.static.arrange import column_of
-from dlog.engine.kernels.static.storage import behind, register
+from dlog.engine.kernels.static.storage import behind, register, scratch_block
 
 _ITERATION = 0xFFFFFFFF
 SPACING = 256
@@ -65,7 +61,7 @@ SPACING = 256
 
 @kernel
 def scan_changes(ctl: Control, code: ScanChanges, level: Level):
-    """[op, length, collection, list, negated, T, I or -1, D, columns, (column, dst)*]: the list's part in use."""
+    """The list's part in use."""
     at = level.at
     end = level.end
     n = min(BLOCK, end - at)
@@ -115,7 +111,7 @@ def scan_changes(ctl: Control, code: ScanChanges, level: Level):
         number = code.binds[c].column
         target = register(ctl, code.binds[c].target)
         if packed:
-            unpack_column(rows.address, number, n, target, 1)
+            unpack_column(rows, number, n, target, 1)
         elif not grouped:
             take_cells(column_of(collection, number), rows, n, target)
         else:
@@ -156,7 +152,7 @@ def fresh_rows(collection: Collection, first, last, rows: Words):
 
 @kernel
 def once(ctl: Control, code: Once, level: Level):
-    """[op, length, T, I or -1, D]: one row, at the first round."""
+    """One row, at the first round."""
     if level.at >= level.end:
         return 0
     level.at = 1
@@ -217,6 +213,8 @@ def outer_rows(ctl: Control, code: RowsOf, level: Level):
             continue
         limit = times[row] + neu
         last = min(end, at + BLOCK - n)
+        # Each row is written, and then counted if it is present: a branch that nobody could guess would cost more. One without
+        # its bit is there since the history's base.
         plain = 1 if base < limit else 0
         while at < last:
             number = row_at(pool, at)
@@ -253,6 +251,7 @@ def inner_rows(ctl: Control, code: RowsOf, level: Level):
     row = level.row
     at = level.at
     end = level.end
+    # The entry, plus one, at which to go on with the row at `at`; 0: nothing of that row has been looked at.
     extra = level.extra
     n = 0
     while n < BLOCK:
@@ -299,8 +298,7 @@ def inner_rows(ctl: Control, code: RowsOf, level: Level):
 
 @kernel
 def entries_of(ctl: Control, code: EntriesOf, level: Level):
-    """[op, length, collection, row register, neu, T, I, D, I dst, D dst, carried, (src, dst)*]: the inner entries of each block
-    row's row of the collection."""
+    """The inner entries of each block row's row of the collection."""
     history = code.collection.inner
     numbers = register(ctl, code.row)
     neu = code.neu
@@ -312,7 +310,7 @@ def entries_of(ctl: Control, code: EntriesOf, level: Level):
     source = scratch_block(ctl, 0)
     rows = level.rows
     row = max(level.row, 0)
-    extra = level.extra
+    extra = level.extra  # as in `inner_rows`
     n = 0
     while n < BLOCK and row < rows:
         number = numbers[row]
@@ -361,19 +359,19 @@ def keep_rows(ctl: Control, live: Words, count, kept, n):
 def step_lookup(ctl: Control, pc: Instruction, n):
     """Runs one look-up instruction on a block of n rows; returns the rows left."""
     op = pc.operation
-    if op == OP_INDEX:
+    if op == Operation.INDEX:
         sought = FindIndexGroup(pc)
         find_index_groups(sought.index, ctl, sought.keys, n, scratch_block(ctl, 2), register(ctl, sought.group))
         return n
-    if op == OP_ROW:
+    if op == Operation.ROW:
         return step_row(ctl, HasRow(pc), n)
-    if op == OP_PRESENT:
+    if op == Operation.PRESENT:
         return step_present(ctl, Present(pc), n)
-    if op == OP_STAGGER:
+    if op == Operation.STAGGER:
         late = Stagger(pc)
         stagger(register(ctl, late.value), register(ctl, late.iteration), late.ordered, late.advance, n)
         return n
-    if op == OP_ANY:
+    if op == Operation.ANY:
         wanted = HasAny(pc)
         index = wanted.index
         groups = register(ctl, wanted.group)
@@ -389,8 +387,8 @@ def step_lookup(ctl: Control, pc: Instruction, n):
 
 @kernel
 def stagger(values: Words, iterations: Words, ordered, advance, n):
-    """Values enter a minimum no earlier than is their turn; the sink
-    adds `advance`."""
+    """Has values enter a minimum no earlier than is their turn, so that most are the least of their groups when they do, and no
+    greater one has to be taken back. The sink adds `advance`."""
     for i in range(n):
         value = values[i]
         if ordered != 0:

@@ -11,20 +11,16 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch, wrapped_product
 from dlog.engine.kernels.generate import copy_carried
-from dlog.engine.kernels.incremental.steps.finding import scratch_block
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.histories import presence
 from dlog.engine.kernels.instructions import Moves, Propose, ViewedProposer
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    RUN,
-)
+from dlog.engine.kernels.layout import BLOCK, RUN
 from dlog.engine.kernels.machine_structs import Level, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.row_structs import Slab
 from dlog.engine.kernels.static.arrange import column_of
-from dlog.engine.kernels.static.storage import load_cell, register
+from dlog.engine.kernels.static.storage import behind, load_cell, register, scratch_block
 
 SIEVED = 128
 """Values of a group up to which it sieves."""
@@ -71,10 +67,9 @@ def propose_values(ctl: Control, code: Propose, level: Level):
 
 @kernel
 def propose_some(ctl: Control, code: Propose, level: Level):
-    """[op, length, dst, chosen dst, T, proposers, carried, (index, group, column, neu)*, (src, dst)*]: values of a new variable
-    from the proposer with the fewest rows; instructions that follow ask the proposers. Values of rows by number are left out
-    here where they are not present at their view, and `chosen` tells which proposer need not be asked again (negative: all
-    must). One with neu -1 is of the own scope: nothing of it is left out, and it is asked, too."""
+    """Values of a new variable from the proposer with the fewest rows; instructions that follow ask the proposers. Values of
+    rows by number are left out here where they are not present at their view, and `choice` tells which proposer need not be
+    asked again (negative: all must). One with neu -1 is of the own scope: nothing of it is left out, and it is asked, too."""
     target = register(ctl, code.target)
     choice = register(ctl, code.choice)
     source = scratch_block(ctl, 0)
@@ -82,7 +77,7 @@ def propose_some(ctl: Control, code: Propose, level: Level):
     row = level.row
     at = level.at
     end = level.end
-    chosen = level.extra
+    chosen = level.extra  # who proposes for this row
     n = 0
     while n < BLOCK:
         if at >= end:
@@ -96,7 +91,7 @@ def propose_some(ctl: Control, code: Propose, level: Level):
                 end = at + slab.count
             continue
         last = min(end, at + BLOCK - n)
-        copy_places(code.listed[chosen], at, last, Words(target.address + n * 8))
+        copy_places(code.listed[chosen], at, last, behind(target, n))
         while at < last:
             source[n] = row
             choice[n] = chosen
@@ -166,7 +161,10 @@ def values_at_view(ctl: Control, code: Propose, target: Words, choice: Words, so
 
 @kernel
 def sieve(ctl: Control, code: Propose, target: Words, choice: Words, source: Words, n):
-    """Leaves out values that another proposer's group does not have; returns how many are left."""
+    """Leaves out values that another proposer's group does not have; returns how many are left.
+
+    An index has every row that a view of the batch may show, so what it lacks is absent at any; and a sieve lets
+    through all that it was filled with, and some that only share a bit: a Bloom filter of one hash."""
     if not has_values_of_others(code):
         return n
     bits = scratch_block(ctl, 1)

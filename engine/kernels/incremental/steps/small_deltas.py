@@ -8,33 +8,24 @@ whose instructions are all in compiled code, have `few` set (lower_rounds).
 from __future__ import annotations
 
 from dlog.engine.kernels.arithmetic import Arithmetic
+from dlog.engine.kernels.codes import Few, Operation
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.structs import Array
 from dlog.engine.kernels.incremental.loop.activation import touch_reduced
 from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.steps.derive import derive, warm_results
-from dlog.engine.kernels.incremental.steps.finding import scratch_block
 from dlog.engine.kernels.incremental.store.direct import are_many, find_direct, has_place, prefetch_direct
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.histories import entry_at, first_entry, get_bit, has_marked, presence, settled_time
 from dlog.engine.kernels.incremental.store.implied import cell_at
 from dlog.engine.kernels.instructions import Binds, Compute, FindIndexGroup, Instruction, Reduce, RowsOf, ScanChanges
-from dlog.engine.kernels.layout import (
-    FEW_SHARED,
-    FEW_VALUE,
-    OP_ARITHMETIC,
-    OP_DERIVE,
-    OP_INDEX,
-    OP_NEXT,
-    OP_REDUCE,
-    REGISTER,
-)
+from dlog.engine.kernels.layout import REGISTER
 from dlog.engine.kernels.machine import step
 from dlog.engine.kernels.machine_structs import Column, Numbers, Words
 from dlog.engine.kernels.round_structs import Control, Path, Reduction
 from dlog.engine.kernels.row_structs import Change, History, Slab
-from dlog.engine.kernels.static.storage import load_cell
+from dlog.engine.kernels.static.storage import load_cell, scratch_block
 
 FEW = 64
 """Changes up to which a path goes through them row by row."""
@@ -67,12 +58,12 @@ def run_few(path: Path, ctl: Control, first, last):
             if group >= 0:
                 slab = slab_at(lower.index, group)
                 if slab.count > SHORT:
-                    return at
+                    return at  # nothing has come of this change yet: blocks begin with it
                 way = path.few
-                if way == FEW_VALUE:
+                if way == Few.VALUE:
                     passed = join_values(ctl, registers, lower, slab, path.key)
                 else:
-                    passed = join_slab(ctl, registers, lower, slab, way == FEW_SHARED)
+                    passed = join_slab(ctl, registers, lower, slab, way == Few.SHARED)
         if passed < 0:
             ctl.error_path = path.address
             return -1
@@ -98,7 +89,7 @@ def take_change(ctl: Control, registers, code: ScanChanges, change: Change):
     columns = code.collection.columns
     take_columns(registers, columns, code.binds, code.bound, row)
     pc = following(code)
-    while pc.operation != OP_NEXT:
+    while pc.operation != Operation.NEXT:
         passed = step_one(ctl, registers, pc)
         if passed <= 0:
             return passed
@@ -124,12 +115,12 @@ def following(pc: Instruction) -> Instruction:
 def step_one(ctl: Control, registers, pc: Instruction):
     """Runs an instruction on the row: 1 if it is kept, 0 if not, -1 with ctl.error set."""
     op = pc.operation
-    if op == OP_ARITHMETIC and Compute(pc).function == Arithmetic.ADD:
+    if op == Operation.ARITHMETIC and Compute(pc).function == Arithmetic.ADD:
         left = value_at(registers, Compute(pc).left)[0]
         right = value_at(registers, Compute(pc).right)[0]
         value_at(registers, Compute(pc).target)[0] = left + right
         return 1
-    if op == OP_INDEX:
+    if op == Operation.INDEX:
         sought = FindIndexGroup(pc)
         index = sought.index
         if index.dense != 0 and index.key_count == 1:
@@ -157,7 +148,7 @@ def join_slab(ctl: Control, registers, code: RowsOf, slab: Slab, shared):
     collection = index.collection
     columns = collection.columns
     pool = index.pool
-    limit = value_at(registers, code.time)[0] + code.neu
+    limit = value_at(registers, code.time)[0] + code.neu  # of what is seen (lookups.py)
     inner = code.inner != 0
     history = collection.inner if inner else collection.outer
     bits = history.bits
@@ -169,7 +160,7 @@ def join_slab(ctl: Control, registers, code: RowsOf, slab: Slab, shared):
     for at in range(start, start + count):
         row = row_at(pool, at)
         if not shared:
-            carry(registers, code)
+            carry(registers, code)  # again: the row before may have changed what was carried over
         if inner:
             done = join_entries(ctl, registers, code, columns, history, row, limit)
         elif plain if not marked or get_bit(bits, row) == 0 else presence(history, row, limit) > 0:
@@ -214,7 +205,7 @@ def join_values(ctl: Control, registers, code: RowsOf, slab: Slab, key):
         row = row_at(pool, at)
         if plain if not marked or get_bit(bits, row) == 0 else presence(history, row, limit) > 0:
             group = find_direct(groups, load_cell(data, width, row))
-            if group >= 0:
+            if group >= 0:  # else the group is to be made, which the sink does
                 done = contribute(ctl, reduction, group, value, iteration, diff)
             else:
                 done = join_row(ctl, registers, code, columns, row)
@@ -281,7 +272,7 @@ def join_row(ctl: Control, registers, code: RowsOf, columns: Array[Column], row)
     """All that the path's second level does with a row; false with ctl.error set."""
     take_columns(registers, columns, Binds(code.moves[code.carried]), code.bound, row)
     pc = following(code)
-    while pc.operation < OP_DERIVE:
+    while pc.operation < Operation.DERIVE:
         passed = step_one(ctl, registers, pc)
         if passed <= 0:
             return passed == 0
@@ -293,10 +284,10 @@ def join_row(ctl: Control, registers, code: RowsOf, columns: Array[Column], row)
 def derive_one(ctl: Control, registers, pc: Reduce):
     """Runs a sink on the row; false with ctl.error set."""
     reduction = pc.reduction
-    if pc.operation != OP_REDUCE or not reduction.candidates:
+    if pc.operation != Operation.REDUCE or not reduction.candidates:
         return derive(ctl, pc, 1)
     groups = reduction.groups
-    if not reduction.candidates.scope or groups.direct_count == 0:
+    if not reduction.candidates.scope or groups.direct.count == 0:
         return derive(ctl, pc, 1)
     group = find_direct(groups, value_at(registers, pc.keys[0])[0])
     if group < 0:

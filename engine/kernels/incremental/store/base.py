@@ -1,6 +1,6 @@
 """Base: the rows of an input that came in one go, sorted, which need no table to be found.
 
-Rows [0, base_rows) are sorted by the column `base_key` and then by the others in their order; those with key k are
+Rows [0, base.rows) are sorted by the column `base.key` and then by the others in their order; those with key k are
 [offsets[k - low], offsets[k - low + 1]). They keep their numbers for good: one that is removed is dead, and lives again when
 its values return. All other rows are found by the slots. (The idea of a base layer without times of differential dataflow's
 traces.)
@@ -9,8 +9,8 @@ traces.)
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i64, prefetch
-from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release
 
@@ -23,15 +23,15 @@ LINES = 128
 @kernel
 def base_group(collection: Collection, values: Words):
     """Place of the values' key among the offsets, or -1."""
-    value = values[collection.base_key]
-    low = collection.base_low
-    return value - low if low <= value < low + collection.base_keys else -1
+    value = values[collection.base.key]
+    low = collection.base.low
+    return value - low if low <= value < low + collection.base.keys else -1
 
 
 @kernel
 def compare_base(collection: Collection, row, values: Words):
     """-1, 0 or 1 as a base row is before, at or behind values with its key."""
-    key = collection.base_key
+    key = collection.base.key
     for c in range(collection.arity):
         if c != key:
             column = collection.columns[c]
@@ -43,17 +43,17 @@ def compare_base(collection: Collection, row, values: Words):
 
 
 @kernel
-def find_base(collection: Collection, values):
+def find_base(collection: Collection, values: Words):
     """The base row with these values, dead or alive, or -1."""
-    group = base_group(collection, Words(values))
+    group = base_group(collection, values)
     if group < 0:
         return -1
-    offsets = collection.base_offsets
+    offsets = collection.base.offsets
     first = offsets[group]
     last = offsets[group + 1]
     while first < last:
         middle = (first + last) >> 1
-        order = compare_base(collection, middle, Words(values))
+        order = compare_base(collection, middle, values)
         if order == 0:
             return middle
         if order < 0:
@@ -64,15 +64,15 @@ def find_base(collection: Collection, values):
 
 
 @kernel
-def search_base(collection: Collection, columns: Words, step, first, n, rows: Words, buffer: Words):
-    """rows[i] = the base row, dead or alive, with the values of row first + i of columns, or -1. Value c of row r is word
-    r * step at the address that is word c of `columns`; `buffer` has room for a row.
+def search_base(collection: Collection, columns: WordColumns, step, first, n, rows: Words, buffer: Words):
+    """rows[i] = the base row, dead or alive, with the values of row first + i of columns, or -1. Value c of row r is
+    columns[c][r * step]; `buffer` has room for a row.
 
     First all offsets are asked for, then the keys' rows, so that memory answers while the search goes on."""
-    key = collection.base_key
+    key = collection.base.key
     arity = collection.arity
-    find_base_groups(collection, Words(columns[key]), step, first, n, rows)
-    offsets = collection.base_offsets
+    find_base_groups(collection, columns[key], step, first, n, rows)
+    offsets = collection.base.offsets
     number = 1 if key == 0 and arity > 1 else 0
     column = collection.columns[number]
     data = Numbers(column.data)
@@ -89,7 +89,7 @@ def search_base(collection: Collection, columns: Words, step, first, n, rows: Wo
                 prefetch(data.address + low * width)
                 prefetch(data.address + high * width)
     if arity == 2 and width == 4:
-        wanted = Words(columns[number])
+        wanted = columns[number]
         for i in range(n):
             group = rows[i]
             if group >= 0:
@@ -99,16 +99,16 @@ def search_base(collection: Collection, columns: Words, step, first, n, rows: Wo
     for i in range(n):
         if rows[i] >= 0:
             for c in range(arity):
-                buffer[c] = load_i64(columns[c], (first + i) * step)
-            rows[i] = find_base(collection, buffer.address)
+                buffer[c] = columns[c][(first + i) * step]
+            rows[i] = find_base(collection, buffer)
 
 
 @kernel
 def find_base_groups(collection: Collection, keys: Words, step, first, n, groups: Words):
     """groups[i] = place among the offsets of key first + i, or -1."""
-    low = collection.base_low
-    count = collection.base_keys
-    offsets = collection.base_offsets
+    low = collection.base.low
+    count = collection.base.keys
+    offsets = collection.base.offsets
     for i in range(n):
         group = keys[(first + i) * step] - low
         if 0 <= group < count:
@@ -137,8 +137,8 @@ def search_values(data: Numbers, first, last, value):
 @kernel
 def drop_base(ctl: Control, collection: Collection):
     """Forgets the base; what is known of its rows is the caller's."""
-    release(ctl, collection.base_offsets.address, (collection.base_keys + 1) * 4)
-    collection.base_rows = 0
-    collection.base_keys = 0
-    collection.base_offsets = Numbers(0)
-    collection.base_dead = 0
+    release(ctl, collection.base.offsets.address, (collection.base.keys + 1) * 4)
+    collection.base.rows = 0
+    collection.base.keys = 0
+    collection.base.offsets = Numbers(0)
+    collection.base.dead = 0

@@ -7,8 +7,8 @@ as `values`: the address of one word per column.
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i64, store_i32, store_i64
 from dlog.engine.kernels.incremental.store.base import drop_base, find_base
 from dlog.engine.kernels.incremental.store.histories import clear_bit, get_bit, open_item, put_bit
 from dlog.engine.kernels.incremental.store.implied import cell_at, resize_tail, write_keys
@@ -17,16 +17,11 @@ from dlog.engine.kernels.incremental.store.indexes import index_insert, index_re
 from dlog.engine.kernels.incremental.store.lists import list_push
 from dlog.engine.kernels.incremental.store.slot_room import make_slot, resize_slots, trim_slots
 from dlog.engine.kernels.incremental.store.slots import find_values, place_row, remove_slot, slotted
-from dlog.engine.kernels.layout import (
-    ERROR_MEMORY,
-    ERROR_ROWS,
-    IMPLIED,
-    NEVER,
-)
+from dlog.engine.kernels.layout import IMPLIED, NEVER
 from dlog.engine.kernels.machine_structs import Column, Numbers, Words
-from dlog.engine.kernels.round_structs import Collection, Control, Index
+from dlog.engine.kernels.round_structs import Collection, Control, GroupLink, Index
 from dlog.engine.kernels.row_structs import History
-from dlog.engine.kernels.static.storage import ROWS_MAX, grown, release, resize, spare
+from dlog.engine.kernels.static.storage import ROWS_MAX, behind, clear_words, grown, release, resize, spare
 
 AHEAD = 8
 """Rows whose groups are asked for before they are looked at."""
@@ -73,7 +68,7 @@ def bytes_per_row(collection: Collection):
     for array in (collection.support, collection.stamps, collection.current):
         total += 4 if array else 0
     total += 8 if collection.counts else 0
-    total += 8 if collection.heads else 0
+    total += GroupLink.size if collection.heads else 0
     total += collection.sum_words * 8 + collection.record_bytes
     return total + 4 if collection.inner else total
 
@@ -83,11 +78,11 @@ def reserve_rows(ctl: Control, collection: Collection, new):
     """Makes room for `new` rows, a multiple of 64; false with ctl.error set."""
     old = collection.capacity
     if new > ROWS_MAX:
-        ctl.error = ERROR_ROWS
+        ctl.error = Error.ROWS
         return False
     if ctl.account.bytes + (new - old) * bytes_per_row(collection) > ctl.limit:
         # All of it or nothing: what a failure leaves behind must be what the capacity says.
-        ctl.error = ERROR_MEMORY
+        ctl.error = Error.MEMORY
         return False
     for c in range(collection.arity):
         column = collection.columns[c]
@@ -157,13 +152,13 @@ def put_cell(ctl: Control, collection: Collection, number, row, value):
     if column.width != 8:
         if -2147483648 <= value <= 2147483647:
             if column.width == IMPLIED:
-                collection.key_tail[row - collection.base_rows] = value
+                collection.base.tail[row - collection.base.rows] = value
             else:
-                store_i32(column.data, row, value)
+                Numbers(column.data)[row] = value
             return True
         if not write_keys(ctl, collection) or not widen(ctl, collection, column):
             return False
-    store_i64(column.data, row, value)
+    Words(column.data)[row] = value
     return True
 
 
@@ -200,12 +195,9 @@ def clear_row(collection: Collection, row):
     if collection.counts:
         collection.counts[row] = 0
     if collection.heads:
-        collection.heads[row * 2] = 0
-        collection.heads[row * 2 + 1] = 0
-    sums = collection.sums
-    words = collection.sum_words
-    for word in range(words):
-        sums[row * words + word] = 0
+        collection.heads[row].candidate = 0
+        collection.heads[row].result = 0
+    clear_words(behind(collection.sums, row * collection.sum_words), collection.sum_words)
 
 
 @kernel
@@ -222,25 +214,25 @@ def born_absent(ctl: Control, history: History, row, plain):
 
 
 @kernel
-def new_row(ctl: Control, collection: Collection, values, hashed):
+def new_row(ctl: Control, collection: Collection, values: Words, hashed):
     """A row number with these values that is found by them; -1 with ctl.error set."""
     row = take_number(ctl, collection)
-    if row < 0 or not make_slot(ctl, collection, Words(values)):
+    if row < 0 or not make_slot(ctl, collection, values):
         return -1
     for c in range(collection.arity):
-        if not put_cell(ctl, collection, c, row, load_i64(values, c)):
+        if not put_cell(ctl, collection, c, row, values[c]):
             return -1
     place_row(collection, hashed, row)
     return row
 
 
 @kernel
-def add_values(ctl: Control, collection: Collection, values, hashed):
+def add_values(ctl: Control, collection: Collection, values: Words, hashed):
     """Makes a row with values that no row has; returns its number, -1 with ctl.error set. It is not present at any time yet
     (in a fresh collection: it has always been, as far as other scopes see)."""
-    row = find_base(collection, values) if collection.base_rows != 0 else -1
+    row = find_base(collection, values) if collection.base.rows != 0 else -1
     if row >= 0:
-        collection.base_dead -= 1
+        collection.base.dead -= 1
     else:
         row = new_row(ctl, collection, values, hashed)
         if row < 0:
@@ -314,10 +306,10 @@ def hold_rows(ctl: Control, collection: Collection, index: Index, first, last, f
 @kernel
 def find_or_add(ctl: Control, collection: Collection, values: Words, hashed):
     """The row with these values, made if there is none; -1 with ctl.error set."""
-    row = find_values(collection, values.address, hashed)
+    row = find_values(collection, values, hashed)
     if row >= 0:
         return row
-    return add_values(ctl, collection, values.address, hashed)
+    return add_values(ctl, collection, values, hashed)
 
 
 @kernel
@@ -329,8 +321,8 @@ def remove_row(ctl: Control, collection: Collection, row):
             return False
     clear_bit(collection.alive, row)
     collection.live -= 1
-    if row < collection.base_rows:
-        collection.base_dead += 1
+    if row < collection.base.rows:
+        collection.base.dead += 1
         return True
     remove_slot(collection, row)
     return free_number(ctl, collection, row)
@@ -356,8 +348,8 @@ def free_number(ctl: Control, collection: Collection, row):
 @kernel
 def leave_base(ctl: Control, collection: Collection):
     """Makes rows of a base that is mostly dead ordinary ones; false with ctl.error set."""
-    rows = collection.base_rows
-    if collection.base_dead * 2 <= rows:
+    rows = collection.base.rows
+    if collection.base.dead * 2 <= rows:
         return True
     if not write_keys(ctl, collection):
         return False

@@ -26,34 +26,34 @@ MANY = 1 << 15
 @kernel
 def find_direct(collection: Collection, value):
     """The row with a value, or -1."""
-    low = collection.direct_low
-    if low <= value < low + collection.direct_count:
-        return collection.direct[value - low] - 1
+    low = collection.direct.low
+    if low <= value < low + collection.direct.count:
+        return collection.direct.rows[value - low] - 1
     return -1
 
 
 @kernel
 def has_place(collection: Collection, value):
-    low = collection.direct_low
-    return low <= value < low + collection.direct_count
+    low = collection.direct.low
+    return low <= value < low + collection.direct.count
 
 
 @kernel
 def are_many(collection: Collection):
     """Whether what the rows lead to is worth being asked for before it is looked at."""
-    return collection.direct_count >= MANY
+    return collection.direct.count >= MANY
 
 
 @kernel
 def prefetch_direct(collection: Collection, value):
     """Asks for the place of a value that has one."""
-    prefetch(collection.direct.address + (value - collection.direct_low) * 4)
+    prefetch(collection.direct.rows.address + (value - collection.direct.low) * 4)
 
 
 @kernel
 def set_direct(collection: Collection, value, number):
     """Notes a row number plus one (0: none) for a value that has a place."""
-    collection.direct[value - collection.direct_low] = number
+    collection.direct.rows[value - collection.direct.low] = number
 
 
 @kernel
@@ -65,40 +65,40 @@ def are_close(low, high, rows):
 @kernel
 def move_direct(ctl: Control, collection: Collection, low, count):
     """Gives the table places for `count` values from `low` on, among them all that are in use; false with ctl.error set."""
-    places = collection.direct_count
-    if places != 0 and low == collection.direct_low and count >= places:
-        if not lengthen(ctl, collection.ref.direct, places * 4, count * 4):
+    places = collection.direct.count
+    if places != 0 and low == collection.direct.low and count >= places:
+        if not lengthen(ctl, collection.direct.ref.rows, places * 4, count * 4):
             return False
-        collection.direct_count = count
+        collection.direct.count = count
         return True
     table = Numbers(zeroed(ctl, count * 4))
     if not table:
         return False
-    old = collection.direct
-    shift = collection.direct_low - low
+    old = collection.direct.rows
+    shift = collection.direct.low - low
     for place in range(places):
         number = old[place]
         if number != 0:
             table[place + shift] = number
     release(ctl, old.address, places * 4)
-    collection.direct = table
-    collection.direct_low = low
-    collection.direct_count = count
+    collection.direct.rows = table
+    collection.direct.low = low
+    collection.direct.count = count
     return True
 
 
 @kernel
 def drop_direct(ctl: Control, collection: Collection):
-    release(ctl, collection.direct.address, collection.direct_count * 4)
-    collection.direct = Numbers(0)
-    collection.direct_count = 0
+    release(ctl, collection.direct.rows.address, collection.direct.count * 4)
+    collection.direct.rows = Numbers(0)
+    collection.direct.count = 0
 
 
 @kernel
 def extend_direct(ctl: Control, collection: Collection, value):
     """Gives a value a place, half as many as there are beside it. Returns 1, 0 if it is too far away, -1 with ctl.error set."""
-    low = collection.direct_low
-    count = collection.direct_count
+    low = collection.direct.low
+    count = collection.direct.count
     rows = max(collection.live + 1, collection.expected // HOPE)
     high = low + count - 1
     if count == 0:
@@ -119,8 +119,8 @@ def extend_direct(ctl: Control, collection: Collection, value):
 @kernel
 def trim_direct(ctl: Control, collection: Collection):
     """Gives back the places behind the largest value in use; false with ctl.error set."""
-    table = collection.direct
-    count = collection.direct_count
+    table = collection.direct.rows
+    count = collection.direct.count
     used = count
     while used > 16 and table[used - 1] == 0:
         used -= 1
@@ -129,6 +129,6 @@ def trim_direct(ctl: Control, collection: Collection):
     moved = resize(ctl, table.address, count * 4, used * 4)
     if moved == 0:
         return False
-    collection.direct = Numbers(moved)
-    collection.direct_count = used
+    collection.direct.rows = Numbers(moved)
+    collection.direct.count = used
     return True

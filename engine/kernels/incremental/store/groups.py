@@ -7,11 +7,8 @@ slab stands for its key. An index without key columns has one group: all rows.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, store_i32
 from dlog.engine.kernels.incremental.store.implied import cell_at
-from dlog.engine.kernels.layout import (
-    RUN,
-)
+from dlog.engine.kernels.layout import RUN
 from dlog.engine.kernels.machine_structs import Column, Numbers
 from dlog.engine.kernels.round_structs import Control, Index
 from dlog.engine.kernels.row_structs import Slab, Slabs
@@ -63,7 +60,7 @@ def item_of_row(index: Index, row):
     if not column:
         return row
     column = index.collection.columns[column.address - 1]
-    return load_i32(column.data, row)
+    return Numbers(column.data)[row]
 
 
 @kernel
@@ -119,16 +116,30 @@ def dense_group(ctl: Control, index: Index, value):
 
 
 @kernel
+def copy_slab(target: Slab, source: Slab):
+    target.start = source.start
+    target.count = source.count
+    target.capacity = source.capacity
+
+
+@kernel
+def clear_slab(slab: Slab):
+    slab.start = 0
+    slab.count = 0
+    slab.capacity = 0
+
+
+@kernel
 def shift_groups(ctl: Control, index: Index, by):
     """Makes room for `by` groups below the first; false with ctl.error set."""
     groups = index.groups
     if not grow_groups(ctl, index, groups + by):
         return False
     slabs = index.slabs
-    for word in range(groups * (Slab.size >> 2) - 1, -1, -1):
-        store_i32(slabs.address, word + by * (Slab.size >> 2), load_i32(slabs.address, word))
-    for word in range(by * (Slab.size >> 2)):
-        store_i32(slabs.address, word, 0)
+    for group in range(groups - 1, -1, -1):
+        copy_slab(slabs[group + by], slabs[group])
+    for group in range(by):
+        clear_slab(slabs[group])
     index.groups = groups + by
     index.low -= by
     return True

@@ -10,11 +10,9 @@ which keeps half-joins right under compaction).
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import bit_length, load_i64, store_i64, wrapped_product
+from dlog.engine.kernels.core.memory import bit_length, wrapped_product
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room, pool_give, pool_take
-from dlog.engine.kernels.layout import (
-    NEVER,
-)
+from dlog.engine.kernels.layout import NEVER
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Entry, History, Item
@@ -273,6 +271,7 @@ def settle_entries(history: History, item: Item):
     at = item.head
     kept = 0
     item.head = 0
+    # The chain is taken apart, and those entries chained again whose iterations have not come before.
     while at != 0:
         entry = entry_at(history, at)
         following = entry.next
@@ -319,8 +318,9 @@ def close_item(history: History, row):
     items.count = last
     moved = data[last]
     if moved != item:
-        for word in range(Item.size >> 3):
-            store_i64(item.address, word, load_i64(moved.address, word))
+        item.row = moved.row
+        item.head = moved.head
+        item.slot = moved.slot
         number = (item.address - data.address) // (Item.size)
         if iterations:
             iterations[item.row] = number
@@ -330,7 +330,9 @@ def close_item(history: History, row):
 
 @kernel
 def leave_table(history: History, hole):
-    """Empties a slot of the table; later items of its run move up."""
+    """Empties a slot of the table; later items of its run move up.
+
+    An item may move into the hole unless its home is behind that, on the way round to where it is (Knuth, 6.4, Algorithm R)."""
     table = history.table
     mask = history.table_count - 1
     data = history.items.data

@@ -16,8 +16,8 @@ that gets as many homes as it had is only rid of what was removed from it.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, load_u8
-from dlog.engine.kernels.machine_structs import Homes
+from dlog.engine.kernels.core.memory import load_u8
+from dlog.engine.kernels.machine_structs import Homes, Numbers, Words
 
 ALL = 1 << 32
 """The edge when nothing has moved yet."""
@@ -53,8 +53,8 @@ def set_homes(homes: Homes, count, room):
 def is_taken(places, width, at):
     """Whether a place of so many bytes (1, 4 or 8) has something in it."""
     if width == 8:
-        return load_i64(places, at) != 0
-    return load_i32(places, at) != 0 if width == 4 else load_u8(places, at) != 0
+        return Words(places)[at] != 0
+    return Numbers(places)[at] != 0 if width == 4 else load_u8(places, at) != 0
 
 
 @kernel
@@ -83,7 +83,8 @@ def begin_growing(homes: Homes, count, room):
 
 @kernel
 def still_fits(homes: Homes, places, width, extra):
-    """Whether so many more entries leave the last place of the part that has not moved free, wherever they go."""
+    """Whether so many more entries leave the last place of the part that has not moved free, wherever they go: they may fill
+    the places from its last run up to the first new home."""
     edge = homes.edge
     old = homes.old
     count = homes.count
@@ -116,6 +117,7 @@ def last_to_move(homes: Homes, places, width):
 
 @kernel
 def move_edge(homes: Homes, first):
-    """Notes that everything from a place on has been taken out."""
+    """Notes that everything from a place on has been taken out: the edge is the least hash with its old home there or behind,
+    first * 2**32 / old rounded up."""
     old = homes.old
     homes.edge = ((first << 32) + old - 1) // old

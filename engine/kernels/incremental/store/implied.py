@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.layout import (
-    IMPLIED,
-)
+from dlog.engine.kernels.layout import IMPLIED
 from dlog.engine.kernels.machine_structs import Column, Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release, resize, zeroed
@@ -24,23 +22,23 @@ BITS = 6
 
 @kernel
 def key_column(collection: Collection) -> Column:
-    return collection.columns[collection.base_key]
+    return collection.columns[collection.base.key]
 
 
 @kernel
 def is_implied(collection: Collection):
     """Whether there is a base with an implied key."""
-    return collection.key_samples.address != 0
+    return collection.base.samples.address != 0
 
 
 @kernel
 def implied_key(collection: Collection, row):
     """The key of a row."""
-    base = collection.base_rows
+    base = collection.base.rows
     if row >= base:
-        return collection.key_tail[row - base]
-    samples = collection.key_samples
-    offsets = collection.base_offsets
+        return collection.base.tail[row - base]
+    samples = collection.base.samples
+    offsets = collection.base.offsets
     first = samples[row >> BITS]
     last = samples[(row >> BITS) + 1]
     while first < last:
@@ -49,7 +47,7 @@ def implied_key(collection: Collection, row):
             first = middle
         else:
             last = middle - 1
-    return collection.base_low + first
+    return collection.base.low + first
 
 
 @kernel
@@ -69,20 +67,20 @@ def warm_cell(column: Column, row):
         prefetch(column.data + row * width)
         return
     collection = Collection(column.data)
-    base = collection.base_rows
+    base = collection.base.rows
     if row >= base:
-        prefetch(collection.key_tail.address + (row - base) * 4)
+        prefetch(collection.base.tail.address + (row - base) * 4)
     else:
-        prefetch(collection.key_samples.address + (row >> BITS) * 4)
+        prefetch(collection.base.samples.address + (row >> BITS) * 4)
 
 
 @kernel
 def gather_keys(column: Column, rows: Words, n, target: Words):
     """target[i] = the implied key of rows[i]; a negative row reads row 0."""
     collection = Collection(column.data)
-    base = collection.base_rows
-    samples = collection.key_samples
-    tail = collection.key_tail
+    base = collection.base.rows
+    samples = collection.base.samples
+    tail = collection.base.tail
     for i in range(n):
         row = max(rows[i], 0)
         prefetch(tail.address + (row - base) * 4 if row >= base else samples.address + (row >> BITS) * 4)
@@ -96,12 +94,12 @@ def gather_keys(column: Column, rows: Words, n, target: Words):
 @kernel
 def may_be_implied(collection: Collection):
     """Whether the base is large, its key takes 4 bytes, and all indexes are by it."""
-    if collection.base_rows < FEWEST or key_column(collection).width != 4:
+    if collection.base.rows < FEWEST or key_column(collection).width != 4:
         return False
     indexes = collection.indexes
     for i in range(collection.index_count):
         index = indexes[i]
-        if index.key_count != 1 or index.keys[0] != collection.base_key:
+        if index.key_count != 1 or index.keys[0] != collection.base.key:
             return False
     return True
 
@@ -111,11 +109,11 @@ def imply_key(ctl: Control, collection: Collection):
     """Gives back the key column's memory, where that may be; false with ctl.error set."""
     if is_implied(collection) or not may_be_implied(collection):
         return True
-    base = collection.base_rows
+    base = collection.base.rows
     capacity = collection.capacity
     column = key_column(collection)
     data = Numbers(column.data)
-    low = collection.base_low
+    low = collection.base.low
     samples = Numbers(zeroed(ctl, sample_bytes(base)))
     tail = Numbers(zeroed(ctl, (capacity - base) * 4))
     if not samples or not tail:
@@ -128,8 +126,8 @@ def imply_key(ctl: Control, collection: Collection):
     for row in range(base, collection.rows):
         tail[row - base] = data[row]
     release(ctl, data.address, capacity * 4)
-    collection.key_samples = samples
-    collection.key_tail = tail
+    collection.base.samples = samples
+    collection.base.tail = tail
     column.data = collection.address
     column.width = IMPLIED
     return True
@@ -144,11 +142,11 @@ def sample_bytes(base):
 @kernel
 def resize_tail(ctl: Control, collection: Collection, old, new):
     """Room for `new` rows in the place of `old` in an implied column; false with ctl.error set."""
-    base = collection.base_rows
-    moved = resize(ctl, collection.key_tail.address, (old - base) * 4, (new - base) * 4)
+    base = collection.base.rows
+    moved = resize(ctl, collection.base.tail.address, (old - base) * 4, (new - base) * 4)
     if moved == 0:
         return False
-    collection.key_tail = Numbers(moved)
+    collection.base.tail = Numbers(moved)
     return True
 
 
@@ -157,23 +155,23 @@ def write_keys(ctl: Control, collection: Collection):
     """Makes an implied column one like others; false with ctl.error set."""
     if not is_implied(collection):
         return True
-    base = collection.base_rows
+    base = collection.base.rows
     capacity = collection.capacity
     data = Numbers(zeroed(ctl, capacity * 4))
     if not data:
         return False
-    offsets = collection.base_offsets
-    low = collection.base_low
-    for group in range(collection.base_keys):
+    offsets = collection.base.offsets
+    low = collection.base.low
+    for group in range(collection.base.keys):
         for row in range(offsets[group], offsets[group + 1]):
             data[row] = low + group
-    tail = collection.key_tail
+    tail = collection.base.tail
     for row in range(base, collection.rows):
         data[row] = tail[row - base]
     release(ctl, tail.address, (capacity - base) * 4)
-    release(ctl, collection.key_samples.address, sample_bytes(base))
-    collection.key_tail = Numbers(0)
-    collection.key_samples = Numbers(0)
+    release(ctl, collection.base.samples.address, sample_bytes(base))
+    collection.base.tail = Numbers(0)
+    collection.base.samples = Numbers(0)
     key_column(collection).data = data.address
     key_column(collection).width = 4
     return True

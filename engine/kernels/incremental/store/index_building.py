@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, prefetch, store_i32
-from dlog.engine.kernels.incremental.store.groups import BULK, SPREAD, fits_dense, grow_groups, item_of_row, key_of, slab_at
+from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.store.groups import (
+    BULK,
+    SPREAD,
+    clear_slab,
+    copy_slab,
+    fits_dense,
+    grow_groups,
+    item_of_row,
+    key_of,
+    slab_at,
+)
 from dlog.engine.kernels.incremental.store.homes import set_homes
 from dlog.engine.kernels.incremental.store.implied import write_keys
 from dlog.engine.kernels.incremental.store.indexes import index_insert
@@ -37,9 +47,9 @@ def build_index(ctl: Control, index: Index, rows):
     dense = index.dense != 0 and index.key_count == 1
     if index.used == 0:
         index.values = 0
-    if dense and index.used == 0 and collection.base_rows == rows:
+    if dense and index.used == 0 and collection.base.rows == rows:
         column = index.keys[0]
-        if column == collection.base_key:
+        if column == collection.base.key:
             hold_values(index)
             return build_runs(ctl, index, collection)
     if index.used != 0 or rows < BULK:
@@ -128,10 +138,10 @@ def drop_leading(index: Index):
         first += 1
     slabs = index.slabs
     if first > 0:
-        for word in range((groups - first) * (Slab.size >> 2)):
-            store_i32(slabs.address, word, load_i32(slabs.address, word + first * (Slab.size >> 2)))
-        for word in range((groups - first) * (Slab.size >> 2), groups * (Slab.size >> 2)):
-            store_i32(slabs.address, word, 0)
+        for group in range(first, groups):
+            copy_slab(slabs[group - first], slabs[group])
+        for group in range(groups - first, groups):
+            clear_slab(slabs[group])
         index.groups = groups - first
         index.low += first
 
@@ -193,11 +203,11 @@ def lay_out(ctl: Control, index: Index):
 @kernel
 def build_runs(ctl: Control, index: Index, collection: Collection):
     """`build_index` of a dense index by the column that the collection's base is sorted by; false with ctl.error set."""
-    keys = collection.base_keys
-    offsets = collection.base_offsets
+    keys = collection.base.keys
+    offsets = collection.base.offsets
     if not grow_groups(ctl, index, keys):
         return False
-    index.low = collection.base_low
+    index.low = collection.base.low
     index.groups = keys
     used = 0
     for group in range(keys):

@@ -15,9 +15,7 @@ from dlog.engine.kernels.incremental.store.groups import first_row, free_group, 
 from dlog.engine.kernels.incremental.store.homes import home_of
 from dlog.engine.kernels.incremental.store.keyed import group_of, hash_slot, remove_key, slots_of
 from dlog.engine.kernels.incremental.store.lists import push_change
-from dlog.engine.kernels.layout import (
-    RUN,
-)
+from dlog.engine.kernels.layout import RUN
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Control, Index
 from dlog.engine.kernels.row_structs import Slab

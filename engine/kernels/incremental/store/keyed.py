@@ -6,10 +6,11 @@ A slot is the number of a group plus one; 0 is a free slot. The first row of a g
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.groups import (
     BULK,
     SPREAD,
+    copy_slab,
     dense_group,
     first_row,
     fits_dense,
@@ -36,7 +37,7 @@ from dlog.engine.kernels.incremental.store.homes import (
 from dlog.engine.kernels.machine_structs import Homes, Numbers, Words
 from dlog.engine.kernels.round_structs import Control, Index
 from dlog.engine.kernels.row_structs import Slab, Slabs
-from dlog.engine.kernels.static.storage import lengthen, release, zeroed
+from dlog.engine.kernels.static.storage import behind, lengthen, release, zeroed
 
 RATE = 16
 """Slots of which the groups move, in a table that grows, for each that comes."""
@@ -83,8 +84,7 @@ def to_dense(ctl: Control, index: Index):
         slab = slab_at(index, group)
         if slab.count > 0:
             place = Slab(slabs + (key_of(index, 0, first_row(index, group)) - low) * Slab.size)
-            for word in range(Slab.size >> 2):
-                store_i32(place.address, word, load_i32(slab.address, word))
+            copy_slab(place, slab)
     release(ctl, index.slabs.address, index.group_capacity * Slab.size)
     release(ctl, index.slots.address, index.slot_homes.room * 4)
     index.slabs = Slabs(slabs)
@@ -204,9 +204,10 @@ def move_groups(ctl: Control, index: Index, fuel):
             n += 1
             prefetch(slab_at(index, group).address)
     move_edge(homes, first)
-    find_homes(index, groups, n, Words(groups.address + (last - first) * 8))
+    places = behind(groups, last - first)
+    find_homes(index, groups, n, places)
     for i in range(n):
-        put_group(index, load_i64(groups.address + (last - first) * 8, i), groups[i])
+        put_group(index, places[i], groups[i])
     release(ctl, groups.address, size)
     return True
 

@@ -6,20 +6,17 @@ and without repetition. Others are found by slots.
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i64, prefetch
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.inputs import apply_columns, apply_input, make_rows, may_be_pairs
 from dlog.engine.kernels.incremental.store.collections import cell, enter_indexes, put_cell, reserve_rows, widen
 from dlog.engine.kernels.incremental.store.histories import put_bit
 from dlog.engine.kernels.incremental.store.pairs import can_be_pairs, load_pairs
 from dlog.engine.kernels.incremental.store.slot_room import keep_last_free, resize_slots
 from dlog.engine.kernels.incremental.store.slots import slot_of, slots_for, tag_of, warm_slots
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    ERROR_MEMORY,
-    TAG_FREE,
-)
-from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.layout import BLOCK, TAG_FREE
+from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import mix, store_cell, zeroed
 
@@ -32,7 +29,7 @@ FEWEST = 64
 
 
 @kernel
-def load_columns(ctl: Control, collection: Collection, columns: Words, count):
+def load_columns(ctl: Control, collection: Collection, columns: WordColumns, count):
     """Loads a fresh input from columns of words: rows to insert at the first round, which may repeat. False with ctl.error
     set."""
     if may_be_pairs(collection) and can_be_pairs(columns, 1, count):
@@ -53,17 +50,17 @@ def load_columns(ctl: Control, collection: Collection, columns: Words, count):
 
 
 @kernel
-def choose_key(collection: Collection, columns: Words, count):
+def choose_key(collection: Collection, columns: WordColumns, count):
     """The column that a base is to be sorted by: that of an index, if there is one that can be; -1 if no column can."""
     indexes = collection.indexes
     for i in range(collection.index_count):
         index = indexes[i]
         if index.key_count == 1:
             key = index.keys[0]
-            if is_narrow(Words(columns[key]), count):
+            if is_narrow(columns[key], count):
                 return key
     for c in range(collection.arity):
-        if is_narrow(Words(columns[c]), count):
+        if is_narrow(columns[c], count):
             return c
     return -1
 
@@ -93,33 +90,33 @@ def is_narrow(values: Words, count):
 
 
 @kernel
-def load_base(ctl: Control, collection: Collection, columns: Words, count, key):
+def load_base(ctl: Control, collection: Collection, columns: WordColumns, count, key):
     """Makes rows in columns of words the base of a collection without rows, sorted by a column; false with ctl.error set."""
-    keys = Words(columns[key])
+    keys = columns[key]
     low = least(keys, count)
     groups = greatest(keys, count) - low + 1
     for c in range(collection.arity):
         column = collection.columns[c]
         if column.width == 4:
-            values = Words(columns[c])
+            values = columns[c]
             wide = least(values, count) < -2147483648 or greatest(values, count) > 2147483647
             if wide and not widen(ctl, collection, column):
                 return False
     offsets = Numbers(zeroed(ctl, (groups + 1) * 4))
     if not offsets:
         return False
-    collection.base_offsets = offsets
-    collection.base_keys = groups
-    collection.base_low = low
-    collection.base_key = key
-    collection.base_dead = 0
+    collection.base.offsets = offsets
+    collection.base.keys = groups
+    collection.base.low = low
+    collection.base.key = key
+    collection.base.dead = 0
     count_keys(offsets, keys, low, groups, count)
     for c in range(collection.arity):
         if c != key:
-            scatter(collection, c, Words(columns[c]), keys, offsets, low, count)
+            scatter(collection, c, columns[c], keys, offsets, low, count)
             rewind(offsets, groups)
     rows = order_groups(collection, offsets, groups)
-    collection.base_rows = rows
+    collection.base.rows = rows
     collection.rows = rows
     collection.live = rows
     collection.free_count = 0
@@ -171,8 +168,8 @@ def rewind(offsets: Numbers, groups):
 @kernel
 def order_groups(collection: Collection, offsets: Numbers, groups):
     """Sorts each key's rows by the other columns, drops repeated ones, writes the keys; returns how many rows are left."""
-    key = collection.base_key
-    low = collection.base_low
+    key = collection.base.key
+    low = collection.base.low
     column = collection.columns[key]
     data = column.data
     width = column.width
@@ -302,7 +299,7 @@ def sift_down(collection: Collection, key, first, root, count):
 
 
 @kernel
-def load_slots(ctl: Control, collection: Collection, columns: Words, count):
+def load_slots(ctl: Control, collection: Collection, columns: WordColumns, count):
     """Appends rows of columns of words to an input with room for them, and gives them slots; false with ctl.error set."""
     if not resize_slots(ctl, collection, slots_for(count)):
         return False
@@ -312,7 +309,7 @@ def load_slots(ctl: Control, collection: Collection, columns: Words, count):
         for i in range(size):
             hashes[i] = 0
         for c in range(collection.arity):
-            column = Words(columns[c])
+            column = columns[c]
             for i in range(size):
                 hashes[i] = mix(hashes[i], column[first + i])
         warm_slots(collection, hashes, size)
@@ -322,7 +319,7 @@ def load_slots(ctl: Control, collection: Collection, columns: Words, count):
 
 
 @kernel
-def load_block(ctl: Control, collection: Collection, columns: Words, first, size, hashes: Words):
+def load_block(ctl: Control, collection: Collection, columns: WordColumns, first, size, hashes: Words):
     """Appends those of rows [first, first + size) of the columns that an input, fresh and with room, does not have; false with
     ctl.error set."""
     arity = collection.arity
@@ -340,7 +337,7 @@ def load_block(ctl: Control, collection: Collection, columns: Words, first, size
         put_bit(collection.alive, rows)
         collection.rows = rows + 1
         for c in range(arity):
-            if not put_cell(ctl, collection, c, rows, load_i64(columns[c], i)):
+            if not put_cell(ctl, collection, c, rows, columns[c][i]):
                 return False
         rows += 1
     collection.live = collection.live + rows - start
@@ -349,7 +346,7 @@ def load_block(ctl: Control, collection: Collection, columns: Words, first, size
 
 
 @kernel
-def search_cells(collection: Collection, hashed, columns: Words, i):
+def search_cells(collection: Collection, hashed, columns: WordColumns, i):
     """The free slot for the row at place i of columns of words, -1 if it is there already. No row has ever been removed."""
     table = collection.row_slots
     tags = collection.tags
@@ -365,10 +362,10 @@ def search_cells(collection: Collection, hashed, columns: Words, i):
 
 
 @kernel
-def same_cells(collection: Collection, row, columns: Words, i):
+def same_cells(collection: Collection, row, columns: WordColumns, i):
     """Whether a row has the values at place i of columns of words."""
     for c in range(collection.arity):
-        if cell(collection, c, row) != load_i64(columns[c], i):
+        if cell(collection, c, row) != columns[c][i]:
             return False
     return True
 
@@ -377,7 +374,7 @@ def same_cells(collection: Collection, row, columns: Words, i):
 
 
 @entry()
-def bring_in(ctl: Control, collection: Collection, updates, columns: Words, count):
+def bring_in(ctl: Control, collection: Collection, updates, columns: WordColumns, count):
     """Applies changes from outside (`apply_input`) or, where `updates` is 0, loads columns. False with ctl.error set."""
     limit = without_limit(ctl)
     by_row = updates != 0
@@ -386,7 +383,7 @@ def bring_in(ctl: Control, collection: Collection, updates, columns: Words, coun
 
 
 @entry()
-def bring_changes(ctl: Control, collection: Collection, columns: Words, start, count):
+def bring_changes(ctl: Control, collection: Collection, columns: WordColumns, start, count):
     """Applies changes from outside, as columns (`apply_columns`), the batch's first round being `start`. False with ctl.error
     set."""
     limit = without_limit(ctl)
@@ -415,6 +412,6 @@ def within_limit(ctl: Control, limit, done):
     """Sets the limit of memory again; whether what was done has been, and is within it, else ctl.error is set."""
     ctl.limit = limit
     if done and ctl.account.bytes > limit:
-        ctl.error = ERROR_MEMORY
+        ctl.error = Error.MEMORY
         return False
     return done

@@ -8,7 +8,7 @@ make ordinary rows of them.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i64, prefetch
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.homes import (
     FEW,
     begin_growing,
@@ -22,14 +22,11 @@ from dlog.engine.kernels.incremental.store.homes import (
     still_fits,
 )
 from dlog.engine.kernels.incremental.store.lists import list_room
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    ROUND,
-)
-from dlog.engine.kernels.machine_structs import Homes, Numbers, Words
+from dlog.engine.kernels.layout import BLOCK, ROUND
+from dlog.engine.kernels.machine_structs import Homes, Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Change, ChangeArray
-from dlog.engine.kernels.static.storage import lengthen, mix, release, zeroed
+from dlog.engine.kernels.static.storage import behind, lengthen, mix, release, zeroed
 
 FEWEST = 64
 """Homes of the smallest table."""
@@ -72,10 +69,10 @@ def place_of(word, count, old, edge):
 
 
 @kernel
-def can_be_pairs(columns: Words, step, count):
+def can_be_pairs(columns: WordColumns, step, count):
     """Whether the values of two columns (see `apply_columns`) have words."""
-    first = Words(columns[0])
-    second = Words(columns[1])
+    first = columns[0]
+    second = columns[1]
     wide = 0
     for i in range(count):
         value = first[i * step]
@@ -197,6 +194,7 @@ def move_pairs(ctl: Control, collection: Collection, fuel):
         words[n] = word
         n += 1 if word != 0 else 0
         table[at] = 0
+    # Only now, with all of them out: a new home may be a place that one of the others was in.
     move_edge(homes, first)
     count = collection.pair_homes.count
     for i in range(n):
@@ -228,7 +226,10 @@ def put_pair(table: Words, word, home):
 
 @kernel
 def take_pair(table: Words, count, old, edge, word, home):
-    """Removes a pair if it is there; returns whether it was. Later ones of its run move up."""
+    """Removes a pair if it is there; returns whether it was. Later ones of its run move up.
+
+    A pair may move into the hole where its home is not behind that (Knuth, 6.4, Algorithm R). No run goes on at the beginning
+    of the table (homes.py), so places compare as they are."""
     hole = home
     found = table[hole]
     while found != word:
@@ -253,7 +254,7 @@ def take_pair(table: Words, count, old, edge, word, home):
 
 
 @kernel
-def apply_pairs(ctl: Control, collection: Collection, columns: Words, step, start, count):
+def apply_pairs(ctl: Control, collection: Collection, columns: WordColumns, step, start, count):
     """`apply_columns` (inputs.py) of pairs; false with ctl.error set."""
     fresh = collection.fresh != 0
     for first in range(0, count, STEP):
@@ -269,16 +270,16 @@ def apply_pairs(ctl: Control, collection: Collection, columns: Words, step, star
 
 
 @kernel
-def pack_block(ctl: Control, collection: Collection, columns: Words, step, first, n):
+def pack_block(ctl: Control, collection: Collection, columns: WordColumns, step, first, n):
     """Writes the words of rows [first, first + n) of columns and their homes to scratch blocks 0 and 1, and asks for those."""
     words = ctl.scratch
-    homes = Words(words.address + BLOCK * 8)
+    homes = behind(words, BLOCK)
     table = collection.pairs
     count = collection.pair_homes.count
     old = collection.pair_homes.old
     edge = collection.pair_homes.edge
-    left = Words(columns[0] + first * step * 8)
-    right = Words(columns[1] + first * step * 8)
+    left = behind(columns[0], first * step)
+    right = behind(columns[1], first * step)
     for i in range(n):
         words[i] = pack(left[i * step], right[i * step])
     if edge == 0:
@@ -292,17 +293,17 @@ def pack_block(ctl: Control, collection: Collection, columns: Words, step, first
 
 
 @kernel
-def apply_block(ctl: Control, collection: Collection, columns: Words, step, start, first, n):
+def apply_block(ctl: Control, collection: Collection, columns: WordColumns, step, start, first, n):
     """Changes [first, first + n) of `apply_pairs`: there is room in the table and in the log."""
     pack_block(ctl, collection, columns, step, first, n)
     words = ctl.scratch
-    homes = Words(words.address + BLOCK * 8)
+    homes = behind(words, BLOCK)
     table = collection.pairs
     count = collection.pair_homes.count
     old = collection.pair_homes.old
     edge = collection.pair_homes.edge
-    diffs = Words(columns[2] + first * step * 8)
-    rounds = Words(columns[3] + first * step * 8)
+    diffs = behind(columns[2], first * step)
+    rounds = behind(columns[3], first * step)
     log = collection.log
     logged = log.count
     # A fresh collection has no log (`log_fresh_pairs`): what would be there goes where it is forgotten.
@@ -340,12 +341,12 @@ def log_fresh_pairs(collection: Collection):
 
 
 @kernel
-def load_pairs(ctl: Control, collection: Collection, columns: Words, count):
+def load_pairs(ctl: Control, collection: Collection, columns: WordColumns, count):
     """Loads a fresh input, without rows, from two columns of words, whose rows may repeat; false with ctl.error set."""
     if not room_for_pairs(ctl, collection, count):
         return False
     words = ctl.scratch
-    homes = Words(words.address + BLOCK * 8)
+    homes = behind(words, BLOCK)
     live = 0
     for first in range(0, count, BLOCK):
         size = min(BLOCK, count - first)
@@ -377,14 +378,14 @@ def fresh_pairs(collection: Collection, first, last, rows: Words):
 
 
 @kernel
-def unpack_column(words, number, n, target: Words, step):
+def unpack_column(words: Words, number, n, target: Words, step):
     """target[i] = the value of a column in the row whose word is i * step words from `words`."""
     if number == 0:
         for i in range(n):
-            target[i] = first_of(load_i64(words, i * step))
+            target[i] = first_of(words[i * step])
     else:
         for i in range(n):
-            target[i] = second_of(load_i64(words, i * step))
+            target[i] = second_of(words[i * step])
 
 
 @entry()

@@ -8,19 +8,17 @@ are gone through once.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import store_i64, wrapped_product
+from dlog.engine.kernels.core.memory import wrapped_product
 from dlog.engine.kernels.incremental.loop.changes import same_time
 from dlog.engine.kernels.incremental.store.groups import item_of_row, slab_at
 from dlog.engine.kernels.incremental.store.indexes import drop_group, extend_slab, place_of
 from dlog.engine.kernels.incremental.store.keyed import hash_slot
 from dlog.engine.kernels.incremental.store.lists import list_free, sort_changes
-from dlog.engine.kernels.layout import (
-    BLOCK,
-)
+from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Control, Index
 from dlog.engine.kernels.row_structs import Change, Changes, List, Slab
-from dlog.engine.kernels.static.storage import release, zeroed
+from dlog.engine.kernels.static.storage import clear_words, release, zeroed
 
 FEW = 32
 """Rows up to which a group that they leave is searched for each: as many are compared in the time of one look-up by hash."""
@@ -37,8 +35,7 @@ def leave_groups(ctl: Control, index: Index):
         return True
     counts = ctl.scratch
     spare = Changes(counts.address + BLOCK * 8)
-    for word in range(List.size >> 3):
-        store_i64(spare.address, word, 0)
+    clear_words(Words(spare.address), List.size >> 3)
     spare.words = Change.size >> 3
     done = sort_changes(ctl, gone, spare, counts)
     first = 0

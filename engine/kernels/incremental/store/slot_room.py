@@ -38,11 +38,7 @@ from dlog.engine.kernels.incremental.store.slots import (
     tag_of,
     warm_slot,
 )
-from dlog.engine.kernels.layout import (
-    TAG_FREE,
-    TAG_GONE,
-    TAG_ROW,
-)
+from dlog.engine.kernels.layout import TAG_FREE, TAG_GONE, TAG_ROW
 from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import lengthen, release, resize, zeroed
@@ -200,7 +196,7 @@ def to_direct(ctl: Control, collection: Collection):
     wanted = slotted(collection)
     low = 1 << 62
     high = -(1 << 62)
-    for row in range(collection.base_rows, rows):
+    for row in range(collection.base.rows, rows):
         if get_bit(alive, row) != 0:
             value = only_value(collection, row)
             low = min(low, value)
@@ -210,7 +206,7 @@ def to_direct(ctl: Control, collection: Collection):
     if not move_direct(ctl, collection, low, high - low + 1):
         return -1
     drop_slots(ctl, collection)
-    for row in range(collection.base_rows, rows):
+    for row in range(collection.base.rows, rows):
         if get_bit(alive, row) != 0:
             set_direct(collection, only_value(collection, row), row + 1)
     return 1
@@ -220,12 +216,12 @@ def to_direct(ctl: Control, collection: Collection):
 def meet_expectation(ctl: Control, collection: Collection):
     """Ends what `expected` says: slots for rows that are fewer than their direct table is for. False with ctl.error set."""
     collection.expected = 0
-    if collection.direct_count == 0:
+    if collection.direct.count == 0:
         return True
     if not trim_direct(ctl, collection):
         return False
-    low = collection.direct_low
-    count = collection.direct_count
+    low = collection.direct.low
+    count = collection.direct.count
     if are_close(low, low + count - 1, collection.live + 1):
         return True
     return resize_slots(ctl, collection, more_slots(slotted(collection)))
@@ -250,7 +246,7 @@ def drop_slots(ctl: Control, collection: Collection):
 @kernel
 def trim_slots(ctl: Control, collection: Collection):
     """Gives back slots that are many more than the rows need; false with ctl.error set."""
-    if collection.direct_count != 0:
+    if collection.direct.count != 0:
         return trim_direct(ctl, collection)
     live = slotted(collection)
     if collection.unkeyed != 0 or collection.slot_homes.count <= live + (live >> 1) + 64:
@@ -289,7 +285,7 @@ def fill_slots(ctl: Control, collection: Collection, count):
     set_homes(slots_of(collection), count, collection.slot_homes.room)
     alive = collection.alive
     rows = collection.rows
-    for row in range(collection.base_rows, rows):
+    for row in range(collection.base.rows, rows):
         if row + AHEAD < rows:
             warm_slot(collection, hash_row(collection, row + AHEAD))
         if get_bit(alive, row) != 0:

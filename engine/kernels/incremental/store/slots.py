@@ -10,23 +10,14 @@ Not all rows have slots: those of a base (base.py) and those of a direct table (
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i64, prefetch
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.base import find_base
-from dlog.engine.kernels.incremental.store.direct import (
-    find_direct,
-    set_direct,
-)
+from dlog.engine.kernels.incremental.store.direct import find_direct, set_direct
 from dlog.engine.kernels.incremental.store.histories import get_bit
-from dlog.engine.kernels.incremental.store.homes import (
-    home_of,
-)
+from dlog.engine.kernels.incremental.store.homes import home_of
 from dlog.engine.kernels.incremental.store.implied import cell_at
-from dlog.engine.kernels.layout import (
-    TAG_FREE,
-    TAG_GONE,
-    TAG_ROW,
-)
-from dlog.engine.kernels.machine_structs import Homes, Words
+from dlog.engine.kernels.layout import TAG_FREE, TAG_GONE, TAG_ROW
+from dlog.engine.kernels.machine_structs import Homes, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection
 from dlog.engine.kernels.static.storage import SMALL, mix
 
@@ -84,19 +75,19 @@ def more_slots(rows):
 
 
 @kernel
-def has_values(collection: Collection, row, values):
+def has_values(collection: Collection, row, values: Words):
     columns = collection.columns
     for c in range(collection.arity):
         column = columns[c]
-        if cell_at(column, row) != load_i64(values, c):
+        if cell_at(column, row) != values[c]:
             return False
     return True
 
 
 @kernel
-def find_values(collection: Collection, values, hashed):
+def find_values(collection: Collection, values: Words, hashed):
     """The row with these values, or -1."""
-    if collection.base_rows != 0:
+    if collection.base.rows != 0:
         row = find_base(collection, values)
         if row >= 0:
             return row if get_bit(collection.alive, row) != 0 else -1
@@ -104,10 +95,10 @@ def find_values(collection: Collection, values, hashed):
 
 
 @kernel
-def find_slotted(collection: Collection, values, hashed):
+def find_slotted(collection: Collection, values: Words, hashed):
     """The row with these values that is not of the base, or -1."""
-    if collection.direct_count != 0:
-        return find_direct(collection, load_i64(values, 0))
+    if collection.direct.count != 0:
+        return find_direct(collection, values[0])
     tags = collection.tags
     if not tags:
         return -1
@@ -130,7 +121,7 @@ def place_row(collection: Collection, hashed, row):
     """Enters a row that the table does not have; the slot of a removed one will do."""
     if collection.unkeyed != 0:
         return
-    if collection.direct_count != 0:
+    if collection.direct.count != 0:
         set_direct(collection, only_value(collection, row), row + 1)
         return
     tags = collection.tags
@@ -148,7 +139,7 @@ def remove_slot(collection: Collection, row):
     """Takes a row out of the table. Its slot is free again if no search needs to pass it."""
     if collection.unkeyed != 0:
         return
-    if collection.direct_count != 0:
+    if collection.direct.count != 0:
         set_direct(collection, only_value(collection, row), 0)
         return
     table = collection.row_slots
@@ -174,7 +165,7 @@ def only_value(collection: Collection, row):
 @kernel
 def slotted(collection: Collection):
     """Living rows that are not of the base."""
-    return collection.live - collection.base_rows + collection.base_dead
+    return collection.live - collection.base.rows + collection.base.dead
 
 
 @kernel
@@ -194,14 +185,14 @@ def warm_slots(collection: Collection, hashes: Words, n):
 
 
 @kernel
-def warm_others(collection: Collection, columns: Words, step, first, n, rows: Words, hashes: Words):
+def warm_others(collection: Collection, columns: WordColumns, step, first, n, rows: Words, hashes: Words):
     """Hashes the rows first + i of columns (see `search_base`) where rows[i] is -1, and asks for their slots."""
     count = collection.slot_homes.count
     arity = collection.arity
     for i in range(n):
         hashed = 0
         for c in range(arity):
-            hashed = mix(hashed, load_i64(columns[c], (first + i) * step))
+            hashed = mix(hashed, columns[c][(first + i) * step])
         hashes[i] = hashed
         if count != 0 and rows[i] < 0:
             warm_slot(collection, hashed)
@@ -214,7 +205,7 @@ def search_ahead(collection: Collection, hashes: Words, n, making, places: Words
     count = collection.slot_homes.count
     table = collection.row_slots
     arity = collection.arity
-    others = collection.base_rows != 0 or collection.direct_count != 0
+    others = collection.base.rows != 0 or collection.direct.count != 0
     if n == 1 or count == 0 or arity == 0 or others:
         for i in range(n):
             places[i] = UNKNOWN if others or count != 0 else ABSENT

@@ -1,0 +1,168 @@
+"""Numbers that stand for something, in structs and instructions and as what kernels return. Members count from 0."""
+
+from __future__ import annotations
+
+from enum import IntEnum, auto
+
+
+class Code(IntEnum):
+    """What such numbers are. Kernels, which Numba compiles, compare words with the members, and store them as words."""
+
+    @staticmethod
+    def _generate_next_value_(name: str, start: int, count: int, last_values: list[int]) -> int:
+        return count
+
+
+class SetKind(Code):
+    """How a relation knows its rows."""
+
+    NONE = auto()
+    BITS = auto()  # one bit per possible row
+    PAGES = auto()  # the same in pages of PAGE_CODES bits that are made when first touched
+    DENSE = auto()  # a table of row numbers (plus one) by dense code
+    HASH = auto()  # the same by hash
+
+
+class ArrangementKind(Code):
+    SORTED = auto()
+    GROWING = auto()
+
+
+class KeyMap(Code):
+    """How the groups of an arrangement are found by key."""
+
+    DENSE = auto()  # by arithmetic
+    HASH = auto()  # in a table
+
+
+class Few(Code):
+    """Whether few changes go through a path row by row."""
+
+    NOT = auto()
+    SHARED = auto()  # they do, and rows of a group share what is carried over
+    APART = auto()  # rows of a group do not, as it is changed
+    VALUE = auto()  # they do, and each contributes a carried value to the lattice's group by the path's key
+
+
+class Status(Code):
+    """What a run returns."""
+
+    DONE = auto()
+    YIELD = auto()  # its budget of work is used up
+    EXTERNAL = auto()  # Python must evaluate an instruction on the block
+    FAILED = auto()  # with `ctl.error` set
+    BULK = auto()  # the next iteration is for several workers
+
+
+class Error(Code):
+    NONE = auto()
+    MEMORY = auto()
+    DIVISION = auto()  # by zero
+    ROWS = auto()  # too many in a relation
+    ITERATIONS = auto()  # too many
+    WEIGHT = auto()  # a negative value in a sum that is compared with a bound
+    SUM = auto()  # such a sum beyond SUM_MOST
+
+
+class RangeForm(Code):
+    """What the values of a range are."""
+
+    NUMBER = auto()
+    UNSIGNED = auto()
+    FLOAT = auto()
+
+
+class TextForm(Code):
+    """What an argument of a function on texts is."""
+
+    ID = auto()  # of a symbol
+    NUMBER = auto()  # to be written as text, as are the others
+    UNSIGNED = auto()
+    FLOAT = auto()
+
+
+class Verdict(Code):
+    """What is known of a symbol and a pattern."""
+
+    UNKNOWN = auto()
+    NO = auto()
+    YES = auto()
+    NEITHER = auto()  # the pattern is none
+
+
+class Operation(Code):
+    """What an instruction does; instructions.py has the operands. Those from INDEX on are of rounds, the last two their
+    sinks."""
+
+    SCAN = auto()
+    QUEUE = auto()
+    UNIT = auto()
+    JOIN = auto()
+    EXTEND = auto()
+    RANGE = auto()
+    CALLED = auto()
+    SWEEP = auto()
+    SWEEP_RUNS = auto()
+    RUNS = auto()
+    NEXT = auto()
+    GROUP = auto()
+    HAS_GROUP = auto()
+    CONTAINS = auto()
+    FIND = auto()
+    FETCH = auto()
+    COMPARE = auto()
+    ARITHMETIC = auto()
+    MOVE = auto()
+    UNPACK = auto()
+    PACK = auto()
+    EXTERNAL = auto()
+    MASK = auto()
+    INSERT = auto()
+    APPEND = auto()
+    MERGE = auto()
+    CHANGES = auto()
+    ROWS_OF = auto()
+    ENTRIES = auto()
+    PROPOSE = auto()
+    ONCE = auto()
+    INDEX = auto()
+    ROW = auto()
+    PRESENT = auto()
+    VALUE = auto()
+    ANY = auto()
+    STAGGER = auto()
+    DERIVE = auto()
+    REDUCE = auto()
+
+
+class Comparison(Code):
+    """`_U` reads words as unsigned, `_F` as floats."""
+
+    EQ = auto()
+    NE = auto()
+    LT = auto()
+    LE = auto()
+    LT_U = auto()
+    LE_U = auto()
+    EQ_F = auto()
+    NE_F = auto()
+    LT_F = auto()
+    LE_F = auto()
+
+
+class ScopePhase(Code):
+    """What a recursive scope does next."""
+
+    NEXT = auto()  # go to the next round in which an import changed
+    ENTER = auto()  # run the paths that its changes seed
+    BUCKETS = auto()  # make changes of what was derived at the next iteration
+    LOOP = auto()  # run the paths that these seed
+
+
+class TaskKind(Code):
+    """What a task of a batch is."""
+
+    PATH = auto()
+    DISTINCT = auto()  # a collection's derived rows become changes
+    REDUCE = auto()  # a reduction's contributions do
+    LOOP = auto()  # a recursive scope runs, round by round

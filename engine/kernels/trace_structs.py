@@ -1,0 +1,123 @@
+"""The structs of traces: layers of sorted updates, how unsorted ones are packed, and a merge of layers.
+
+A layer's *fields* are the columns of its rows, the coordinates of its times, and the diff. Rows are ordered by (columns, time),
+each pair once, no diff is zero; values compare as signed 64-bit words.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.structs import Array, Inside, Pointer, Struct, i64
+from dlog.engine.kernels.machine_structs import Numbers, Words
+
+
+class Field(Struct):
+    """A field of a layer."""
+
+    data: i64  # address of the values; where `width` is 0, the one value of all rows
+    width: i64  # bytes of each: 4 or 8; 0: all rows have the same value
+    bound: i64  # of a coordinate: at or above all its values; of the diff: the sum of all |diff|; of a column: 0
+
+
+Fields = Array[Field]
+
+
+class LayerHeader(Struct):
+    """What a layer is. Manifests of states have these words, with places in a file for addresses: to change the struct is to
+    change their format."""
+
+    rows: i64
+    arity: i64
+    depth: i64  # coordinates of a time
+    index: Numbers  # by value of the first column, the first row with it or a greater one; null: none; 1: it is asked for
+    low: i64  # the first value in the index,
+    range: i64  # and how many values it has: there is one entry more
+    fields: Inside[Fields]  # columns, coordinates, diff
+
+
+Layers = Array[Pointer[LayerHeader]]
+
+
+# ------------------------------------------------------------------------------------------------------------- building
+
+
+class PackedField(Struct):
+    """A field of updates that are being sorted: its range, and where its bits lie in their packed words."""
+
+    low: i64
+    high: i64
+    word: i64  # which of a row's words has it,
+    shift: i64  # from which bit on,
+    bits: i64  # and in how many
+
+
+PackedFields = Array[PackedField]
+
+
+# -------------------------------------------------------------------------------------------------------------- merging
+
+
+class MergeInput(Struct):
+    """A layer that is merged, and how far."""
+
+    layer: LayerHeader
+    row: i64  # the next one
+    value: i64  # its first column
+    end: i64  # behind the last update of this row
+    rows: i64
+    single: i64  # no row comes twice
+    settles: i64  # all its updates settle; no row comes twice then
+
+
+class WaitingUpdate(Struct):
+    """An update that is to be written: where its row is. It settles."""
+
+    input: i64  # number of the input
+    row: i64
+
+
+class OpenUpdate(WaitingUpdate):
+    """One that stays open."""
+
+    diff: i64
+    time: Inside[Words]
+
+
+class MergeOutput(Struct):
+    """A layer that comes out of a merge."""
+
+    layer: LayerHeader
+    waiting: i64  # address of the `WaitingUpdate`s or `OpenUpdate`s that are to be written together
+    bytes: i64  # that its fields and its index need
+    filled: i64  # entries of its index that are there
+
+
+class Stored(Struct):
+    """Where an input has the column that is being written."""
+
+    data: i64  # as in `Field`
+    width: i64
+
+
+StoredColumns = Array[Stored]
+
+
+class MergeHeader(Struct):
+    """A merge. What it points at lies behind its inputs (engine/trace/merge.py), but for the outputs' fields."""
+
+    input_count: i64
+    elements: i64  # of the frontier
+    split: i64  # whether what settles is told apart
+    block: i64  # updates that are written together
+    times: Words  # history of a row: `depth` words for each update,
+    diffs: Words  # and its diff
+    room: i64  # updates of a row that there is memory for
+    needed: i64  # and, after MERGE_NEEDS_ROOM, how many it has
+    settled: Inside[MergeOutput]
+    open: Inside[MergeOutput]
+    frontier: Words  # `depth` words for each element
+    base: Words  # the least time, advanced
+    columns: StoredColumns  # one per input
+    diff_low: i64  # least and greatest diff in the open output,
+    diff_high: i64
+    weight: i64  # and the sum of all |diff| there
+    inputs: Inside[Array[MergeInput]]
