@@ -83,7 +83,7 @@ class _Evaluation:
             b.name: (i.name, [f.type for f in b.fields]) for i in program.items if isinstance(i, AdtDecl) for b in i.branches
         }
         decls = [i for i in program.items if isinstance(i, RelationDecl)]
-        self.types = {name: [a.type for a in d.attributes] for d in decls for name in d.names}
+        self.types = {name: [a.type.removesuffix("<>") for a in d.attributes] for d in decls for name in d.names}
         self.types |= {d.names[0]: [*self.types[d.debug_delta.relation], "unsigned"] for d in decls if d.debug_delta}
         self.clauses = [without_calls(i) for i in program.items if isinstance(i, Clause)]
         self.eqrels = {name for d in decls if "eqrel" in d.qualifiers for name in d.names}

@@ -12,7 +12,6 @@ from dlog.grammar.syntax import (
     AggregateTerm,
     Clause,
     Item,
-    LatticeDecl,
     Program,
 )
 
@@ -30,8 +29,6 @@ def refuse_unsupported(program: Program, source: Source) -> None:
 
 def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
     match item:
-        case LatticeDecl():
-            yield "lattices", item.span
         case Clause():
             for root in parts(item):
                 for node in walk(root):

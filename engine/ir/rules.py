@@ -24,12 +24,15 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from math import copysign
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from typing import Literal as OneOf
 
 from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.grammar.source import NOWHERE, Source, Span
+
+ITERATION_COUNTER: Final = "recursive_iteration_cnt"
+"""The relation whose one row is the number of the iteration, for rules that read it."""
 
 
 class Kind(Enum):
@@ -308,6 +311,8 @@ class Retention:
     dominated: tuple[Rule, ...] = ()
     keys: tuple[tuple[int, ...], ...] = ()
     logs: tuple[str, ...] = ()
+    join: Rule | None = None
+    """Makes one row of two that have the same key, where columns are those of lattices."""
 
 
 @dataclass(frozen=True)
@@ -341,7 +346,8 @@ class Program:
     def iterated(self) -> frozenset[str]:
         """The relations of strata that are evaluated iteration by iteration: what these keep depends on those."""
         single = self.retentions.keys() - self.lattices.keys()
-        return frozenset(name for s in self.strata if not single.isdisjoint(s.relations) for name in s.relations)
+        counted = [s for s in self.strata if not single.isdisjoint(s.relations) or _counts_iterations(s)]
+        return frozenset(name for s in counted for name in s.relations)
 
     @cached_property
     def inputs(self) -> frozenset[str]:
@@ -384,6 +390,10 @@ class Program:
                 if len(rule.body) == 1 and isinstance(atom := rule.body[0], Atom) and head not in self.lattices:
                     found.setdefault(head, {}).setdefault(atom.relation, []).append(rule)
         return found
+
+
+def _counts_iterations(stratum: Stratum) -> bool:
+    return any(isinstance(x, Atom) and x.relation == ITERATION_COUNTER for rule in stratum.rules for x in rule.body)
 
 
 def reading_rule(relation: Relation) -> Rule:

@@ -9,7 +9,7 @@ through `count` or `sum` (thresholds.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -78,8 +78,8 @@ def stratify(checked: Checked) -> Program:
         if lattice is not None:
             lattices[lattice.relation] = lattice
         rules = tuple(rule for name in component for rule in graph.rules[name])
-        if lattice is not None and lattice.relation in graph.retentions:
-            rules = (*rules, *map(partial(_fact_rule, checked.relations[lattice.relation]), facts.pop(lattice.relation, ())))
+        if _facts_are_rules(component[0], graph, facts):
+            rules = (*rules, *map(partial(_fact_rule, checked.relations[component[0]]), facts.pop(component[0], ())))
         _check_counters(rules, component, problems)
         strata.append(Stratum(tuple(component), rules, bool(inner) or lattice is not None))
     problems.check()
@@ -174,6 +174,12 @@ def _subsumed(component: list[str], graph: _Graph, checked: Checked) -> Lattice 
         return lattice_of_subsumption(name, graph.retentions[name], graph.rules[name])
     except NotWellDefined:
         return None
+
+
+def _facts_are_rules(name: str, graph: _Graph, facts: Mapping[str, Sequence[object]]) -> bool:
+    """Whether a relation's facts count as rules: where a subsumption keeps some of its rows, and there are few."""
+    kept = graph.retentions.get(name)
+    return kept is not None and bool(kept.dominated) and len(facts.get(name, ())) <= MAX_FACT_RULES
 
 
 def _fact_rule(relation: Relation, row: tuple[Constant | Record, ...]) -> Rule:

@@ -78,9 +78,14 @@ def not_maintained(stratum: Stratum, program: Program) -> str:
         return f"the pairs of `{united[0]}` follow from its own classes"
     if program.iterated.isdisjoint(stratum.relations):
         return ""
-    name, kept = next((n, program.retentions[n]) for n in stratum.relations if n in program.retentions)
+    found = [n for n in stratum.relations if n in program.retentions]
+    if not found:
+        return f"rules of `{stratum.relations[0]}` read the number of the iteration"
+    name, kept = found[0], program.retentions[found[0]]
     if kept.keys:
         return f"the choice domain of `{name}` chooses among all rows that come"
+    if kept.join is not None:
+        return f"the lattices of `{name}` join all values of a key"
     if not kept.dominated:
         return f"debug_delta shows the iterations of `{name}`"
     try:
