@@ -215,8 +215,8 @@ def run(
         _usage_error("`-t explain` asks about a run of the embedded engine", "leave `--engine` out")
     pragmas = (*_pragmas(pragma, legacy), *([f"provenance:{provenance.value}"] if provenance is not None else []))
     modules = tuple(module or ()), tuple(module_dir or ())
-    told = tell, pragmas, *modules
-    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, *told, _explain_if_asked)
+    told = tell, pragmas
+    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, *told, *modules, _explain_if_asked)
     with prompt_interruption(cleanup=discard_unfinished), Display() as display:
         if engine is Engine.SPARK:
             from dlog.spark import run_job as run_on_spark

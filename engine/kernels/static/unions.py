@@ -10,8 +10,9 @@ Sources: R. E. Tarjan and J. van Leeuwen, Worst-case analysis of set union algor
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.layout import BLOCK, SET_BITS, SET_HASH, SET_NONE, SET_PAGES
+from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Numbers, Relation, Union, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import column_of
@@ -145,7 +146,7 @@ def name_classes(ctl: Control, union: Union, merged, known):
         rows += union.sizes[union.merged[i]]
     if not reserve(ctl, classes, rows):
         return False
-    if classes.set == SET_HASH and not grow_hash(ctl, classes, classes.rows + rows):
+    if classes.set == SetKind.HASH and not grow_hash(ctl, classes, classes.rows + rows):
         return False
     first = classes.rows
     at = first
@@ -189,12 +190,12 @@ def put_members(union: Union, head, row, name):
 def enter_set(ctl: Control, relation: Relation, first):
     """Enters the rows from `first` on, which are new, into the relation's set, if it has one. A hash table has room."""
     rows = relation.rows
-    if relation.set in (SET_BITS, SET_PAGES):
-        if relation.set == SET_PAGES and not reserve_pages(ctl, relation, rows - first):
+    if relation.set in (SetKind.BITS, SetKind.PAGES):
+        if relation.set == SetKind.PAGES and not reserve_pages(ctl, relation, rows - first):
             return False
         for row in range(first, rows):
             set_bit(relation, row_code(relation, row))
-    elif relation.set == SET_HASH:
+    elif relation.set == SetKind.HASH:
         hashes = Words(ctl.scratch.address)
         table, count = Numbers(relation.slots), relation.slot_count
         bits = row_bits(count)
@@ -216,9 +217,9 @@ def forget_pairs(union: Union):
     """Forgets the pairs, which have been united, where that takes no longer than it took to make them. A bitmap still has them:
     it takes none of them again."""
     pairs = union.pairs
-    if pairs.set == SET_NONE or (pairs.set == SET_HASH and pairs.rows * 8 < pairs.slot_count):
+    if pairs.set == SetKind.NONE or (pairs.set == SetKind.HASH and pairs.rows * 8 < pairs.slot_count):
         return
-    if pairs.set == SET_HASH:
+    if pairs.set == SetKind.HASH:
         slots = Numbers(pairs.slots)
         for at in range(pairs.slot_count):
             slots[at] = 0

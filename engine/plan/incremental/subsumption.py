@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir.rules import Atom, Negation, Program, Rule, Stratum, Variable, reading_rule
+from dlog.engine.ir.traversal import stateful_functors
 from dlog.engine.plan.incremental.threshold_rules import MARK
 
 
