@@ -19,6 +19,8 @@ from dlog.version import __version__
 
 if TYPE_CHECKING:
     from dlog.api import Result, run, run_text
+    from dlog.branch import Branch
+    from dlog.functors import functor
     from dlog.grammar.diagnostics import DlogError, InternalError
     from dlog.graphs import Graph, graph
     from dlog.relation import Relation
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from dlog.streaming import stream
 
 __all__ = [
+    "Branch",
     "Changes",
     "DlogError",
     "Graph",
@@ -36,6 +39,7 @@ __all__ = [
     "Session",
     "Subscription",
     "__version__",
+    "functor",
     "graph",
     "run",
     "run_text",
@@ -44,6 +48,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Branch": "dlog.branch",
     "Changes": "dlog.sessions",
     "DlogError": "dlog.grammar.diagnostics",
     "Graph": "dlog.graphs",
@@ -53,6 +58,7 @@ _HOMES = {
     "Round": "dlog.sessions",
     "Session": "dlog.sessions",
     "Subscription": "dlog.sessions",
+    "functor": "dlog.functors",
     "graph": "dlog.graphs",
     "run": "dlog.api",
     "run_text": "dlog.api",

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
-from typing import TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
+from dlog.branch import Branch
 from dlog.caches import stays
-from dlog.display.render import value_text
+from dlog.display.render import quoted_text, value_text
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.state.files import open_to_append
@@ -61,6 +62,8 @@ class Watch:
     sync: Sync = "always"
     engine: str = "embedded"
     workers: int | None = None
+    modules: tuple[str, ...] = ()
+    module_folders: tuple[str, ...] = ()
 
 
 def watch(job: Watch) -> None:
@@ -69,7 +72,11 @@ def watch(job: Watch) -> None:
         source = LineSource(job.stream, job.follow)
     limits = {"memory": job.memory, "max_iterations": job.max_iterations}
     options = {"threads": job.threads, "include": job.include, "macros": job.macros, "state": job.state, "sync": job.sync}
-    engine = {"engine": job.engine, "workers": job.workers}
+    engine: dict[str, Any] = {"engine": job.engine, "workers": job.workers}
+    if job.modules:
+        from dlog.functors import load_modules
+
+        engine["functors"] = load_modules(job.modules, job.module_folders)
     if job.engine == "spark":
         quieten()
     with Session(job.program, job.facts, **options, **limits, **engine) as session:  # type: ignore[arg-type]
@@ -79,7 +86,7 @@ def watch(job: Watch) -> None:
 
 def changeable(program: Program) -> dict[str, Relation]:
     """The relations whose rows may come from outside: those without rules, and inputs."""
-    derived = program.derived.keys() - program.inputs
+    derived = program.derived.keys() - program.inputs - program.plain_eqrels
     return {name: relation for name, relation in program.relations.items() if name not in derived}
 
 
@@ -234,7 +241,7 @@ def _csv_value(value: object) -> str:
 
 
 def _json_line(round: int, relation: str, diff: int, row: Row) -> str:
-    item = {"round": round, "relation": relation, "diff": diff, "row": row}
+    item = {"round": round, "relation": relation, "diff": diff, "row": [_json_value(value) for value in row]}
     return json.dumps(item, ensure_ascii=False) + "\n"
 
 
@@ -256,3 +263,14 @@ def whole() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if came:
             signal.raise_signal(signal.SIGINT)
+
+
+def _json_value(value: object) -> object:
+    """Values of algebraic data types are text, as in files."""
+    match value:
+        case Branch():
+            return quoted_text(value)
+        case tuple():
+            return [_json_value(field) for field in value]
+        case _:
+            return value

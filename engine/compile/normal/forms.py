@@ -116,6 +116,8 @@ class Form:
                 self._literals += 1
                 self._said.append(parts[0].text)
                 return
+        elif kind is syntax.BranchTerm:
+            self._said.append(node.branch)
         elif kind is syntax.Cast:
             self._said.append(node.type)
         elif kind is syntax.AggregateTerm:
@@ -179,7 +181,7 @@ class _Filling:
             return self.constants.get(term, term)
         if kind is Functor:
             span = self.spans.get(id(term.span), term.span)
-            return Functor(term.op, self.terms(term.args), term.kind, term.result, span)
+            return Functor(term.op, self.terms(term.args), term.kind, term.result, span, term.stateful)
         if kind is Record:
             return Record(term.type, self.terms(term.args))
         return term
