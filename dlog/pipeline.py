@@ -52,6 +52,8 @@ class Job:
     memory: int | None = None
     on_warnings: OnWarnings | None = None
     pragmas: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    module_folders: tuple[str, ...] = ()
     on_finished: Callable[[Job, Program], None] | None = None
     """What hears that all is written."""
 
@@ -113,6 +115,15 @@ def _with_pragmas(source: Source, pragmas: Sequence[str]) -> Source:
     parts = [pragma.partition(":") for pragma in pragmas]
     written = syntax.Program(tuple(syntax.Pragma(name, value) for name, _, value in parts))
     return source.followed_by(Text(format_program(written), "<command line>"))
+
+
+def with_functors(program: Program, job: Job) -> Program:
+    """The program with the functions of the modules that the user has named."""
+    if not (program.functors or job.modules):
+        return program
+    from dlog.functors import linked, load_modules
+
+    return linked(program, load_modules(job.modules, job.module_folders))
 
 
 def observed_relations(program: Program) -> frozenset[str]:
@@ -250,6 +261,7 @@ def discard_unfinished() -> None:
 def run_job(job: Job, display: Display) -> Report:
     """All stages in order."""
     written_program = compile_program(job.program, job.include, job.macros, job.on_warnings, job.pragmas)
+    written_program = with_functors(written_program, job)
     facts, output = job.folders(written_program)
     program = optimized(written_program)
     with stage("start"):

@@ -53,7 +53,7 @@ from tests.naive_bodies import (
 )
 from tests.naive_components import without_components
 from tests.naive_functors import DivisionByZero, aggregated, apply, literal, result_type
-from tests.naive_generators import is_call, values_of, without_calls
+from tests.naive_generators import is_call, rows_of, without_calls
 from tests.naive_retention import Iterations, retentions
 
 __all__ = ["DivisionByZero", "NotStratified", "TooBig", "Ungrounded", "evaluate"]
@@ -83,7 +83,7 @@ class _Evaluation:
             b.name: (i.name, [f.type for f in b.fields]) for i in program.items if isinstance(i, AdtDecl) for b in i.branches
         }
         decls = [i for i in program.items if isinstance(i, RelationDecl)]
-        self.types = {name: [a.type for a in d.attributes] for d in decls for name in d.names}
+        self.types = {name: [a.type.removesuffix("<>") for a in d.attributes] for d in decls for name in d.names}
         self.types |= {d.names[0]: [*self.types[d.debug_delta.relation], "unsigned"] for d in decls if d.debug_delta}
         self.clauses = [without_calls(i) for i in program.items if isinstance(i, Clause)]
         self.eqrels = {name for d in decls if "eqrel" in d.qualifiers for name in d.names}
@@ -291,10 +291,13 @@ class _Evaluation:
                     yield binding
             case Constraint(op="=", left=left, right=Call(name=name, args=args) as call) if is_call(call):
                 t = self.type_of(left) or self.type_of(call)
-                given = self.values(args, [t] * len(args), binding, scope)
-                for value in () if FAILED in given else values_of(name, list(given), self.kind(t)):
+                kinds = [t if name == "range" else self.type_of(a) for a in args]
+                given = self.values(args, kinds, binding, scope)
+                for row in () if FAILED in given else rows_of(name, list(given), self.kind(t)):
                     self.spend()
-                    yield from self.unify((left,), [t], (value,), binding, scope)
+                    named = left.args if len(row) > 1 and isinstance(left, RecordTerm) else (left,)
+                    types = [t if name == "range" else None] * len(named)
+                    yield from self.unify(named, types, row[-len(named) :], binding, scope)
             case Constraint(op=op, left=left, right=right):
                 t = self.type_of(left) or self.type_of(right)
                 unknown = [side for side in (left, right) if not is_known(side, set(binding), scope)]

@@ -22,7 +22,7 @@ def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapp
     """The program with these rules, and `more` relations, in strata of their own."""
     relations = {**program.relations, **(more or {})}
     flat = tuple(rule for found in rules.values() for rule in found)
-    known = (program.io, program.inline, program.retentions, program.options, program.eqrels, program.classes)
+    known = (program.io, program.inline, program.retentions, program.options, program.eqrels, program.classes, program.functors)
     return stratify(Checked(program.source, program.types, relations, program.facts, flat, *known))
 
 

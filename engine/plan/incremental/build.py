@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of_subsumption
 from dlog.engine.ir.nodes import Path, Scan, Scope
-from dlog.engine.ir.rules import Program, Stratum
+from dlog.engine.ir.rules import AUTOINC, Program, Stratum
+from dlog.engine.ir.traversal import stateful_functors
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.check import check_rounds
 from dlog.engine.plan.incremental.delayed_minima import with_delayed_minima
@@ -67,15 +68,24 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
 
 
 def not_maintained(stratum: Stratum, program: Program) -> str:
-    """Why a stratum of relations that do not keep all of their rows, or of classes, is computed anew; empty where there are
-    none. Classes could be maintained as a lattice, but along a chain a value would take the class of every other one."""
+    """Why a stratum with stateful functors, of relations that do not keep all of their rows, or of classes, is computed anew;
+    empty where there are none. Classes could be a lattice, but along a chain a value would take the class of every other one."""
+    stateful = next((functor for rule in stratum.rules for functor in stateful_functors(rule)), None)
+    if stateful is not None:
+        name = "autoinc()" if stateful.op == AUTOINC else stateful.op
+        return f"`{name}` may give another value each time"
     if unions := unions_of(stratum, program):
         return f"the values of `{unions[0].pairs}` are united to classes"
     if program.iterated.isdisjoint(stratum.relations):
         return ""
-    name, kept = next((n, program.retentions[n]) for n in stratum.relations if n in program.retentions)
+    found = [n for n in stratum.relations if n in program.retentions]
+    if not found:
+        return f"rules of `{stratum.relations[0]}` read the number of the iteration"
+    name, kept = found[0], program.retentions[found[0]]
     if kept.keys:
         return f"the choice domain of `{name}` chooses among all rows that come"
+    if kept.join is not None:
+        return f"the lattices of `{name}` join all values of a key"
     if not kept.dominated:
         return f"debug_delta shows the iterations of `{name}`"
     try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.nodes import Insert, Scope, Union
 from dlog.engine.ir.rules import Program, Rule, Stratum
-from dlog.engine.ir.traversal import positive_atoms
+from dlog.engine.ir.traversal import positive_atoms, stateful_functors
 from dlog.engine.plan.check import check
 from dlog.engine.plan.joins.computed import with_computed
 from dlog.engine.plan.joins.delta import Paths
@@ -96,7 +96,8 @@ def lower_rule(aggregates: Aggregates, rule: Rule, number: int) -> Body:
     if weight is not None and name in aggregates.program.lattices:
         args, weight = (*args, weight), None
     output = args if weight is None else (*args, weight)
-    query = canonical(unify(Query(readings, conditions, output, rule.weight is not None, rule.kinds)))
+    every_match = rule.weight is not None or any(stateful_functors(rule))
+    query = canonical(unify(Query(readings, conditions, output, every_match, rule.kinds)))
     return Body(query, Insert(name, args, weight=weight), number)
 
 

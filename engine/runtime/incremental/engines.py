@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dlog.engine.ir.rules import Program
+from dlog.engine.ir.rules import Program, Rule, Stratum
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope, not_maintained
+from dlog.engine.plan.incremental.subsumption import separable
 from dlog.engine.plan.incremental.thresholds import pieces
 from dlog.engine.plan.query import can_stop
 from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine, StartingPoint
@@ -50,6 +51,8 @@ class EmbeddedMaker:
     ) -> RoundsEngine:
         if not is_incremental(program):
             raise IncompatibleImage("the program cannot be maintained")
+        if program.functors:
+            raise IncompatibleImage("functors may compute something else by now")
         made = Maintained(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
         made.resume(image)
         return paired_engine(made)
@@ -63,15 +66,21 @@ def is_incremental(program: Program) -> bool:
     return not unmaintained(program)
 
 
+def _dominated(stratum: Stratum, program: Program) -> tuple[Rule, ...]:
+    return program.retentions[stratum.relations[0]].dominated
+
+
 def unmaintained(program: Program) -> dict[int, str]:
-    """The strata that cannot be maintained over rounds, by number, and why: functors that can stop the run, relations that do
-    not keep all of their rows, or classes of equivalence relations."""
+    """The strata that cannot be maintained over rounds, by number, and why: functors that are stateful or can stop the run,
+    relations that do not keep all of their rows, or classes of equivalence relations."""
     found = {}
     for number, stratum in enumerate(program.strata):
         try:
-            if why_not := not_maintained(stratum, program):
-                found[number] = why_not
-            elif any(can_stop(rule) for rule in stratum.rules):
+            iterated = not program.iterated.isdisjoint(stratum.relations)
+            reason = "" if iterated and separable(stratum, program) else not_maintained(stratum, program)
+            if reason:
+                found[number] = reason
+            elif any(can_stop(rule) for rule in (*stratum.rules, *(_dominated(stratum, program) if iterated else ()))):
                 whole, made = pieces(program, stratum)
                 for piece in made:
                     build_rounds_scope(piece, whole, DataflowStatistics({}, frozenset(whole.relations)))

@@ -202,8 +202,8 @@ class ScopeRun:
             return False
         return seed_rows(path.path, self) >= BULK_ROWS
 
-    def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
-        return evaluate(call, args, self.catalog.symbols)
+    def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray], rows: int) -> np.ndarray:
+        return evaluate(call, args, rows, self.catalog)
 
     def _lower(self, paths: Sequence[nodes.Path], remembers: bool = False) -> tuple[list[LoweredPath], Tables]:
         tables = Tables(remembers=remembers)
