@@ -69,7 +69,7 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
 
 def not_maintained(stratum: Stratum, program: Program) -> str:
     """Why a stratum with stateful functors, of relations that do not keep all of their rows, or of classes, is computed anew;
-    empty where there are none. Classes could be a lattice, but along a chain a value would take the class of every other one."""
+    empty where there are none. Classes could be lattices, but along a chain a value takes the class of every other one."""
     stateful = next((functor for rule in stratum.rules for functor in stateful_functors(rule)), None)
     if stateful is not None:
         name = "autoinc()" if stateful.op == AUTOINC else stateful.op
