@@ -52,6 +52,8 @@ class Job:
     memory: int | None = None
     on_warnings: OnWarnings | None = None
     pragmas: tuple[str, ...] = ()
+    on_finished: Callable[[Job, Program], None] | None = None
+    """What hears that all is written."""
     modules: tuple[str, ...] = ()
     module_folders: tuple[str, ...] = ()
 
@@ -267,6 +269,9 @@ def run_job(job: Job, display: Display) -> Report:
     write_outputs(executor, program, output, job.threads, lambda *state: display.show(Writing(*state)))
     written = time.perf_counter()
     rows = {name: executor.rows(name) for name in _computed(written_program, program)}
+    if job.on_finished is not None:
+        display.close()
+        job.on_finished(job, written_program)
     return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), rows, tuple(executor.profile))
 
 

@@ -20,6 +20,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
     from dlog.command.findings import WarningChoice
+    from dlog.engine.ir.rules import Program
+    from dlog.pipeline import Job
 
 app = typer.Typer(
     name="dlog",
@@ -64,6 +66,11 @@ class FindingsFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     SARIF = "sarif"
+
+
+class Provenance(StrEnum):
+    NONE = "none"
+    EXPLAIN = "explain"
 
 
 class Sync(StrEnum):
@@ -184,7 +191,7 @@ def run(
     memory: Memory = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print what every rule cost on standard error.")] = False,
     stats_json: Annotated[
-        Path | None, typer.Option("--stats-json", metavar="PATH", help="Write times, peak memory and sizes as JSON.")
+        Path | None, typer.Option("--stats-json", "-p", metavar="PATH", help="Write times, peak memory and sizes as JSON.")
     ] = None,
     engine: EngineChoice = Engine.EMBEDDED,
     workers: Workers = None,
@@ -193,6 +200,9 @@ def run(
     warn: Warnings = None,
     module: Modules = None,
     module_dir: ModuleFolders = None,
+    provenance: Annotated[
+        Provenance | None, typer.Option("--provenance", "-t", help="explain: ask for proofs of rows when all is written.")
+    ] = None,
 ) -> None:
     """Run a program: read its inputs, evaluate it, write its outputs."""
     from dlog.command.findings import warning_choice
@@ -201,9 +211,11 @@ def run(
     from dlog.pipeline import Job, available_cores, discard_unfinished, run_job
 
     texts, tell = (tuple(include or ()), tuple(_macros(macro))), warning_choice(no_warn, warn or ()).tell
+    if provenance is Provenance.EXPLAIN and engine is Engine.SPARK:
+        _usage_error("`-t explain` asks about a run of the embedded engine", "leave `--engine` out")
+    pragmas = (*_pragmas(pragma, legacy), *([f"provenance:{provenance.value}"] if provenance is not None else []))
     modules = tuple(module or ()), tuple(module_dir or ())
-    told = tell, _pragmas(pragma, legacy)
-    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, *told, *modules)
+    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, tell, pragmas, _explain_if_asked, *modules)
     with prompt_interruption(cleanup=discard_unfinished), Display() as display:
         if engine is Engine.SPARK:
             from dlog.spark import run_job as run_on_spark
@@ -219,6 +231,14 @@ def run(
         from dlog.pipeline import write_report
 
         write_report(report, stats_json)
+
+
+def _explain_if_asked(job: Job, program: Program) -> None:
+    """Opens the prompt of proofs where `-t explain`, or a pragma, says so."""
+    if program.options.explains:
+        from dlog.command.explain_prompt import explain
+
+        explain(job, program)
 
 
 @app.command()
