@@ -346,11 +346,12 @@ def _checked(
     path: Path, include: Sequence[str], macros: list[str], choice: WarningChoice, pragmas: Sequence[str]
 ) -> tuple[list[Diagnostic], str]:
     """What is found in a program, and the line about one without mistakes."""
-    from dlog.pipeline import compile_program
+    from dlog.pipeline import check_execution, compile_program
 
     found: list[Diagnostic] = []
     try:
         program = compile_program(path, include, macros, lambda warnings: found.extend(choice.chosen(warnings)), pragmas)
+        check_execution(program)
     except DlogError as error:
         return list(error.diagnostics), ""
     if any(finding.severity == "error" for finding in found):

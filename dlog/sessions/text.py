@@ -76,7 +76,7 @@ class Text:
 
     def checked(self, items: tuple[syntax.Item, ...] | None = None) -> Program:
         """The typed program alone: it cannot be evaluated where it calls functors."""
-        with stage("compiler"), self.expansion.written_names():
+        with stage("compiler"), self.expansion.reported():
             return stratify(check_tree(syntax.Program(self.expanded if items is None else items), self.source))
 
     def placed_in(self, source: Source) -> Text:

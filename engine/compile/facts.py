@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dlog.engine.compile.normal.literals import FITTING, literal_kinds, literal_text, number_constant
 from dlog.engine.compile.resolve import Resolved
@@ -14,12 +14,28 @@ from dlog.grammar.syntax import Term as SyntaxTerm
 Row: TypeAlias = tuple[Constant | Record, ...]
 
 
+_TELLING: Final = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.SYMBOL})
+"""Kinds of which two constants are the same if their values are equal; hashing values is quicker."""
+
+
 class FactRows:
-    """The rows of a program's facts of well-typed literals."""
+    """The rows of a program's facts: those of well-typed literals by a short way, and all of them, each once."""
 
     def __init__(self, resolved: Resolved) -> None:
         self._resolved = resolved
         self._kinds = {name: relation.kinds for name, relation in resolved.relations.items()}
+        self._telling = {name: _TELLING.issuperset(kinds) for name, kinds in self._kinds.items()}
+        self._found: dict[str, dict[tuple[object, ...], Row]] = {}
+
+    def add(self, relation: str, row: Row) -> None:
+        key = tuple([c.value for c in row if type(c) is Constant]) if self._telling[relation] else row
+        found = self._found.get(relation)
+        if found is None:
+            found = self._found[relation] = {}
+        found.setdefault(key, row)
+
+    def rows(self) -> dict[str, tuple[Row, ...]]:
+        return {name: tuple(found.values()) for name, found in self._found.items()}
 
     def row(self, clause: Clause) -> Row | None:
         """The row of a fact; None sends it through the checks of any clause."""

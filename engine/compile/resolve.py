@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast
 
 from dlog.engine.compile.functors import check_user_call, declared_functors
@@ -17,7 +17,7 @@ from dlog.engine.ir.functors import find_functor, written_functors
 from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Kind, Relation, Type, UserFunctor
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
-from dlog.grammar.literal_facts import LiteralFact
+from dlog.grammar.literal_facts import LiteralFact, without_literal_facts
 from dlog.grammar.source import NOWHERE, Source, Span
 from dlog.grammar.syntax import (
     AdtDecl,
@@ -69,9 +69,10 @@ def resolve(program: Program, source: Source) -> Resolved:
     .output edge                        ->   Io("output", "edge")
     """
     problems = Problems(source)
+    clauses = tuple([i for i in program.items if type(i) is LiteralFact or isinstance(i, Clause)])
+    program = replace(program, items=tuple(without_literal_facts(program.items)))
     types: list[TypeDecl] = [i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl | AdtDecl)]
     decls = [i for i in program.items if isinstance(i, RelationDecl)]
-    clauses = tuple(i for i in program.items if isinstance(i, Clause))
     table = resolve_types(types, problems)
     relations, attributes = _relations(decls, types, table, problems)
     io = _io(program, relations, problems)
