@@ -54,12 +54,15 @@ class Case:
     relations: tuple[Relation, ...]
     rules: tuple[Rule, ...]
     facts: Facts = field(hash=False)
+    functors: tuple[str, ...] = ()
+    """Declarations."""
 
     @property
     def text(self) -> str:
         used = {t for r in self.relations for t in r.types}
         types = [decl for name, decl in TYPE_DECLS.items() if name in used]
-        return "\n".join([*types, *(r.declaration for r in self.relations), *(r.text for r in self.rules), ""])
+        declared = [*types, *self.functors, *(r.declaration for r in self.relations)]
+        return "\n".join([*declared, *(r.text for r in self.rules), ""])
 
     def __repr__(self) -> str:
         return f"Case of\n{self.text}with facts {self.facts!r}"
@@ -426,6 +429,30 @@ def graph_programs(draw: Draw, counting: bool = False) -> Case:
     mentioned = " ".join(r.text for r in rules)
     relations = tuple(r for r in SHAPE_RELATIONS if f"{r.name}(" in mentioned)
     return Case(relations, rules, {r.name: facts[r.name] for r in relations if not r.stratum})
+
+
+CALLS = (
+    ".functor other(x: number): number",
+    ".functor near(x: number, y: number): number",
+    ".functor text(x: number, y: symbol): symbol",
+)
+CALLING = (
+    "p(x, @other(y)) :- e(x, y).",
+    "p(@other(x), z) :- p(x, y), e(y, z).",
+    "q(x, n) :- e(x, _), n = count : { e(x, y), @near(x, y) = 1 }.",
+    "node(x) :- e(x, y), !p(y, @other(x)), @near(@other(x), y) != 1.",
+    't(x, @text(y, "a")) :- q(x, y).',
+    "source(strlen(s)) :- t(x, s), e(_, x).",
+)
+
+
+@st.composite
+def calling_programs(draw: Draw) -> Case:
+    """Rules that call functors, some of those of `CALLING`, over a random graph: `naive.USER_FUNCTIONS`."""
+    known = draw(st.lists(st.sampled_from(CALLING), min_size=2, unique=True))
+    rules = tuple(parsed_rule(r) for r in CALLING if r in known)
+    relations = (*SHAPE_RELATIONS[:1], Relation("t", ("number", "symbol"), 1), *SHAPE_RELATIONS[3:5], *SHAPE_RELATIONS[-2:])
+    return Case(relations, rules, {"e": draw(graphs(7, 14))}, CALLS)
 
 
 def programs() -> st.SearchStrategy[Case]:
