@@ -54,7 +54,7 @@ class Case:
     relations: tuple[Relation, ...]
     rules: tuple[Rule, ...]
     facts: Facts = field(hash=False)
-    functors: tuple[str, ...] = ()
+    functors: tuple[str, ...] = field(default=(), kw_only=True)
     """Declarations."""
 
     @property
@@ -452,7 +452,7 @@ def calling_programs(draw: Draw) -> Case:
     known = draw(st.lists(st.sampled_from(CALLING), min_size=2, unique=True))
     rules = tuple(parsed_rule(r) for r in CALLING if r in known)
     relations = (*SHAPE_RELATIONS[:1], Relation("t", ("number", "symbol"), 1), *SHAPE_RELATIONS[3:5], *SHAPE_RELATIONS[-2:])
-    return Case(relations, rules, {"e": draw(graphs(7, 14))}, CALLS)
+    return Case(relations, rules, {"e": draw(graphs(7, 14))}, functors=CALLS)
 
 
 def programs() -> st.SearchStrategy[Case]:
