@@ -19,6 +19,7 @@ from dlog.version import __version__
 
 if TYPE_CHECKING:
     from dlog.api import Result, run, run_text
+    from dlog.branch import Branch
     from dlog.functors import functor
     from dlog.grammar.diagnostics import DlogError, InternalError
     from dlog.graphs import Graph, graph
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dlog.streaming import stream
 
 __all__ = [
+    "Branch",
     "Changes",
     "DlogError",
     "Graph",
@@ -46,6 +48,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Branch": "dlog.branch",
     "Changes": "dlog.sessions",
     "DlogError": "dlog.grammar.diagnostics",
     "Graph": "dlog.graphs",

@@ -134,4 +134,4 @@ def _check_clause(flat: FlatClause, resolved: Resolved, problems: Problems) -> R
     typed = typecheck(scoped, resolved, problems)
     if len(problems) == before:
         check_subtypes(typed, resolved, problems)
-    return normalize(typed, problems) if len(problems) == before else None
+    return normalize(typed, resolved.table.types, problems) if len(problems) == before else None

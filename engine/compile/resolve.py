@@ -19,10 +19,12 @@ from dlog.engine.ir.rules import Io, Kind, Relation, Type, UserFunctor
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
 from dlog.grammar.literal_facts import LiteralFact, without_literal_facts
 from dlog.grammar.source import NOWHERE, Source, Span
+from dlog.grammar.suggest import closest
 from dlog.grammar.syntax import (
     AdtDecl,
     Atom,
     Attribute,
+    BranchTerm,
     Call,
     Cast,
     Clause,
@@ -221,6 +223,8 @@ def _check_clause(clause: Clause, resolved: Resolved, problems: Problems) -> Non
                     _check_atom(node, resolved, problems)
                 case Call():
                     _check_call(node, resolved, problems)
+                case BranchTerm():
+                    _check_branch(node, resolved, problems)
                 case Counter() if clause.body is None:
                     notes = ["a fact says what its values are; a rule may number rows: `n(autoinc(), x) :- p(x).`"]
                     problems.add("counter-in-fact", "`autoinc()` in a fact", Label(node.span), notes=notes)
@@ -240,6 +244,23 @@ def _check_atom(atom: Atom, resolved: Resolved, problems: Problems) -> None:
         message = f"`{atom.name}` has {_count(relation.arity, 'attribute')}, but {_count(len(atom.args), 'argument')} here"
         labels = (Label(atom.span), Label(relation.span, "declared here"))
         problems.add("wrong-arity", message, *labels, notes=[f"it is declared as {atom.name}({columns})"])
+
+
+def _check_branch(term: BranchTerm, resolved: Resolved, problems: Problems) -> None:
+    known = resolved.table.branches
+    if term.branch not in known:
+        close = closest(term.branch, known)
+        hint = f"did you mean `${close}`?" if close else "declare it as a branch of an algebraic data type"
+        if term.branch in resolved.table.types:
+            hint = f"`{term.branch}` is a type; `$` stands before the name of a branch"
+        problems.add("unknown-branch", f"unknown branch `${term.branch}`", Label(term.span), notes=[hint])
+        return
+    adt, branch = known[term.branch]
+    if len(branch.fields) != len(term.args):
+        message = f"`${branch.name}` has {_count(len(branch.fields), 'field')}, but {_count(len(term.args), 'argument')} here"
+        fields = ", ".join(f"{f.name}: {f.type}" for f in branch.fields)
+        labels = (Label(term.span), Label(branch.span, f"declared here, in `{adt}`"))
+        problems.add("wrong-arity", message, *labels, notes=[f"it is declared as {branch.name} {{{fields}}}"])
 
 
 def _count(number: int, noun: str) -> str:

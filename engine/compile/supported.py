@@ -9,9 +9,7 @@ from dlog.engine.compile.walk import Node, parts, walk
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import Source, Span
 from dlog.grammar.syntax import (
-    AdtDecl,
     AggregateTerm,
-    BranchTerm,
     Clause,
     Item,
     LatticeDecl,
@@ -33,8 +31,6 @@ def refuse_unsupported(program: Program, source: Source) -> None:
 
 def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
     match item:
-        case AdtDecl():
-            yield "algebraic data types", item.span
         case LatticeDecl():
             yield "lattices", item.span
         case RelationDecl(qualifiers=qualifiers):
@@ -50,8 +46,6 @@ def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
 
 def _in_term(node: Node) -> Iterator[tuple[str, Span]]:
     match node:
-        case BranchTerm():
-            yield "algebraic data types", node.span
         case AggregateTerm(op=op) if op.startswith("@"):
             yield "user-defined aggregates", node.span
         case _:
