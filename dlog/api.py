@@ -63,8 +63,7 @@ class Result(Shown, Mapping[str, Relation]):
         return overview("dlog.Result", self._program.relations, self._executor.rows, self._examples)
 
     def _examples(self, name: str) -> Relation:
-        rows = Relation(self._program.relations[name], self._executor.table(name, copy=False), self._codec)
-        return rows.head(EXAMPLES)
+        return Relation(self._program.relations[name], self._executor.first_rows(name, EXAMPLES), self._codec)
 
 
 @overload

@@ -241,7 +241,7 @@ def run_given(
 ) -> SparkResult:
     """A typed program on rows given by name (DataFrames, or whatever the embedded engine takes) or a folder of files."""
     named = () if facts is None or isinstance(facts, str | Path) else check_names(program, facts)
-    program = optimized(program, named)
+    program = optimized(program, named, classes=False)
     with stage("start"):
         spark = spark or application.start()
         application.need_context(spark)
@@ -292,7 +292,7 @@ def run_job(run: Job, workers: int | None, display: Display, strategy: str = "au
     quieten()
     program = with_functors(compile_program(run.program, run.include, run.macros, run.on_warnings, run.pragmas), run)
     facts, output = run.folders(program)
-    program = optimized(program)
+    program = optimized(program, classes=False)
     with stage("start"):
         spark = application.start()
     started = time.perf_counter()

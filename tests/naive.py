@@ -92,9 +92,10 @@ class _Evaluation:
         }
         self.functors = {f"@{i.name}": i for i in program.items if isinstance(i, FunctorDecl)}
         decls = [i for i in program.items if isinstance(i, RelationDecl)]
-        self.types = {name: [a.type for a in d.attributes] for d in decls for name in d.names}
+        self.types = {name: [a.type.removesuffix("<>") for a in d.attributes] for d in decls for name in d.names}
         self.types |= {d.names[0]: [*self.types[d.debug_delta.relation], "unsigned"] for d in decls if d.debug_delta}
         self.clauses = [without_calls(i) for i in program.items if isinstance(i, Clause)]
+        self.eqrels = {name for d in decls if "eqrel" in d.qualifiers for name in d.names}
         self.retentions = retentions(program)
         self.given = {name: {self.row(row, types) for row in facts.get(name, ())} for name, types in self.types.items()}
         self.rows: dict[str, set[Row]] = {name: set(rows) for name, rows in self.given.items()}
@@ -219,10 +220,21 @@ class _Evaluation:
                 before = {name: self.rows[name] for name in stratum}
                 derived = self.derive(stratum)
                 base = self.given if through_aggregate else before
-                self.rows |= {name: base[name] | derived[name] for name in stratum}
+                self.rows |= {name: self.closed(name, base[name] | derived[name]) for name in stratum}
                 if all(self.rows[name] == before[name] for name in stratum):
                     break
         return self.rows
+
+    def closed(self, name: str, rows: set[Row]) -> set[Row]:
+        """The rows, and those of an equivalence relation that follow from them."""
+        while name in self.eqrels:
+            more = {(x, x) for row in rows for x in row} | {(y, x) for x, y in rows}
+            more |= {(x, z) for x, y in rows for w, z in rows if w == y}
+            if more <= rows:
+                break
+            self.spend()
+            rows = rows | more
+        return rows
 
     def strata(self) -> list[tuple[set[str], bool]]:
         """The strongly connected components in order of evaluation; true for those that recurse through aggregates."""

@@ -104,7 +104,7 @@ def run_sharded_program(program: Path, facts: Path, output: Path) -> dict[str, l
     outputs to a folder of its own."""
 
     def work(worker_group: WorkerGroup) -> None:
-        typed = optimized(compile_program(program))
+        typed = optimized(compile_program(program), classes=False)
         executor = ShardExecutor(typed, worker_group)
         inputs = [io for io in typed.io if io.action == "input"][worker_group.rank :: worker_group.size]
         load_inputs(executor, replace(typed, io=tuple(inputs)), str(facts), 1)

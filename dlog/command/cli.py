@@ -198,11 +198,11 @@ def run(
     strategy: StrategyChoice = Strategy.AUTO,
     no_warn: NoWarnings = False,
     warn: Warnings = None,
-    module: Modules = None,
-    module_dir: ModuleFolders = None,
     provenance: Annotated[
         Provenance | None, typer.Option("--provenance", "-t", help="explain: ask for proofs of rows when all is written.")
     ] = None,
+    module: Modules = None,
+    module_dir: ModuleFolders = None,
 ) -> None:
     """Run a program: read its inputs, evaluate it, write its outputs."""
     from dlog.command.findings import warning_choice
@@ -215,7 +215,8 @@ def run(
         _usage_error("`-t explain` asks about a run of the embedded engine", "leave `--engine` out")
     pragmas = (*_pragmas(pragma, legacy), *([f"provenance:{provenance.value}"] if provenance is not None else []))
     modules = tuple(module or ()), tuple(module_dir or ())
-    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, tell, pragmas, _explain_if_asked, *modules)
+    told = tell, pragmas
+    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, *told, *modules, _explain_if_asked)
     with prompt_interruption(cleanup=discard_unfinished), Display() as display:
         if engine is Engine.SPARK:
             from dlog.spark import run_job as run_on_spark

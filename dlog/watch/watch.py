@@ -86,7 +86,7 @@ def watch(job: Watch) -> None:
 
 def changeable(program: Program) -> dict[str, Relation]:
     """The relations whose rows may come from outside: those without rules, and inputs."""
-    derived = program.derived.keys() - program.inputs
+    derived = program.derived.keys() - program.inputs - program.plain_eqrels
     return {name: relation for name, relation in program.relations.items() if name not in derived}
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast
 
 from dlog.engine.compile.functors import check_user_call, declared_functors
+from dlog.engine.compile.iteration_counter import with_counter
+from dlog.engine.compile.lattice_types import NO_LATTICES, Lattices, joining_clause, without_lattices
 from dlog.engine.compile.plans import check_plans
 from dlog.engine.compile.pragmas import check_pragmas, inline_relations, options, values
 from dlog.engine.compile.problems import Label, Problems, suggestion
@@ -44,7 +46,7 @@ _LEGACY_IO: Final = ("input", "output", "printsize")
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """A program whose names are all known. `attributes` keeps the declared attributes of each relation for messages, `inline`
-    the relations whose bodies are to take the places of their atoms."""
+    the relations whose bodies are to take the places of their atoms, `eqrels` those that are equivalence relations."""
 
     source: Source
     table: TypeTable
@@ -63,6 +65,10 @@ class Resolved:
     options: Options = NO_OPTIONS
     is_legacy: bool = False
     """Whether a value may go where one of a subtype is declared."""
+    eqrels: frozenset[str] = frozenset()
+    lattices: Lattices = NO_LATTICES
+    joins: tuple[Clause, ...] = ()
+    """For each relation with lattice columns the clause that joins two of its rows."""
 
 
 def resolve(program: Program, source: Source) -> Resolved:
@@ -71,6 +77,7 @@ def resolve(program: Program, source: Source) -> Resolved:
     .output edge                        ->   Io("output", "edge")
     """
     problems = Problems(source)
+    program, lattices = without_lattices(with_counter(program), problems)
     clauses = tuple([i for i in program.items if type(i) is LiteralFact or isinstance(i, Clause)])
     program = replace(program, items=tuple(without_literal_facts(program.items)))
     types: list[TypeDecl] = [i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl | AdtDecl)]
@@ -99,8 +106,13 @@ def resolve(program: Program, source: Source) -> Resolved:
         logs,
         options(decls, pragmas),
         "legacy" in pragmas,
+        _eqrels(decls, relations, problems),
+        lattices,
+        _joins(decls, lattices, {c.heads[0].name for c in subsumptions}, problems),
     )
-    for clause in (*clauses, *subsumptions):
+    for call in (n for d in lattices.declared.values() for _, term in d.entries for n in walk(term) if isinstance(n, Call)):
+        _check_call(call, resolved, problems)
+    for clause in (*clauses, *subsumptions, *resolved.joins):
         if type(clause) is LiteralFact:
             relation = relations.get(clause.name)
             if relation is not None and len(relation.attributes) == len(clause.literals):
@@ -141,6 +153,25 @@ def _relations(
     return relations, attributes
 
 
+def _eqrels(decls: list[RelationDecl], relations: dict[str, Relation], problems: Problems) -> frozenset[str]:
+    """The equivalence relations, which relate the values of one type."""
+    found = [decl for decl in decls if "eqrel" in decl.qualifiers]
+    for decl in found:
+        name, attributes = decl.names[0], decl.attributes
+        if len(attributes) != 2:
+            message = f"the equivalence relation `{name}` has {_count(len(attributes), 'attribute')}, and must have two"
+            problems.add("bad-eqrel", message, Label(relations[name].span), notes=["an eqrel says which values are equivalent"])
+        elif attributes[0].type != attributes[1].type:
+            labels = (Label(attributes[1].span, "must have the type of the first"), Label(attributes[0].span, "the first"))
+            message = f"the attributes of the equivalence relation `{name}` have two types"
+            problems.add("bad-eqrel", message, *labels, notes=["every value is equivalent to itself: both columns have it"])
+        if "inline" in decl.qualifiers:
+            note = "an inline relation has no rows of which others could follow"
+            message = f"the equivalence relation `{name}` cannot be inline"
+            problems.add("bad-eqrel", message, Label(relations[name].span), notes=[note])
+    return frozenset(name for decl in found for name in decl.names)
+
+
 def _columns(decl: RelationDecl, table: TypeTable, problems: Problems) -> tuple[tuple[str, Type], ...]:
     seen: dict[str, Attribute] = {}
     for a in decl.attributes:
@@ -160,6 +191,14 @@ def _subsumptions(program: Program, decls: list[RelationDecl], problems: Problem
     by_name = {name: decl for decl in decls for name in decl.names}
     found = [i for i in program.items if isinstance(i, Subsumption) and check_subsumption(i, by_name, problems)]
     return tuple(map(dominated_clause, found))
+
+
+def _joins(decls: list[RelationDecl], lattices: Lattices, subsumptive: set[str], problems: Problems) -> tuple[Clause, ...]:
+    for name in lattices.columns.keys() & subsumptive:
+        message = f"`{name}` has a lattice column: it cannot have a subsumption, too"
+        problems.add("lattice", message, Label(lattices.place(name)))
+    found = ((decl, name) for decl in decls for name in decl.names if lattices.columns.get(name))
+    return tuple(joining_clause(decl, name, lattices) for decl, name in found if lattices.joins(name))
 
 
 def _choices(decls: list[RelationDecl], subsumptive: set[str], problems: Problems) -> dict[str, tuple[tuple[int, ...], ...]]:

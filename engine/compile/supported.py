@@ -12,9 +12,7 @@ from dlog.grammar.syntax import (
     AggregateTerm,
     Clause,
     Item,
-    LatticeDecl,
     Program,
-    RelationDecl,
 )
 
 
@@ -31,11 +29,6 @@ def refuse_unsupported(program: Program, source: Source) -> None:
 
 def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
     match item:
-        case LatticeDecl():
-            yield "lattices", item.span
-        case RelationDecl(qualifiers=qualifiers):
-            if "eqrel" in qualifiers:
-                yield "eqrel relations", item.span
         case Clause():
             for root in parts(item):
                 for node in walk(root):

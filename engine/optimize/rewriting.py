@@ -22,9 +22,8 @@ def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapp
     """The program with these rules, and `more` relations, in strata of their own."""
     relations = {**program.relations, **(more or {})}
     flat = tuple(rule for found in rules.values() for rule in found)
-    own = program.source, program.types, relations, program.facts, flat, program.io
-    checked = Checked(*own, retentions=program.retentions, functors=program.functors)
-    return stratify(checked)
+    known = (program.io, program.inline, program.retentions, program.options, program.eqrels, program.classes, program.functors)
+    return stratify(Checked(program.source, program.types, relations, program.facts, flat, *known))
 
 
 def has_given_rows(program: Program, relation: str) -> bool:

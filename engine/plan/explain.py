@@ -55,6 +55,7 @@ def explain(scope: Scope, program: Program) -> str:
     names = rules_of(scope, program)
     lines = [f"{heading(scope)}{_over(scope.model)}"]
     lines += [f"  {x.relation} {_kept(x)}" for x in scope.lattices]
+    lines += [f"  {x.classes} has the classes of {x.pairs}: united, after each iteration" for x in scope.unions]
     if scope.connection is not None:
         lines.append(f"  {connected(scope.connection)}")
     if shared := _arrangements(scope):

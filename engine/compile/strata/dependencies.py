@@ -69,7 +69,8 @@ def relations_asked(program: Program, stratum: Stratum) -> set[str]:
 def retained(program: Program) -> frozenset[str]:
     """The relations that stay as the text has them: those of which rows may go, all others of their strata, and what
     subsumption reads; those of strata with stateful functors, and what these read."""
-    strata = [s for s in program.strata if any(name in program.retentions for name in s.relations)]
+    retaining = program.retentions.keys() | program.iterated
+    strata = [s for s in program.strata if not retaining.isdisjoint(s.relations)]
     kept = {name for s in strata for name in (*s.relations, *_read_by_subsumption(program, s))}
     stateful = [s for s in program.strata if any(any(stateful_functors(rule)) for rule in s.rules)]
     return frozenset(kept.union(*((*s.relations, *relations_asked(program, s)) for s in stateful)))

@@ -9,7 +9,9 @@ from dlog.engine.compile.strata.dependencies import through_aggregates
 from dlog.engine.compile.strata.thresholds import mentioned
 from dlog.engine.ir.rules import (
     AUTOINC,
+    ITERATION_COUNTER,
     Aggregate,
+    Atom,
     Functor,
     Program,
     Rule,
@@ -47,9 +49,13 @@ def refuse_counting(program: Program) -> None:
 
 
 def _counting(program: Program) -> Iterator[Diagnostic]:
+    for rule in (r for s in program.strata for r in s.rules):
+        if any(isinstance(x, Atom) and x.relation == ITERATION_COUNTER for x in rule.body):
+            yield _refused("recursive_iteration_cnt", rule.span, "iterations are counted in one place", program)
     for name, kept in program.retentions.items():
         if name in program.iterated:
-            what = "subsumption" if kept.dominated else "a choice domain" if kept.keys else "debug_delta"
+            ways = {"subsumption": kept.dominated, "a lattice": kept.join, "a choice domain": kept.keys, "debug_delta": True}
+            what = next(way for way, found in ways.items() if found)
             span = kept.dominated[0].span if kept.dominated else program.relations[name].span
             yield _refused(what, span, f"which rows `{name}` keeps is decided in one place", program)
     stateful = {f.span: f for s in program.strata for rule in s.rules for f in stateful_functors(rule)}
