@@ -20,7 +20,6 @@ from dlog.grammar.diagnostics import Diagnostic, Label
 from dlog.grammar.literal_facts import ESCAPES
 from dlog.grammar.operators import BINDING, PREFIX_BINDING, RIGHT_ASSOCIATIVE
 from dlog.grammar.source import Source, Span
-from dlog.grammar.unparse import format_term
 from dlog.grammar.words import STORAGE
 
 Children = list[Any]
@@ -226,8 +225,8 @@ class Actions:
     def lattice_decl(self, c: Children) -> syntax.LatticeDecl:
         return syntax.LatticeDecl(c[1].value, tuple(c[5]), span=_whole(c))
 
-    def lattice_entry(self, c: Children) -> tuple[str, str]:
-        return c[0].value, format_term(c[2])
+    def lattice_entry(self, c: Children) -> tuple[str, syntax.Term]:
+        return c[0].value, c[2]
 
     # components ---------------------------------------------------------------------------------------------------------
 

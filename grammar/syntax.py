@@ -341,10 +341,10 @@ class ComponentDecl:
 
 @dataclass(frozen=True, slots=True)
 class LatticeDecl:
-    """`.lattice type<> { Bottom -> x, Lub -> @lub(_,_) ... }`, entries as written."""
+    """`.lattice type<> { Bottom -> x, Lub -> @lub(_,_) ... }`."""
 
     type: str
-    entries: tuple[tuple[str, str], ...]
+    entries: tuple[tuple[str, Term], ...]
     span: Span = _span()
 
 

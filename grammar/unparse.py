@@ -189,7 +189,7 @@ def format_item(item: syntax.Item) -> str:
         case syntax.Override(relation):
             return f".override {relation}"
         case syntax.LatticeDecl(name, entries):
-            return f".lattice {name}<> {{\n" + ",\n".join(f"{INDENT}{k} -> {v}" for k, v in entries) + "\n}"
+            return f".lattice {name}<> {{\n" + ",\n".join(f"{INDENT}{k} -> {format_term(v)}" for k, v in entries) + "\n}"
         case _:
             assert_never(item)
 

@@ -11,7 +11,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from dlog.grammar.syntax import And, Atom, Clause, Program, RelationDecl, String, Subsumption
+from dlog.grammar.syntax import (
+    And,
+    Atom,
+    Call,
+    Clause,
+    LatticeDecl,
+    Program,
+    RelationDecl,
+    String,
+    Subsumption,
+    Term,
+    Variable,
+    Wildcard,
+)
 from tests.naive_bodies import Goal, alternatives, variables, walk
 
 if TYPE_CHECKING:
@@ -27,12 +40,19 @@ class Kept:
     subsumptions: list[Subsumption] = field(default_factory=list)
     keys: list[tuple[int, ...]] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
+    joins: dict[int, Term] = field(default_factory=dict)
+    """The `Lub` of each lattice column."""
 
 
 def retentions(program: Program) -> dict[str, Kept]:
     """By relation, what it keeps of its rows, if not all of them."""
     found: dict[str, Kept] = {}
+    lattices = {i.type: dict(i.entries)["Lub"] for i in program.items if isinstance(i, LatticeDecl)}
     for item in program.items:
+        if isinstance(item, RelationDecl):
+            columns = {n: lattices[a.type[:-2]] for n, a in enumerate(item.attributes) if a.type.endswith("<>")}
+            for name in item.names if columns else ():
+                found.setdefault(name, Kept()).joins = columns
         match item:
             case Subsumption(dominated=atom):
                 found.setdefault(atom.name, Kept()).subsumptions.append(item)
@@ -103,7 +123,10 @@ class Iterations:
         accepted, left = {}, {}
         for name in self.stratum:
             fresh, rows, kept = derived[name] - self.rows[name], self.rows[name], self._kept(name)
-            if kept.keys:
+            if kept.joins:
+                joined, touched = self._joined(name, fresh, rows)
+                accepted[name], left[name] = joined - rows, rows - (touched - joined)
+            elif kept.keys:
                 accepted[name], left[name] = self._chosen(name, fresh, rows), rows
             else:
                 accepted[name] = fresh - self._dominated(name, fresh, fresh | rows)
@@ -151,6 +174,26 @@ class Iterations:
                 taken |= own
                 found.add(row)
         return found
+
+    def _joined(self, name: str, fresh: set[Row], rows: set[Row]) -> tuple[set[Row], set[Row]]:
+        """The joins of the fresh rows with those that stand and have the same keys, and these."""
+        joins = self._kept(name).joins
+        keys = {self._key(row, joins) for row in fresh}
+        touched = {row for row in rows if self._key(row, joins) in keys}
+        found: dict[Row, Row] = {}
+        for row in fresh | touched:
+            held = found.get(self._key(row, joins), row)
+            values = ((self._join(joins[c], held[c], row[c]) if c in joins else row[c]) for c in range(len(row)))
+            found[self._key(row, joins)] = tuple(values)
+        return set(found.values()), touched
+
+    def _key(self, row: Row, joins: dict[int, Term]) -> Row:
+        return tuple(v for c, v in enumerate(row) if c not in joins)
+
+    def _join(self, template: Term, left: Any, right: Any) -> Any:
+        assert isinstance(template, Call) and template.args == (Wildcard(), Wildcard())
+        term = replace(template, args=(Variable("left"), Variable("right")))
+        return self.evaluation.value(term, "number", {"left": left, "right": right}, {"left", "right"})
 
     def _order(self, value: Any, type_name: str | None) -> Any:
         match value:

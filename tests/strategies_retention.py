@@ -71,6 +71,12 @@ def subsumption_programs() -> st.SearchStrategy[Case]:
     return _programs(st.lists(st.sampled_from(SUBSUMPTIONS), min_size=1, max_size=3, unique=True), st.just(""))
 
 
+def plain_subsumption_programs() -> st.SearchStrategy[Case]:
+    """Without recursion: sessions maintain them."""
+    plain = [s for s in SUBSUMPTIONS if not s.startswith("s(") and "- s(" not in s]
+    return _programs(st.lists(st.sampled_from(plain), min_size=1, max_size=3, unique=True), st.just(""), rules=RULES[:3])
+
+
 def choice_programs() -> st.SearchStrategy[Case]:
     return _programs(st.just([]), st.sampled_from([f" choice-domain {domain}" for domain in DOMAINS]))
 
@@ -79,26 +85,38 @@ def logged_programs() -> st.SearchStrategy[Case]:
     return _programs(st.just([]), st.just(""), logged=True)
 
 
+def lattice_programs() -> st.SearchStrategy[Case]:
+    return _programs(st.just([]), st.just(""), lub=st.sampled_from(["max(_, _)", "min(_, _)", "_ bor _", "_ band _"]))
+
+
 def retention_programs() -> st.SearchStrategy[Case]:
-    return st.one_of(subsumption_programs(), subsumption_programs(), choice_programs(), logged_programs())
+    return st.one_of(subsumption_programs(), subsumption_programs(), choice_programs(), logged_programs(), lattice_programs())
 
 
 @st.composite
 def _programs(
-    draw: Draw, subsumptions: st.SearchStrategy[list[str]], domains: st.SearchStrategy[str], logged: bool = False
+    draw: Draw,
+    subsumptions: st.SearchStrategy[list[str]],
+    domains: st.SearchStrategy[str],
+    logged: bool = False,
+    lub: st.SearchStrategy[str] | None = None,
+    rules: tuple[str, ...] = RULES,
 ) -> Case:
-    rules = draw(st.lists(st.sampled_from(RULES), min_size=1, max_size=5, unique=True))
+    rules = tuple(draw(st.lists(st.sampled_from(rules), min_size=1, max_size=5, unique=True)))
     facts = draw(st.lists(st.sampled_from(["r(1, 2, 3).", "r(1, 3, 2).", "r(2, 2, 3).", "s(4, 4)."]), max_size=2, unique=True))
     clauses: list[Rule] = [*map(parsed_rule, dict.fromkeys([RULES[0], *rules])), *(Rule((f[:-1],)) for f in facts)]
     clauses += [Written((), (), text) for text in draw(subsumptions)]
     columns = ", ".join(f"{name}: number" for name in "xyc")
+    if lub is not None:
+        clauses.append(Written((), (), f".lattice number<> {{ Lub -> {draw(lub)} }}"))
+        columns = draw(st.sampled_from([f"{columns}<>", "x: number, y: number<>, c: number<>"]))
     relations = [
         Relation("e", ("number", "number")),
         Relation("w", ("number", "number", "number")),
-        Declared("r", ("number",) * 3, 1, f".decl r({columns}){draw(domains)}"),
+        Declared("r", ("number",) * 3, 1, text=f".decl r({columns}){draw(domains)}"),
         Relation("s", ("number", "number"), 1),
     ]
     if logged or draw(st.integers(0, 3)) == 0:
-        relations.append(Declared("d", (*("number",) * 3, "unsigned"), 1, ".decl d = debug_delta(r)"))
+        relations.append(Declared("d", (*("number",) * 3, "unsigned"), 1, text=".decl d = debug_delta(r)"))
     given = {"e": draw(graphs(5, 8)), "w": draw(weighted_graphs(5, 8))}
     return Case(tuple(relations), tuple(clauses), given)

@@ -82,7 +82,9 @@ def _attempt(search: Search, form: Form, row: tuple[int, ...]) -> Failure:
     shown = range(min(frame.rows, SHOWN_MISSES))
     bindings = tuple(search.bindings(form, frame, place) for place in shown)
     if deepest.literal is None:
-        return Failure(rule.text, None, ("the body holds, but only the best value is kept",), bindings, frame.rows, met)
+        lattice = rule.head.relation in search.program.lattices
+        kept = "only the best value is kept" if lattice else "the relation does not keep the row"
+        return Failure(rule.text, None, (f"the body holds, but {kept}",), bindings, frame.rows, met)
     pieces = [frame.take(np.array([place])) for place in shown]
     reasons = tuple(_reason(search, solver, form, deepest.literal, piece) for piece in pieces)
     return Failure(rule.text, _written(search, form, deepest.literal), reasons, bindings, frame.rows, met)

@@ -101,8 +101,7 @@ def derive_lattice(
     first was a value that is gone."""
     name = lattice.relation
     history = Stored([np.empty(0, np.int64) for _ in kinds], 0, np.empty(0, np.int32))
-    [rule] = stratum.rules
-    forms = forms_of(rule, frozenset({name}))
+    bodies = [(rule, form) for rule in stratum.rules for form in forms_of(rule, frozenset({name}))]
 
     def relations(wanted: str) -> Stored:
         return history if wanted == name else lower(wanted)
@@ -110,7 +109,7 @@ def derive_lattice(
     rank = 0
     while True:
         parts: list[Rows] = [list(history.columns)]
-        for form in forms:
+        for rule, form in bodies:
             solver = Solver(relations, Terms(codec, form.kinds))
             parts += [rows for rows, count in _heads(rule, form.body, Frame(1), solver) if count]
         columns = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]

@@ -35,6 +35,7 @@ from dlog.pipeline import stage
 from dlog.proofs import wording
 from dlog.proofs.aggregates import matches, mentioned
 from dlog.proofs.forms import Form, forms_of
+from dlog.proofs.iterations import derive_iterated
 from dlog.proofs.model import Absent, Aggregated, Holds, Key, Premise, Proof, Step
 from dlog.proofs.ranks import derive_lattice, derive_ranks
 from dlog.proofs.record_types import record_type
@@ -98,7 +99,8 @@ class Search:
         stratum = self._strata.get(relation)
         if stratum is None or not stratum.rules:
             return True
-        return self.snapshot.facts[relation].find(row) is not None
+        logs = any(relation in kept.logs for kept in self.program.retentions.values())  # by what no rule says
+        return logs or self.snapshot.facts[relation].find(row) is not None
 
     def _derivation(self, relation: str, row: tuple[int, ...], replayed: bool) -> Found | None:
         best: Found | None = None
@@ -254,6 +256,8 @@ class Search:
         if lattice is not None:
             kinds = self.program.relations[lattice.relation].kinds
             return derive_lattice(stratum, lattice, self.rows, kinds, codec)
+        if not self.program.iterated.isdisjoint(stratum.relations):
+            return derive_iterated(stratum, self.program, self.rows, self.snapshot.facts, codec)
         tables = {name: self.rows(name) for name in stratum.relations}
         return derive_ranks(stratum, self.rows, {n: self.snapshot.facts[n] for n in tables}, codec, tables)
 

@@ -5,10 +5,12 @@ The mistakes of all clauses are reported together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dlog.engine.compile.equivalence import closure_rules
 from dlog.engine.compile.facts import FactRows, Row, constant_row
+from dlog.engine.compile.lattice_types import extreme, with_meets
 from dlog.engine.compile.normal.disjunction import FlatClause, flatten_clause
 from dlog.engine.compile.normal.forms import Forms
 from dlog.engine.compile.normal.inline import inlined
@@ -21,7 +23,7 @@ from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.options import NO_OPTIONS, Options
-from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, reading_rule
+from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, UserFunctor, reading_rule
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Atom, Clause
@@ -40,6 +42,9 @@ class Checked:
     inline: frozenset[str] = frozenset()
     retentions: dict[str, Retention] = field(default_factory=dict)
     options: Options = NO_OPTIONS
+    eqrels: frozenset[str] = frozenset()
+    classes: Mapping[str, str] = field(default_factory=dict)
+    functors: dict[str, UserFunctor] = field(default_factory=dict)
 
 
 def check(resolved: Resolved) -> Checked:
@@ -61,9 +66,13 @@ def check(resolved: Resolved) -> Checked:
     retentions = _retentions(resolved, problems)
     problems.check()
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
+    eqrels = resolved.eqrels & relations.keys()
+    rules += [rule for name, relation in relations.items() if name in eqrels for rule in closure_rules(relation)]
     rules += _reading_rules(retentions, rules, relations)
     table, io, inline = resolved.table.types, resolved.io, resolved.inline
-    return Checked(resolved.source, table, relations, rows.rows(), tuple(rules), io, inline, retentions, resolved.options)
+    known = retentions, resolved.options, eqrels
+    own = resolved.source, table, relations, rows.rows(), tuple(rules), io, inline
+    return Checked(*own, *known, functors=resolved.functors)
 
 
 def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:
@@ -71,13 +80,23 @@ def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:
     dominated: dict[str, list[Rule]] = {}
     for clause in resolved.subsumptions:
         dominated.setdefault(clause.heads[0].name, []).extend(_checked(clause, resolved, problems))
+    joins: dict[str, Rule] = {}
+    for clause in resolved.joins:
+        for rule in _checked_flats(flatten_clause(clause, resolved.source, problems), resolved, problems):
+            name = rule.head.relation
+            if (one := extreme(rule)) is not None:
+                dominated[name] = [one]
+            else:
+                joins[name] = rule
     logs: dict[str, list[str]] = {}
     for log, name in resolved.logs.items():
         logs.setdefault(name, []).append(log)
     return {
-        name: Retention(tuple(dominated.get(name, ())), resolved.choices.get(name, ()), tuple(logs.get(name, ())))
+        name: Retention(
+            tuple(dominated.get(name, ())), resolved.choices.get(name, ()), tuple(logs.get(name, ())), joins.get(name)
+        )
         for name in resolved.relations
-        if dominated.get(name) or name in resolved.choices or name in logs
+        if dominated.get(name) or name in resolved.choices or name in logs or name in joins
     }
 
 
@@ -106,7 +125,8 @@ def _check_types(flat: FlatClause, resolved: Resolved, problems: Problems) -> No
 
 def _rules(clause: Clause, resolved: Resolved, problems: Problems, forms: Forms) -> list[Rule]:
     """The clause's rules; those of another clause of its form where there are some."""
-    if resolved.inline or clause.body is None or clause.span == NOWHERE:  # inlined bodies have their places from elsewhere
+    # inlined bodies have their places from elsewhere, and constants may meet values of lattices
+    if resolved.inline or clause.body is None or clause.span == NOWHERE or resolved.lattices.columns:
         return _checked(clause, resolved, problems)
     form = forms.form(clause)
     rules = forms.rules(form, clause)
@@ -119,7 +139,12 @@ def _rules(clause: Clause, resolved: Resolved, problems: Problems, forms: Forms)
 
 
 def _checked(clause: Clause, resolved: Resolved, problems: Problems) -> list[Rule]:
-    found = [_check_clause(flat, resolved, problems) for flat in flatten_clause(clause, resolved.source, problems)]
+    flats = (with_meets(flat, resolved.lattices, problems) for flat in flatten_clause(clause, resolved.source, problems))
+    return _checked_flats(flats, resolved, problems)
+
+
+def _checked_flats(flats: Iterable[FlatClause], resolved: Resolved, problems: Problems) -> list[Rule]:
+    found = [_check_clause(flat, resolved, problems) for flat in flats]
     return [rule for rule in found if rule is not None]
 
 

@@ -18,17 +18,17 @@ Own names become `name@k`, results `@k`. An `Aggregation`'s body is in disjuncti
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dlog.engine.compile.grounding import bound_variables
 from dlog.engine.compile.normal.disjunction import FLAT, Conjunction, Flat, FlatClause, alternatives
 from dlog.engine.compile.normal.generators import GeneratorHoist, has_generator
 from dlog.engine.compile.problems import Label, Problems
-from dlog.engine.compile.walk import has_aggregate, map_body, map_term, renaming, variables
+from dlog.engine.compile.walk import has_aggregate, map_body, map_term, outside_aggregates, renaming, variables
 from dlog.engine.ir.aggregates import dominance_of
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import AggregateTerm, Atom, Constraint, Not, Term, Truth, Variable
+from dlog.grammar.syntax import AggregateTerm, Atom, Body, Constraint, Not, Term, Truth, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,7 @@ class _Scoper:
         self, literals: Conjunction, pending: list[_Pending], outside: set[str], known: frozenset[str]
     ) -> tuple[Scoped, ...]:
         """Settle the aggregates of one conjunction. `outside` are names used next to it, `known` those bound around it."""
+        literals = self._reaching(literals, outside, known)
         plain = [self._hoist_literal(literal, pending) for literal in literals]
         index = 0
         while index < len(pending):  # a witness repeats a body, which may bring in more aggregates
@@ -145,6 +146,37 @@ class _Scoper:
         return (*plain, *settled)
 
     # ------------------------------------------------------------------------------------------------------- witnesses
+
+    def _reaching(self, literals: Conjunction, outside: set[str], known: frozenset[str]) -> Conjunction:
+        """The literals with those aggregates beside them that stand in the bodies of others, depend on nothing there, and have
+        witnesses which are used out here: `r(n, w) :- n = count : { b(x), x > min y : { d(y, w) } }.`"""
+        used = outside | {v.name for x in literals for v in _outer_variables(x)}
+        wanted = used - bound_variables(literals, known)
+        if not wanted:
+            return literals
+        lifted: list[Flat] = []
+
+        def change(term: Term) -> Term | None:
+            if not isinstance(term, AggregateTerm):
+                return None
+            return replace(term, body=map_body(term.body, lambda inner: self._lifted(inner, term, wanted, lifted)))
+
+        changed = tuple(map_body(x, change) for x in literals) if any(map(has_aggregate, literals)) else literals
+        return (*(x for x in changed if isinstance(x, FLAT)), *lifted) if lifted else literals
+
+    def _lifted(self, term: Term, around: AggregateTerm, wanted: set[str], lifted: list[Flat]) -> Term | None:
+        """An aggregate that reaches out of the body of another one: it is evaluated beside that, too, and has names of its own
+        where it stands."""
+        if not isinstance(term, AggregateTerm) or dominance_of(term.op) is None:
+            return None
+        own = {v.name for v in variables(term)}
+        beside = {v.name for part in (around.body, around.target) if part is not None for v in _outer_variables(part)}
+        if not own & wanted or own & beside:
+            return None
+        self.count += 1
+        result = Variable(f"{term.op}@r{self.count}", span=term.span)
+        lifted.append(Constraint("=", result, term, span=term.span))
+        return map_term(term, renaming({name: f"{name}@r{self.count}" for name in own & wanted}))
 
     def _witness(
         self, one: _Pending, plain: Iterable[Scoped], pending: list[_Pending], outside: set[str], known: frozenset[str]
@@ -200,6 +232,11 @@ class _Scoper:
             flat = tuple(literal for literal in renamed if isinstance(literal, FLAT))
             bodies.append(self._conjunction(flat, [], outside, inner_known))
         return Aggregation(one.result, one.term.op, target, tuple(bodies), frozenset(names.values()), one.term.span)
+
+
+def _outer_variables(node: Term | Body) -> Iterable[Variable]:
+    """Every occurrence of a named variable outside of aggregates."""
+    return (n for n in outside_aggregates(node) if isinstance(n, Variable))
 
 
 def _syntax(literals: Iterable[Scoped]) -> list[Flat]:

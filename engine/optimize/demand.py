@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dlog.engine.compile.strata.dependencies import components, relations_read, retained, through_aggregates
+from dlog.engine.compile.strata.dependencies import components, relations_asked, relations_read, retained, through_aggregates
 from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.rules import (
     Aggregate,
@@ -251,7 +251,8 @@ class _Rewriting:
         """A relation and all derived ones that it is computed from, as far as they are not observed."""
         found, queue = {relation}, [relation]
         while queue:
-            reads = {on for rule in self.old[queue.pop()] for on in relations_read(rule)}
+            stratum = self.program.stratum_of[queue.pop()]
+            reads = relations_asked(self.program, stratum).union(stratum.relations)
             more = {name for name in reads if name in self.old and name not in self.observed} - found
             found |= more
             queue += more

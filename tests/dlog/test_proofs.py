@@ -368,3 +368,32 @@ def test_the_checker_refuses_forged_proofs() -> None:
         proof.row = (1, 4)
         with pytest.raises(Refuted, match="does not follow"):
             check(proof, CLOSURE, rows, facts)
+
+
+def test_a_row_may_follow_from_one_that_a_subsumption_removed() -> None:
+    text = """.decl e(x: number)
+.decl r(x: number, y: number)
+.decl d = debug_delta(r)
+r(x, 0) :- e(x).
+r(x, y + 1) :- r(x, y), y < 2.
+r(x, y) <= r(x, z) :- y < z."""
+    with dlog.session(text) as s:
+        s.insert("e", [(1,)])
+        s.commit()
+        assert set(s["r"]) == {(1, 2)}
+        lines = str(s.why("r", (1, 2))).splitlines()
+        assert lines[0] == "r(1, 2)  by r(x, y + 1) :- r(x, y), y < 2."
+        assert "r(1, 1)  (since replaced by a better value)" in lines[1]
+        assert str(s.why("d", (1, 2, 2))) == "d(1, 2, 2)  fact"
+        assert "the body holds, but the relation does not keep the row" in str(s.why_not("r", (1, 0)))
+
+
+def test_a_choice_is_proved_from_what_was_chosen() -> None:
+    text = """.decl e(x: number, y: number)
+.decl r(x: number, y: number) choice-domain x
+r(x, y) :- e(x, y).
+r(y, x) :- r(x, y)."""
+    with dlog.session(text) as s:
+        s.insert("e", [(1, 2), (1, 3)])
+        s.commit()
+        assert str(s.why("r", (2, 1))).splitlines()[1] == "`-- r(1, 2)  by r(x, y) :- e(x, y)."

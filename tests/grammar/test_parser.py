@@ -144,7 +144,9 @@ ITEMS = {
         (ComponentType("A"), ComponentType("B", ("T",))),
         (Override("r"), Clause((P,)), ComponentInit("d", ComponentType("D"))),
     ),
-    ".lattice L<> { Bottom -> $B(), Lub -> @lub( _,_ ) }": LatticeDecl("L", (("Bottom", "$B()"), ("Lub", "@lub(_, _)"))),
+    ".lattice L<> { Bottom -> $B(), Lub -> @lub( _,_ ) }": LatticeDecl(
+        "L", (("Bottom", BranchTerm("B", ())), ("Lub", Call("@lub", (Wildcard(), Wildcard()))))
+    ),
 }
 
 

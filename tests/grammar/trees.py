@@ -94,7 +94,7 @@ functors = st.builds(
     s.FunctorDecl, names, few(st.builds(s.Attribute, names | st.just(""), qualified)), qualified, st.booleans()
 )
 pragmas = st.builds(s.Pragma, texts, texts)
-lattices = st.builds(s.LatticeDecl, names, few(st.tuples(names, st.sampled_from(["0", "@lub(_, _)", "a + 1"])), 1))
+lattices = st.builds(s.LatticeDecl, names, few(st.tuples(names, terms), 1))
 inits = st.builds(s.ComponentInit, names, components)
 
 component_items = st.one_of(clauses, relations, types, directives, inits, lattices, st.builds(s.Override, names))

@@ -22,13 +22,15 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from dlog.engine.ir.rules import Kind, Lattice, Program, Relation, Rule, Stratum, Type
+from dlog.engine.plan.incremental.subsumption import separated
 from dlog.engine.plan.incremental.threshold_rules import MARK as MARK
 from dlog.engine.plan.incremental.threshold_rules import counts, rules_of
 
 
 def weighted(program: Program) -> Program:
-    """The program with weights for its recursion through `count` and `sum`, as engines over rounds keep it."""
-    return _expanded(program, sums=False)
+    """The program as engines over rounds keep it: with weights for its recursion through `count` and `sum`, and negation for
+    subsumption."""
+    return separated(_expanded(program, sums=False))
 
 
 def summed(program: Program) -> Program:

@@ -19,13 +19,15 @@ from functools import cached_property
 from typing import Final
 
 from dlog.engine.ir.nodes import Scope
-from dlog.engine.ir.rules import Atom, Literal, Negation, Program, Relation, Retention, Rule, Stratum, Variable
+from dlog.engine.ir.rules import Atom, Kind, Literal, Negation, Program, Relation, Retention, Rule, Stratum, Type, Variable
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.static.build import build_scope
 from dlog.engine.plan.statistics import Statistics
 
 MARK: Final = "%"
-PARTS: Final = ("given", "new", "fresh", "bad", "delta", "gone", "kept")
+PARTS: Final = ("given", "new", "fresh", "bad", "delta", "gone", "kept", "touched", "joined")
+PAIRED: Final = ("left", "right")
+"""Parts with one more column, the first: the number of a pair of rows to be joined."""
 Numbered = tuple[Rule, int]
 """A rule, and which one of the stratum it comes from."""
 
@@ -53,6 +55,8 @@ class Steps:
         relations = dict(self.program.relations)
         for name in self.relations:
             relations |= {part(name, p): replace(relations[name], name=part(name, p)) for p in PARTS}
+            pair = ("pair", Type(Kind.NUMBER.value, Kind.NUMBER))
+            relations |= {part(name, p): Relation(part(name, p), (pair, *relations[name].attributes)) for p in PAIRED}
         return replace(self.program, relations=relations, strata=(), retentions={}, lattices={})
 
     def retention(self, name: str) -> Retention:
@@ -94,6 +98,39 @@ class Steps:
         """The rows that others dominate now that the stratum has grown, where subsumption asks for that."""
         asking = [r for r in self.retention(name).dominated if any(_mentions(x, self.relations) for x in r.body[2:])]
         return [self._dominated(name, rule, "gone", "", "") for rule in asking]
+
+    # Relations with columns of lattices: rows that stand and have the key of a fresh one are touched; these and the fresh ones
+    # are joined in pairs; what then differs from what stood is the delta.
+
+    def touched(self, name: str) -> list[Numbered]:
+        row, lattices = self._row(name), self.lattice_columns(name)
+        key = tuple(None if c in lattices else v for c, v in enumerate(row))
+        return [(self._rule(name, "touched", Atom(name, row), Atom(part(name, "fresh"), key)), 0)]
+
+    def joined(self, name: str) -> list[Numbered]:
+        join = self.retention(name).join
+        assert join is not None
+        pair = Variable(len(join.kinds))
+        left, right = (a for a in join.body if isinstance(a, Atom))
+        rows = [Atom(part(name, p), (pair, *a.args)) for a, p in ((left, "left"), (right, "right"))]
+        others = (x for x in join.body if x not in (left, right))
+        head = replace(join.head, relation=part(name, "joined"))
+        names, kinds = (*join.variables, "pair"), (*join.kinds, Kind.NUMBER)
+        return [(replace(join, head=head, body=(*rows, *others), variables=names, kinds=kinds), 0)]
+
+    def grown(self, name: str) -> list[Numbered]:
+        row = self._row(name)
+        return [(self._rule(name, "delta", Atom(part(name, "joined"), row), Negation(Atom(name, row))), 0)]
+
+    def replaced(self, name: str) -> list[Numbered]:
+        row = self._row(name)
+        return [(self._rule(name, "gone", Atom(part(name, "touched"), row), Negation(Atom(part(name, "joined"), row))), 0)]
+
+    def lattice_columns(self, name: str) -> frozenset[int]:
+        join = self.retention(name).join
+        assert join is not None
+        left, right = (a for a in join.body if isinstance(a, Atom))
+        return frozenset(c for c, (a, b) in enumerate(zip(left.args, right.args, strict=True)) if a != b)
 
     def kept(self, name: str, of: str = "") -> list[Numbered]:
         row = self._row(name)
@@ -158,5 +195,8 @@ def _keeping(name: str, steps: Steps) -> Iterator[str]:
         yield from (f"  {text}" for text in dict.fromkeys(" ".join(rule.text.split()) for rule in kept.dominated))
     for key in kept.keys:
         yield f"{name} keeps the first row for each {', '.join(attributes[c][0] for c in key)}"
+    if kept.join is not None:
+        joined = ", ".join(attributes[c][0] for c in sorted(steps.lattice_columns(name)))
+        yield f"{name} keeps one row for each key, with the joins of {joined}"
     for log in kept.logs:
         yield f"{log} has the rows of {name} with the iterations at which they came"

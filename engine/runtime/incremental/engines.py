@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dlog.engine.ir.rules import Program
+from dlog.engine.ir.rules import Program, Rule, Stratum
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope, not_maintained
+from dlog.engine.plan.incremental.subsumption import separable
 from dlog.engine.plan.incremental.thresholds import pieces
 from dlog.engine.plan.query import can_stop
 from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.layered import Layered
 from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.paired import origin_of, paired_engine
 from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
 
 
@@ -25,9 +27,10 @@ def make_engine(
     `old` is the engine that the program's earlier form had: the new one starts empty but at the same round, and shares its
     symbols and records, so that ids keep their meaning."""
     reasons = unmaintained(program)
+    old = origin_of(old)
     if reasons:
-        return Layered(program, reasons, threads=threads, memory=memory, max_iterations=max_iterations, old=old)
-    return Maintained(program, threads=threads, memory=memory, max_iterations=max_iterations, old=old)
+        return paired_engine(Layered(program, reasons, threads=threads, memory=memory, max_iterations=max_iterations, old=old))
+    return paired_engine(Maintained(program, threads=threads, memory=memory, max_iterations=max_iterations, old=old))
 
 
 class EmbeddedMaker:
@@ -48,9 +51,11 @@ class EmbeddedMaker:
     ) -> RoundsEngine:
         if not is_incremental(program):
             raise IncompatibleImage("the program cannot be maintained")
+        if program.functors:
+            raise IncompatibleImage("functors may compute something else by now")
         made = Maintained(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
         made.resume(image)
-        return made
+        return paired_engine(made)
 
     def close(self) -> None:
         """Closes nothing: engines of this process share nothing."""
@@ -61,15 +66,21 @@ def is_incremental(program: Program) -> bool:
     return not unmaintained(program)
 
 
+def _dominated(stratum: Stratum, program: Program) -> tuple[Rule, ...]:
+    return program.retentions[stratum.relations[0]].dominated
+
+
 def unmaintained(program: Program) -> dict[int, str]:
-    """The strata that cannot be maintained over rounds, by number, and why: functors that can stop the run, or relations that
-    do not keep all of their rows."""
+    """The strata that cannot be maintained over rounds, by number, and why: functors that are stateful or can stop the run,
+    relations that do not keep all of their rows, or equivalence relations whose pairs follow from their own classes."""
     found = {}
     for number, stratum in enumerate(program.strata):
         try:
-            if not program.iterated.isdisjoint(stratum.relations):
-                found[number] = not_maintained(stratum, program)
-            elif any(can_stop(rule) for rule in stratum.rules):
+            iterated = not program.iterated.isdisjoint(stratum.relations)
+            reason = "" if iterated and separable(stratum, program) else not_maintained(stratum, program)
+            if reason:
+                found[number] = reason
+            elif any(can_stop(rule) for rule in (*stratum.rules, *(_dominated(stratum, program) if iterated else ()))):
                 whole, made = pieces(program, stratum)
                 for piece in made:
                     build_rounds_scope(piece, whole, DataflowStatistics({}, frozenset(whole.relations)))

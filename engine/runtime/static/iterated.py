@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from dlog.engine.ir import nodes
-from dlog.engine.ir.rules import Kind, Program, Stratum
+from dlog.engine.ir.rules import ITERATION_COUNTER, Kind, Program, Stratum
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.static.build import build_scope
-from dlog.engine.plan.static.iterations import MARK, PARTS, Numbered, Steps, part
+from dlog.engine.plan.static.iterations import MARK, PAIRED, PARTS, Numbered, Steps, part
 from dlog.engine.runtime.static.choices import ValueOrder, first_rows
 from dlog.engine.runtime.static.scope import RuleCosts, ScopeRun
 from dlog.engine.runtime.static.thread_pool import ThreadPool
@@ -71,7 +71,7 @@ class IteratedRun:
     def __post_init__(self) -> None:
         self.steps = Steps(self.stratum, self.program)
         self._relations = self.steps.relations
-        moving = {*self._relations, *(part(name, p) for name in self._relations for p in PARTS)}
+        moving = {ITERATION_COUNTER, *self._relations, *(part(name, p) for name in self._relations for p in (*PARTS, *PAIRED))}
         self._statistics = MovingStatistics(self.catalog, frozenset(moving))
         self._logged: dict[str, list[list[np.ndarray]]] = {
             name: [] for name in self._relations if self.steps.retention(name).logs
@@ -95,6 +95,8 @@ class IteratedRun:
         for name in self._relations:
             for p in PARTS:
                 self.catalog.add(part(name, p), self._stored(name).kinds)
+            for p in PAIRED:
+                self.catalog.add(part(name, p), (Kind.NUMBER, *self._stored(name).kinds))
         try:
             self._begin()
             while self._grows():
@@ -103,8 +105,10 @@ class IteratedRun:
                 self._iterate()
         finally:
             for name in self._relations:
-                for p in PARTS:
+                for p in (*PARTS, *PAIRED):
                     self.catalog.remove(part(name, p))
+        if ITERATION_COUNTER in self.program.relations:
+            self._fill(ITERATION_COUNTER, [np.empty(0, np.int64)], 0)
         self._write_logs()
         self.catalog.complete.update(self.stratum.relations)
 
@@ -144,6 +148,8 @@ class IteratedRun:
             self._log(name)
 
     def _derive(self, step: str, rules: list[Numbered]) -> None:
+        if ITERATION_COUNTER in self.program.relations:
+            self._fill(ITERATION_COUNTER, [np.array([self.iterations])], 1)
         self._evaluate(step, rules, [part(name, "new") for name in self._relations])
 
     def _settle(self) -> None:
@@ -151,7 +157,7 @@ class IteratedRun:
         for name in self._relations:
             self._sift(name)
         for name in self._relations:
-            if self.steps.retention(name).dominated:
+            if self.steps.retention(name).dominated or self.steps.retention(name).join is not None:
                 self._remove_gone(name)
             self._assign(name, [name, part(name, "delta")])
         for name in self._relations:
@@ -166,6 +172,8 @@ class IteratedRun:
         self._evaluate(f"fresh {name}", self.steps.fresh(name), [part(name, "fresh")])
         if kept.keys:
             self._choose(name)
+        elif kept.join is not None:
+            self._join(name)
         elif not kept.dominated:
             self._assign(part(name, "delta"), [part(name, "fresh")])
         else:
@@ -184,6 +192,24 @@ class IteratedRun:
         types = [type for _, type in self.program.relations[name].attributes]
         places = first_rows(fresh, types, keys, self._order)
         self._fill(part(name, "delta"), [column[places] for column in _columns([fresh])], len(places))
+
+    def _join(self, name: str) -> None:
+        """One row for each key that fresh rows have, pair by pair."""
+        self._evaluate(f"touched {name}", self.steps.touched(name), [part(name, "touched")])
+        keys = [c for c in range(self._stored(name).arity) if c not in self.steps.lattice_columns(name)]
+        columns = _columns([self._stored(part(name, p)) for p in ("fresh", "touched")])
+        while True:
+            alone, lefts, rights = _pairs(columns, keys)
+            if not len(lefts):
+                break
+            for side, places in (("left", lefts), ("right", rights)):
+                self._fill(part(name, side), [np.arange(len(places)), *(c[places] for c in columns)], len(places))
+            self._evaluate(f"joined {name}", self.steps.joined(name), [part(name, "joined")])
+            made = _columns([self._stored(part(name, "joined"))])
+            columns = [np.concatenate((old[alone], new)) for old, new in zip(columns, made, strict=True)]
+        self._fill(part(name, "joined"), columns, len(columns[0]))
+        self._evaluate(f"grown {name}", self.steps.grown(name), [part(name, "delta")])
+        self._evaluate(f"replaced {name}", self.steps.replaced(name), [part(name, "gone")])
 
     # ------------------------------------------------------------------------------------------------------------- logs
 
@@ -240,6 +266,22 @@ class IteratedRun:
         stored.clear()
         stored.shape(list(_extents(stored.kinds, columns)))
         stored.assign(columns, rows)
+
+
+def _pairs(columns: Sequence[np.ndarray], keys: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The places of rows in pairs of the same key, and those of what is left: at most one row of each key."""
+    rows = len(columns[0])
+    order = np.lexsort([columns[c] for c in keys]) if keys else np.arange(rows)
+    starts = np.zeros(rows, bool)
+    starts[:1] = True
+    for c in keys:
+        starts[1:] |= np.diff(columns[c][order]) != 0
+    first = np.maximum.accumulate(np.where(starts, np.arange(rows), 0)) if rows else np.empty(0, np.int64)
+    second = (np.arange(rows) - first) % 2 == 1
+    lefts = np.flatnonzero(second) - 1
+    alone = ~second
+    alone[lefts] = False
+    return order[alone], order[lefts], order[second]
 
 
 def _columns(parts: Sequence[StoredRelation]) -> list[np.ndarray]:

@@ -12,7 +12,9 @@ from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Program
 from dlog.engine.optimize import optimize
 from dlog.engine.optimize.demand import demand
+from dlog.engine.runtime.static.executor import Executor
 from dlog.grammar.source import Source
+from dlog.pipeline import compile_program
 from tests.engine.compile.interpret import run
 from tests.engine.optimize.passing import EDGE, LEFT, RIGHT, after, execute, unchanged, written
 from tests.engine.optimize.test_optimize import filtered_programs
@@ -197,3 +199,18 @@ def test_random_programs_keep_what_is_observed(case: Case, data: st.DataObject) 
     assert written(execute(better, case.facts), observed) == expected
 
 
+def test_subsumption_is_not_asked_for_by_demand() -> None:
+    text = """.decl e(x: number, y: number) magic
+e(1, 2). e(1, 3). e(2, 9). e(1, 7).
+.decl f(x: number) magic
+f(3). f(2).
+.decl r(x: number, y: number) magic
+r(x, y) :- e(x, y).
+r(x, y1) <= r(x, y2) :- f(y1), y1 < y2.
+.decl q(y: number)
+.output q
+q(y) :- r(1, y)."""
+    program = optimize(compile_program(text), frozenset({"q"}))
+    executor = Executor(program)
+    executor.run()
+    assert sorted(executor.table("q").columns[0]) == [7]

@@ -13,13 +13,20 @@ from hypothesis import strategies as st
 from dlog import run_text, session
 from dlog.engine.plan.static.iterations import explain_iterated
 from dlog.engine.plan.statistics import Declared
+from dlog.engine.runtime.incremental.engines import is_incremental, make_engine
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
 from tests.conftest import ROOT
 from tests.examples import examples
+from tests.rounds import Story, check, stories
 from tests.shards import run_in_supersteps, run_sharded
 from tests.strategies import Case, graphs
-from tests.strategies_retention import choice_programs, retention_programs, subsumption_programs
+from tests.strategies_retention import (
+    choice_programs,
+    plain_subsumption_programs,
+    retention_programs,
+    subsumption_programs,
+)
 from tests.test_oracle import by_naive_evaluation, executed
 
 EDGES = ".decl e(x: number, y: number)\n"
@@ -68,7 +75,12 @@ def test_the_documentation_of_choices_runs() -> None:
 
 def test_the_documentation_of_iterations_runs() -> None:
     steps = {(1, 2, 0), (2, 3, 0), (3, 4, 0), (1, 3, 1), (2, 4, 1), (1, 4, 2)}
-    assert run_text(PROGRAMS[2], {})["steps"] == steps
+    assert run_text(PROGRAMS[3], {})["steps"] == steps
+
+
+def test_the_documentation_of_lattices_runs() -> None:
+    result = run_text(PROGRAMS[2], {})
+    assert result["needs"] == {("log", 5), ("run", 5), ("main", 13)} and result["shared"] == {(5,)}
 
 
 # --------------------------------------------------------------------------------------------------------------- subsumption
@@ -169,6 +181,48 @@ def test_rows_from_outside_come_first() -> None:
     assert run_text(text, {"e": [(1, 1), (2, 1)], "r": [(1, 5)]})["r"] == {(1, 5), (2, 1)}
 
 
+# ------------------------------------------------------------------------------------------------------------------- lattices
+
+BITS = ".lattice number<> { Bottom -> 0, Top -> -1, Lub -> _ bor _, Glb -> _ band _ }\n"
+
+
+@pytest.mark.parametrize(
+    ("lub", "iterated", "rows"),
+    [("max(_, _)", False, {(1, 6), (2, 5)}), ("min(_, _)", False, {(1, 3), (2, 5)}), ("_ bor _", True, {(1, 7), (2, 5)})],
+)
+def test_a_lattice_of_max_or_min_is_kept_by_dominance(lub: str, iterated: bool, rows: set[tuple[int, int]]) -> None:
+    text = f".lattice number<> {{ Lub -> {lub} }}\n{EDGES}.decl r(x: number, y: number<>) r(x, y) :- e(x, y)."
+    assert run_text(text, {"e": [(1, 3), (1, 6), (2, 5)]})["r"] == rows
+    assert ("r" in compile_program(text).iterated) == iterated
+
+
+def test_many_values_of_one_key_are_joined() -> None:
+    text = f"{BITS}.decl e(x: number)\n.decl r(y: number<>) r(1 bshl x) :- e(x)."
+    assert run_text(text, {"e": [(n,) for n in range(40)]})["r"] == {(2**40 - 1,)}
+
+
+def test_values_of_lattices_meet() -> None:
+    text = f"""{BITS}.decl a(x: number, v: number<>)
+a(1, 3). a(1, 8). a(2, 6). a(3, 4).
+.decl p(x: number, y: number, v: number)
+p(x, y, v) :- a(x, v), a(y, v), x < y.
+.decl q(x: number)
+q(x) :- a(x, 12).
+.decl t(v: number)
+t(v) :- a(1, v), a(2, v), a(3, _)."""
+    result = run_text(text, {})
+    assert result["a"] == {(1, 11), (2, 6), (3, 4)}
+    assert result["p"] == {(1, 2, 2), (2, 3, 4)} and result["q"] == {(1,), (2,), (3,)} and result["t"] == {(2,)}
+
+
+def test_two_columns_are_joined_apart() -> None:
+    text = """.lattice number<> { Lub -> max(_, _) }
+.lattice float<> { Lub -> min(_, _) }
+.decl r(k: symbol, n: number<>, f: float<>)
+r("a", 1, 2.5). r("a", 7, 3.5). r("b", 2, 0.5). r("a", 3, 1.5)."""
+    assert run_text(text, {})["r"] == {("a", 7, 1.5), ("b", 2, 0.5)}
+
+
 # ------------------------------------------------------------------------------------------------------------------- sessions
 
 
@@ -185,6 +239,27 @@ t(0, 1). t(x, y) :- t(_, x), e(x, y)."""
         assert set(s["d"]) == {(1, 0), (2, 1), (4, 1), (3, 2)} and set(s["t"]) == {(0, 1), (1, 2), (1, 4), (4, 3)}
 
 
+@examples(30)
+@given(story=stories(plain_subsumption_programs()))
+def test_sessions_maintain_a_subsumption_without_recursion(story: Story) -> None:
+    check(make_engine, story)
+
+
+def test_what_sessions_maintain_and_what_they_compute_anew() -> None:
+    rules = {
+        "r(x, y) :- e(x, y). r(x, y) <= r(x, z) :- e(y, z).": True,
+        "r(1, 2). r(x, y) :- e(x, y). r(x, y) <= r(y, x) :- x < y.": True,
+        "r(x, y) :- e(x, y). r(x, y) <= r(x, z) :- r(y, z).": False,
+        "r(x, y) :- e(x, y). r(x, z) :- r(x, y), e(y, z). r(x, y) <= r(x, z) :- e(y, z).": False,
+        ".input r r(x, y) :- e(x, y). r(x, y) <= r(x, z) :- e(y, z).": False,
+        "r(x, y) :- e(x, y). r(x, y) <= r(x, z) :- e(y, z), y / z < 2.": True,
+        "r(x, y) :- e(x, y). r(x, y) <= r(x, z) :- e(y, z), z / (y / x) < 2.": True,
+    }
+    for text, maintained in rules.items():
+        program = compile_program(f"{EDGES}.decl r(x: number, y: number)\n{text}")
+        assert is_incremental(program) == maintained, text
+
+
 def test_the_plan_says_what_is_kept() -> None:
     text = f"{EDGES}.decl r(x: number, y: number) choice-domain x\nr(x, y) :- e(x, y).\n.decl d = debug_delta(r)"
     program = compile_program(text)
@@ -194,6 +269,20 @@ def test_the_plan_says_what_is_kept() -> None:
         "  r keeps the first row for each x",
         "  d has the rows of r with the iterations at which they came",
     ]
+
+
+def test_rules_may_read_the_number_of_the_iteration() -> None:
+    text = f"""{EDGES}.decl r(x: number, n: unsigned)
+r(0, recursive_iteration_cnt()).
+r(y, recursive_iteration_cnt()) :- r(x, _), e(x, y), recursive_iteration_cnt() < 3.
+.decl q(n: unsigned)
+q(recursive_iteration_cnt() + x) :- r(_, x)."""
+    chain = [(n, n + 1) for n in range(5)]
+    assert run_text(text, {"e": chain})["r"] == {(0, 0), (1, 1), (2, 2)} and run_text(text, {})["q"] == {(0,)}
+    with session(text) as s:
+        s.insert("e", chain)
+        s.commit()
+        assert set(s["r"]) == {(0, 0), (1, 1), (2, 2)}
 
 
 def product_of(*sizes: int) -> list[tuple[Any, ...]]:
