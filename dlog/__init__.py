@@ -19,6 +19,7 @@ from dlog.version import __version__
 
 if TYPE_CHECKING:
     from dlog.api import Result, run, run_text
+    from dlog.branch import Branch
     from dlog.grammar.diagnostics import DlogError, InternalError
     from dlog.graphs import Graph, graph
     from dlog.relation import Relation
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dlog.streaming import stream
 
 __all__ = [
+    "Branch",
     "Changes",
     "DlogError",
     "Graph",
@@ -44,6 +46,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Branch": "dlog.branch",
     "Changes": "dlog.sessions",
     "DlogError": "dlog.grammar.diagnostics",
     "Graph": "dlog.graphs",

@@ -24,7 +24,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 if TYPE_CHECKING:
     from dlog.display.progress import Display
     from dlog.engine.compiler import Stage
-    from dlog.engine.ir.rules import Io, Program
+    from dlog.engine.ir.rules import Io, Program, Stratum
     from dlog.engine.plan.statistics import Declared
     from dlog.engine.runtime.static.executor import Executor
     from dlog.engine.runtime.storage.catalog import Catalog
@@ -52,6 +52,8 @@ class Job:
     memory: int | None = None
     on_warnings: OnWarnings | None = None
     pragmas: tuple[str, ...] = ()
+    on_finished: Callable[[Job, Program], None] | None = None
+    """What hears that all is written."""
 
     def folders(self, program: Program) -> tuple[str, str]:
         """Where inputs are and outputs go: what the command line says, else what pragmas say, else the current folder."""
@@ -238,11 +240,11 @@ def run_job(job: Job, display: Display) -> Report:
     program = optimized(written_program)
     with stage("start"):
         from dlog.display.progress import Loading, Writing
-        from dlog.engine.formats import check_outputs
+        from dlog.engine.formats import check_directives
         from dlog.engine.runtime.static.executor import Executor
         from dlog.memory import peak_bytes
 
-        check_outputs(program)
+        check_directives(program)
         executor = Executor(program, threads=job.threads, memory=job.memory, on_progress=display.show)
     started = time.perf_counter()
     load_inputs(executor, program, facts, job.threads, lambda *state: display.show(Loading(*state)))
@@ -255,6 +257,9 @@ def run_job(job: Job, display: Display) -> Report:
     write_outputs(executor, program, output, job.threads, lambda *state: display.show(Writing(*state)))
     written = time.perf_counter()
     rows = {name: executor.rows(name) for name in _computed(written_program, program)}
+    if job.on_finished is not None:
+        display.close()
+        job.on_finished(job, written_program)
     return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), rows, tuple(executor.profile))
 
 
@@ -269,28 +274,57 @@ def explain_stage(path: Path, include: Sequence[str], macros: Sequence[str], unt
         return print_stage(source, cast("Stage", until))
 
 
+def check_execution(program: Program) -> None:
+    """Raises what a run would refuse of a compiled program before it reads anything. Where rows are read from Spark is the
+    business of the engine."""
+    if any(io.params or io.action == "limitsize" for io in program.io):
+        from dlog.engine.formats import check_directives
+
+        with stage("start"):
+            try:
+                check_directives(program)
+            except DlogError as error:
+                found = [d for d in error.diagnostics if d.code != "needs-spark"]
+                if found:
+                    raise DlogError(found) from None
+    if any(_aggregates_in_recursion(stratum) for stratum in program.strata):
+        for _ in _assumed_plans(optimized(program), _aggregates_in_recursion):
+            pass
+
+
+def _aggregates_in_recursion(stratum: Stratum) -> bool:
+    """Whether a stratum has rules that the planner may refuse."""
+    from dlog.engine.ir.rules import Aggregate
+
+    return stratum.recursive and any(isinstance(literal, Aggregate) for rule in stratum.rules for literal in rule.body)
+
+
+def _assumed_plans(program: Program, wanted: Callable[[Stratum], bool]) -> Iterator[str]:
+    """The plans of strata for assumed sizes, as text."""
+    from dlog.engine.plan.explain import explain
+    from dlog.engine.plan.incremental.thresholds import summed
+    from dlog.engine.plan.static.build import build_scope
+    from dlog.engine.plan.static.iterations import explain_iterated
+    from dlog.engine.plan.static.restrict import restrict
+    from dlog.engine.plan.statistics import Declared
+
+    with stage("planner"):
+        program = summed(program)
+        statistics = Declared()
+        for stratum in filter(wanted, program.strata):
+            if not program.iterated.isdisjoint(stratum.relations):
+                yield explain_iterated(stratum, program, statistics)
+                continue
+            scope = build_scope(stratum, program, statistics)
+            statistics.keys.learn(scope.keys)
+            yield explain(restrict(scope), program)
+
+
 def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], facts: str | None) -> str:
     """The plan of every stratum, for the sizes of the inputs in the folder `facts` or, without one, for assumed sizes."""
     program = optimized(compile_program(path, include, macros))
     if facts is None:
-        from dlog.engine.plan.explain import explain
-        from dlog.engine.plan.incremental.thresholds import summed
-        from dlog.engine.plan.static.build import build_scope
-        from dlog.engine.plan.static.iterations import explain_iterated
-        from dlog.engine.plan.static.restrict import restrict
-        from dlog.engine.plan.statistics import Declared
-
-        with stage("planner"):
-            program = summed(program)
-            statistics, texts = Declared(), []
-            for stratum in program.strata:
-                if not program.iterated.isdisjoint(stratum.relations):
-                    texts.append(explain_iterated(stratum, program, statistics))
-                    continue
-                scope = build_scope(stratum, program, statistics)
-                statistics.keys.learn(scope.keys)
-                texts.append(explain(restrict(scope), program))
-            return "\n".join(texts)
+        return "\n".join(_assumed_plans(program, lambda stratum: True))
     from dlog.engine.runtime.static.executor import Executor
 
     with stage("start"):

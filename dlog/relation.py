@@ -57,6 +57,17 @@ class Relation(Tabular):
         columns = tuple(column[:rows] for column in self._table.columns)
         return Relation(self._relation, Table(self._table.kinds, columns, min(rows, self.rows)), self._codec)
 
+    def in_order(self) -> Iterator[Row]:
+        """The rows in order, column by column from the left: numbers ascending, symbols as they first came up."""
+        import numpy as np
+
+        columns = self._table.columns
+        if not columns:
+            return iter(self)
+        order = np.lexsort(columns[::-1])
+        table = Table(self._table.kinds, tuple(column[order] for column in columns), self.rows)
+        return iter(Relation(self._relation, table, self._codec))
+
     def to_numpy(self) -> dict[str, np.ndarray]:
         """One array for each column: int64, uint64, float64, or objects for symbols and records."""
         return {name: self._codec.to_numpy(type, column) for name, type, column in self._columns()}

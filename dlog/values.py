@@ -1,22 +1,24 @@
 """Between columns of the engine and values of Python, NumPy and Arrow.
 
-Python values are int, float, str, a tuple for a record and None for nil. They are for results a person looks at and facts a
-test writes down; bulk data goes through arrays.
+Python values are int, float, str, a tuple for a record, None for nil, a `Branch` for a value of an algebraic data type. They
+are for results a person looks at and facts a test writes down; bulk data goes through arrays.
 """
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from dlog.branch import Branch
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
 from dlog.engine.values.arrow_memory import within_memory
 from dlog.engine.values.floats import one_nan
+from dlog.engine.values.shapes import own_types, packed, shapes
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import DTYPES, Table, typed
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -72,7 +74,7 @@ class Codec:
             case Kind.SYMBOL:
                 return self.symbols.to_arrow(column)
             case Kind.RECORD:
-                from dlog.engine.formats.nested import record_texts
+                from dlog.engine.formats.record_texts import record_texts
 
                 texts, places = record_texts(type, column, self.program.types, self.symbols, self.records, quote=False)
                 offsets = np.ascontiguousarray(texts.offsets)
@@ -96,14 +98,16 @@ class Codec:
                 key = stack[-1]
                 inner = [value for value in shallow[key] if isinstance(value, _Reference) and value.key not in made]
                 if key in made or not inner:
-                    made.setdefault(key, tuple(made[v.key] if isinstance(v, _Reference) else v for v in shallow[key]))
+                    values = tuple(made[v.key] if isinstance(v, _Reference) else v for v in shallow[key])
+                    made.setdefault(key, Branch(*cast(Any, values)) if self.program.types[key[0]].branches else values)
                     stack.pop()
                 else:
                     stack += [value.key for value in inner]
         return [made.get((type.name, id)) for id in ids.tolist()]
 
     def _reachable(self, type: Type, ids: np.ndarray) -> dict[_Key, Row]:
-        """The fields of the records `ids` and of all records inside them, which stand there as references."""
+        """The fields of the records `ids` and of all records inside them, which stand there as references; before those of a
+        branch its name."""
         shallow: dict[_Key, Row] = {}
         pending = {type.name: ids}
         while pending:
@@ -111,17 +115,18 @@ class Codec:
             fresh = np.array([id for id in np.unique(ids).tolist() if id != NIL and (name, id) not in shallow], np.int32)
             if not len(fresh):
                 continue
-            columns = []
-            fields = self.program.types[name].fields
-            for (_, field), raw in zip(fields, self.records.fields(len(fields), fresh), strict=True):
-                inner = self.program.types[field]
-                column = typed(raw.astype(np.int64, copy=False), inner.kind)
-                if inner.kind is Kind.RECORD:
-                    pending[field] = np.concatenate([pending.get(field, column[:0]), column])
-                    columns.append([None if id == NIL else _Reference((field, id)) for id in column.tolist()])
-                else:
-                    columns.append(self.to_python(inner, column))
-            shallow |= zip(((name, id) for id in fresh.tolist()), zip(*columns, strict=True), strict=True)
+            for shape in shapes(self.program.types[name], self.program.types, fresh, self.records):
+                branch = [shape.type.name[1:]] if shape.type.adt else []
+                columns: list[list[Any]] = [branch * len(shape.places)] if branch else []
+                for inner, raw in zip(own_types(shape.type, self.program.types), shape.columns, strict=True):
+                    column = typed(raw.astype(np.int64, copy=False), inner.kind)
+                    if inner.kind is Kind.RECORD:
+                        pending[inner.name] = np.concatenate([pending.get(inner.name, column[:0]), column])
+                        columns.append([None if id == NIL else _Reference((inner.name, id)) for id in column.tolist()])
+                    else:
+                        columns.append(self.to_python(inner, column))
+                keys = [(name, id) for id in fresh[shape.places].tolist()]
+                shallow |= zip(keys, zip(*columns, strict=True) if columns else [()] * len(keys), strict=True)
         return shallow
 
     # --------------------------------------------------------------------------------------------------------- to columns
@@ -143,7 +148,7 @@ class Codec:
 
     def _column(self, type: Type, values: list[Any], refuse: _Refuse) -> np.ndarray:
         """Values of one type as a column; `refuse` makes the error about the i-th of them."""
-        _check_fits(type, values, refuse)
+        self._check_fits(type, values, refuse)
         match type.kind:
             case Kind.SYMBOL:
                 return self._symbols(values, refuse)
@@ -162,26 +167,27 @@ class Codec:
     def _records(self, type: Type, values: list[Row | None], refuse: _Refuse) -> np.ndarray:
         """Nested tuples as ids of records. Values may be deep, so nothing here recurses: those inside come after those around
         them, and are made first."""
-        whole = _Nested(type, values, range(len(values)))
+        types = self.program.types
+        whole = _Nested(type, types, values, range(len(values)))
         found = [whole]
         for nested in found:
-            fields = zip(*nested.present, strict=True)
-            for (_, field), column in zip(nested.type.fields if nested.present else (), fields, strict=True):
-                inner = self.program.types[field]
+            for part in nested.parts:
+                fields = zip(*part.rows, strict=True) if part.rows[0] else ()
+                for inner, column in zip(own_types(part.type, types), fields, strict=True):
 
-                def refuse_inner(i: int, message: str, origins: list[int] = nested.origins) -> DlogError:
-                    return refuse(origins[i], message)
+                    def refuse_inner(i: int, message: str, origins: list[int] = part.origins) -> DlogError:
+                        return refuse(origins[i], message)
 
-                if inner.kind is Kind.RECORD:
-                    _check_fits(inner, list(column), refuse_inner)
-                    found.append(_Nested(inner, list(column), nested.origins))
-                    nested.columns.append(found[-1])
-                else:
-                    nested.columns.append(self._column(inner, list(column), refuse_inner))
+                    if inner.kind is Kind.RECORD:
+                        self._check_fits(inner, list(column), refuse_inner)
+                        found.append(_Nested(inner, types, list(column), part.origins))
+                        part.columns.append(found[-1])
+                    else:
+                        part.columns.append(self._column(inner, list(column), refuse_inner))
         for nested in reversed(found):
-            columns = [column.ids if isinstance(column, _Nested) else _raw(column) for column in nested.columns]
-            if nested.present:
-                nested.ids[nested.places] = self.records.pack(len(columns), columns)
+            for part in nested.parts:
+                columns = [column.ids if isinstance(column, _Nested) else _raw(column) for column in part.columns]
+                nested.ids[part.places] = packed(part.type, types, columns, len(part.places), self.records)
         return whole.ids.astype(np.int32)
 
     def table_from_arrow(self, relation: Relation, data: pa.Table) -> Table:
@@ -208,6 +214,8 @@ class Codec:
                         return self.symbols.intern_arrow(column)
                     except NotText as mistake:
                         raise _bad_fact(relation, mistake.index + 1, f"{name}: {mistake.reason}") from None
+                case Kind.RECORD if _is_text(column.type):
+                    return self._parsed(relation, name, type, column)
                 case Kind.RECORD:
                     values = [tuple(v.values()) if isinstance(v, dict) else v for v in column.to_pylist()]
                     return self._column(type, values, lambda i, message: _bad_fact(relation, i + 1, f"{name}: {message}"))
@@ -215,6 +223,29 @@ class Codec:
                     return numbers(kind, np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[kind])).to_numpy()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise _bad_fact(relation, None, f"{name}: {error}") from None
+
+
+    def _parsed(self, relation: Relation, name: str, type: Type, column: pa.ChunkedArray) -> np.ndarray:
+        """Records from their texts, as output files have them."""
+        from dlog.engine.formats.nested import BadRecord, parse_records
+
+        if column.null_count:
+            raise _bad_fact(relation, None, f"{name}: the column has nulls")
+        texts = SymbolTable()
+        try:
+            which = texts.intern_arrow(column)
+            ids: np.ndarray = parse_records(texts, type, self.program.types, self.symbols, self.records)[which]
+            return ids
+        except NotText as mistake:
+            raise _bad_fact(relation, mistake.index + 1, f"{name}: {mistake.reason}") from None
+        except BadRecord as mistake:
+            raise _bad_fact(relation, None, f"{name}: `{texts.text(mistake.index)}` {mistake}") from None
+
+    def _check_fits(self, type: Type, values: list[Any], refuse: _Refuse) -> None:
+        types = self.program.types
+        for i, value in enumerate(values):
+            if not _fits(value, type, types):
+                raise refuse(i, f"{value_preview(value)} is not of type {type.name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +259,28 @@ _Refuse = Callable[[int, str], DlogError]
 
 
 class _Nested:
-    """Records of one field, before they have ids: those that are not nil, their places, and in which values they are."""
+    """Records of one field, before they have ids: those that are not nil, by record type or branch."""
 
-    def __init__(self, type: Type, values: list[Row | None], origins: Sequence[int]) -> None:
-        self.type = type
-        self.places = [i for i, value in enumerate(values) if value is not None]
-        self.present = [value for value in values if value is not None]
-        self.origins = [origins[i] for i in self.places]
-        self.columns: list[np.ndarray | _Nested] = []
+    def __init__(self, type: Type, types: Mapping[str, Type], values: list[Row | None], origins: Sequence[int]) -> None:
+        places: dict[str, list[int]] = {}
+        for i, value in enumerate(values):
+            if value is not None:
+                places.setdefault(f"${value[0]}" if type.branches else type.name, []).append(i)
+        first = 1 if type.branches else 0
+        rows = {name: [cast(Row, values[i])[first:] for i in found] for name, found in places.items()}
+        self.parts = [_Part(types[n], found, rows[n], [origins[i] for i in found]) for n, found in places.items()]
         self.ids = np.full(len(values), NIL, np.int64)
+
+
+@dataclass(slots=True)
+class _Part:
+    """Records of one record type or branch: their places, their fields by row and by column, and in which values they are."""
+
+    type: Type
+    places: list[int]
+    rows: list[Row]
+    origins: list[int]
+    columns: list[np.ndarray | _Nested] = field(default_factory=list)
 
 
 def numbers(kind: Kind, values: np.ndarray) -> np.ndarray:
@@ -272,13 +316,14 @@ def is_text(value: str) -> bool:
     return True
 
 
-def _check_fits(type: Type, values: list[Any], refuse: _Refuse) -> None:
-    for i, value in enumerate(values):
-        if not _fits(value, type):
-            raise refuse(i, f"{value_preview(value)} is not of type {type.name}")
+def _is_text(type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    kind = type.value_type if pa.types.is_dictionary(type) else type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
-def _fits(value: object, type: Type) -> bool:
+def _fits(value: object, type: Type, types: Mapping[str, Type]) -> bool:
     match type.kind:
         case Kind.NUMBER | Kind.UNSIGNED:
             return isinstance(value, int) and value in RANGES[type.kind]
@@ -286,6 +331,11 @@ def _fits(value: object, type: Type) -> bool:
             return isinstance(value, float) or (isinstance(value, int) and abs(value) < _NO_FLOAT)
         case Kind.SYMBOL:
             return isinstance(value, str)
+        case Kind.RECORD if type.branches:
+            if not isinstance(value, tuple | list) or not value or not isinstance(value[0], str):
+                return False
+            name = f"${value[0]}"
+            return name in type.branches and len(value) - 1 == types[name].arity
         case Kind.RECORD:
             return value is None or (isinstance(value, tuple | list) and len(value) == len(type.fields))
 

@@ -23,11 +23,12 @@ Stage: TypeAlias = Literal["ast", "typed", "strata"]
 STAGES: Final[tuple[Stage, ...]] = ("ast", "typed", "strata")
 
 
+@uncollected
 def compile_source(source: Source, on_warnings: Callable[[list[Diagnostic]], None] | None = None) -> Program:
     """The typed, normalized, stratified program; raises DlogError with all mistakes of the first stage that has some.
     `on_warnings` hears what is right and may not be meant, once, even if that is nothing."""
     expansion = expand(parse(source), source)
-    with expansion.written_names():
+    with expansion.reported():
         program = stratify(check_tree(expansion.program, source))
     if on_warnings is not None:
         from dlog.engine.compile.warnings import find_warnings
@@ -57,7 +58,7 @@ def compile_until(source: Source, stage: Stage) -> syntax.Program | Checked | Pr
     if stage == "ast":
         return tree
     expansion = expand(tree, source)
-    with expansion.written_names():
+    with expansion.reported():
         checked = check_tree(expansion.program, source)
         return checked if stage == "typed" else stratify(checked)
 

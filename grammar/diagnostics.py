@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -36,6 +37,30 @@ class Diagnostic:
     place: str = ""
     line: str = ""
     severity: str = "error"
+
+
+MAX_OF_ONE_CODE = 20
+"""So many diagnostics of a code are shown, as of syntax errors: who has more mends some and looks again."""
+
+
+def without_floods(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The diagnostics of each code up to `MAX_OF_ONE_CODE`; then, for each code with more, how many these are."""
+    times = Counter(d.code for d in diagnostics)
+    if max(times.values(), default=0) <= MAX_OF_ONE_CODE:
+        return list(diagnostics)
+    left = dict.fromkeys(times, MAX_OF_ONE_CODE)
+    shown: list[Diagnostic] = []
+    for diagnostic in diagnostics:
+        if left[diagnostic.code]:
+            left[diagnostic.code] -= 1
+            shown.append(diagnostic)
+    severities = {d.code: d.severity for d in shown}
+    for code, number in times.items():
+        if number > MAX_OF_ONE_CODE:
+            more = number - MAX_OF_ONE_CODE
+            message = f"{more:,} more of the kind `{code}` {'is' if more == 1 else 'are'} not shown"
+            shown.append(Diagnostic(code, message, severity=severities[code]))
+    return shown
 
 
 class DlogError(Exception):

@@ -8,11 +8,11 @@ Such a fact is a clause like others, whose nodes are only made when somebody loo
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Any
 
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import Atom, Call, Clause, Number, String, Term
+from dlog.grammar.syntax import Atom, Call, Clause, Item, Number, String, Term
 
 ESCAPES = {'"': '"', "'": "'", "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _ESCAPE = re.compile(r"\\(.)")
@@ -69,6 +69,11 @@ def read_facts(text: str, match: re.Match[str] | None, reserved: Container[str],
         end = match.end()
         match = FACT.match(text, end)
     return end
+
+
+def without_literal_facts(items: Iterable[Item]) -> list[Item]:
+    """The items but for facts of literals: asking these whether they are something else takes long."""
+    return [item for item in items if type(item) is not LiteralFact]
 
 
 def literal_value(text: str) -> str:

@@ -17,11 +17,11 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from lark.parsers.lalr_analysis import Shift
 
 from dlog.grammar.actions import Reading
-from dlog.grammar.diagnostics import Diagnostic
+from dlog.grammar.diagnostics import MAX_OF_ONE_CODE, Diagnostic
 from dlog.grammar.mistakes import Failure, explain, missing_dot, strange_directive, stray_text
 from dlog.grammar.source import Span
 
-MAX_MESSAGES = 20
+MAX_MESSAGES = MAX_OF_ONE_CODE
 """Messages for one program: after so many a person has enough to do."""
 
 _DIRECTIVE = re.compile(r"\.[a-z_]+")

@@ -116,11 +116,11 @@ def _planned(program: Any) -> None:
 
 def _run(text: str, program: Any) -> None:
     import dlog
-    from dlog.engine.formats import check_outputs
+    from dlog.engine.formats import check_directives
     from dlog.pipeline import stage
 
     with stage("output"):
-        check_outputs(program)
+        check_directives(program)
     result: Any = dlog.run(text, _rows(program), threads=1, memory=2 << 30)
     for name in result:
         for _ in zip(range(5), result[name], strict=False):

@@ -2,9 +2,9 @@
 
 It is slow and short on purpose: strata by naive reachability, every rule over all rows again until nothing changes, a body by
 trying every row of every atom. It reads the grammar's tree and nothing of the engine. Values are Python's: int, float, str, a
-tuple for a record, None for nil. Recursion through aggregates (`min`, `max`, or a `count` or `sum` that is compared with a
-bound which more rows only make truer) recomputes the stratum from its previous rows until they stay. Relations that do not keep
-all of their rows are evaluated iteration by iteration (naive_retention).
+tuple for a record, None for nil, a `Branch`. Recursion through aggregates (`min`, `max`, or a `count` or `sum` that is compared
+with a bound which more rows only make truer) recomputes the stratum from its previous rows until they stay. Relations that do
+not keep all of their rows are evaluated iteration by iteration (naive_retention).
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from dlog.branch import Branch
 from dlog.grammar.syntax import (
+    AdtDecl,
     AggregateTerm,
     And,
     Atom,
     Body,
+    BranchTerm,
     Call,
     Cast,
     Clause,
@@ -75,7 +78,10 @@ def evaluate(program: Program, facts: Facts | None = None, budget: int | None = 
 
 class _Evaluation:
     def __init__(self, program: Program, facts: Facts, budget: int | None) -> None:
-        self.names = {i.name: i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl)}
+        self.names = {i.name: i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl | AdtDecl)}
+        self.branches = {
+            b.name: (i.name, [f.type for f in b.fields]) for i in program.items if isinstance(i, AdtDecl) for b in i.branches
+        }
         decls = [i for i in program.items if isinstance(i, RelationDecl)]
         self.types = {name: [a.type.removesuffix("<>") for a in d.attributes] for d in decls for name in d.names}
         self.types |= {d.names[0]: [*self.types[d.debug_delta.relation], "unsigned"] for d in decls if d.debug_delta}
@@ -89,16 +95,24 @@ class _Evaluation:
     # ------------------------------------------------------------------------------------------------------------ types
 
     def kind(self, type_name: str | None) -> str:
-        """number, unsigned, float, symbol or record; what nothing says anything about is a number."""
+        """number, unsigned, float, symbol or record (an algebraic data type is one, too); what nothing says anything about is a
+        number."""
         match self.names.get(type_name or "number"):
             case SubtypeDecl(base=base):
                 return self.kind(base)
             case UnionDecl(members=members):
                 return self.kind(members[0])
-            case RecordDecl():
+            case RecordDecl() | AdtDecl():
                 return "record"
             case _:
                 return type_name or "number"
+
+    def base(self, type_name: str | None) -> str:
+        match self.names.get(type_name or ""):
+            case SubtypeDecl(base=base) | UnionDecl(members=(base, *_)):
+                return self.base(base)
+            case _:
+                return type_name or ""
 
     def fields(self, type_name: str | None, width: int) -> list[str | None]:
         match self.names.get(type_name or ""):
@@ -109,10 +123,21 @@ class _Evaluation:
             case _:
                 return [None] * width
 
+    def enumeration(self, term: Term) -> list[str]:
+        """The names of the branches of a term's type, sorted, where none of these has fields."""
+        match self.names.get(self.base(self.type_of(term))):
+            case AdtDecl(branches=branches) if not any(b.fields for b in branches):
+                return sorted(b.name for b in branches)
+            case _:
+                return []
+
     def row(self, values: Row, types: list[str]) -> Row:
         return tuple(self.typed(v, t) for v, t in zip(values, types, strict=True))
 
     def typed(self, value: Any, type_name: str | None) -> Any:
+        if isinstance(value, tuple | list) and isinstance(self.names.get(self.base(type_name)), AdtDecl):
+            name, *args = value
+            return Branch(name, *(self.typed(v, t) for v, t in zip(args, self.branches[name][1], strict=True)))
         if isinstance(value, tuple | list):
             return tuple(self.typed(v, t) for v, t in zip(value, self.fields(type_name, len(value)), strict=True))
         return float(value) if self.kind(type_name) == "float" else value
@@ -127,6 +152,8 @@ class _Evaluation:
                 return "symbol"
             case Cast(type=type_name):
                 return type_name
+            case BranchTerm(branch=branch):
+                return self.branches[branch][0]
             case AggregateTerm(op=op, target=target):
                 fixed = {"count": "number", "mean": "float"}.get(op)
                 return fixed or (self.type_of(target) if target else None)
@@ -142,6 +169,9 @@ class _Evaluation:
                 self.variable_types.setdefault(name, type_name)
             case RecordTerm(args=args):
                 for arg, t in zip(args, self.fields(type_name, len(args)), strict=True):
+                    self.expect(arg, t)
+            case BranchTerm(branch=branch, args=args):
+                for arg, t in zip(args, self.branches[branch][1], strict=True):
                     self.expect(arg, t)
             case Call(name=name, args=args) if result_type(name) is None:
                 for arg in args:
@@ -288,6 +318,10 @@ class _Evaluation:
                     if value is None:
                         return
                     todo.extend(zip(args, self.fields(t, len(args)), value, strict=True))
+                case BranchTerm(branch=branch, args=args):
+                    if value[0] != branch:
+                        return
+                    todo.extend(zip(args, self.branches[branch][1], value[1:], strict=True))
                 case _:
                     computed.append((term, t, value))
         if all(self.value(term, t, bound, scope) == value for term, t, value in computed):
@@ -318,6 +352,12 @@ class _Evaluation:
             case RecordTerm(args=args):
                 found = self.values(args, self.fields(type_name, len(args)), binding, scope)
                 return FAILED if FAILED in found else found
+            case BranchTerm(branch=branch, args=args):
+                found = self.values(args, self.branches[branch][1], binding, scope)
+                return FAILED if FAILED in found else Branch(branch, *found)
+            case (Cast(term=inner, type="number") | Call(name="ord", args=(inner,))) if self.enumeration(inner):
+                [name] = self.value(inner, None, binding, scope)
+                return self.enumeration(inner).index(name)
             case Cast(term=inner, type=t):
                 return apply("as", [self.value(inner, self.type_of(inner), binding, scope)], self.kind(t))
             case Call(name=name, args=args):

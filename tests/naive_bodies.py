@@ -13,6 +13,7 @@ from dlog.grammar.syntax import (
     And,
     Atom,
     Body,
+    BranchTerm,
     Clause,
     Constraint,
     Not,
@@ -169,7 +170,7 @@ def is_known(term: Term, bound: set[str], scope: set[str]) -> bool:
 def is_pattern(terms: tuple[Term, ...], bound: set[str], scope: set[str]) -> bool:
     """Whether the terms can be compared with given values: records of variables, and terms known once those are bound."""
     flat = list(terms)
-    while any(isinstance(t, RecordTerm) for t in flat):
-        flat = [inner for t in flat for inner in (t.args if isinstance(t, RecordTerm) else (t,))]
+    while any(isinstance(t, RecordTerm | BranchTerm) for t in flat):
+        flat = [inner for t in flat for inner in (t.args if isinstance(t, RecordTerm | BranchTerm) else (t,))]
     bound = bound | {t.name for t in flat if isinstance(t, Variable)}
     return all(isinstance(t, Wildcard) or is_known(t, bound, scope) for t in flat)

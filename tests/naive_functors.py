@@ -110,7 +110,7 @@ FIXED: dict[str, tuple[str, Callable[..., Any]]] = {
 
 def result_type(name: str) -> str | None:
     """The type of the functor's result, None where it is that of its arguments."""
-    return FIXED[name][0] if name in FIXED else None
+    return "number" if name == "ord" else FIXED[name][0] if name in FIXED else None
 
 
 AGGREGATES: dict[str, tuple[int | None, Callable[[list[Any]], Any]]] = {

@@ -16,12 +16,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.strategies_terms import Names, Scope, expression, head_term, test
-from tests.strategies_values import FLOATS, LITERALS, RECORDS, SMALL, TYPE_DECLS, VALUES, Row
+from tests.strategies_values import BRANCHES, FLOATS, LITERALS, RECORDS, SMALL, VALUES, Row, type_declarations
 
 Draw = Any
 Facts = dict[str, list[Row]]
 
-COLUMNS = st.sampled_from(["number", "number", "number", "symbol", "symbol", "float", "unsigned", "Pair", "List"])
+COLUMNS = st.sampled_from(
+    ["number", "number", "number", "symbol", "symbol", "float", "unsigned", "Pair", "List", "Tree", "Colour"]
+)
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,7 @@ class Case:
 
     @property
     def text(self) -> str:
-        used = {t for r in self.relations for t in r.types}
-        types = [decl for name, decl in TYPE_DECLS.items() if name in used]
+        types = type_declarations(t for r in self.relations for t in r.types)
         return "\n".join([*types, *(r.declaration for r in self.relations), *(r.text for r in self.rules), ""])
 
     def __repr__(self) -> str:
@@ -110,6 +111,8 @@ def argument(draw: Draw, scope: Scope, type_name: str, binds: bool, given: bool)
     choices = ["_", "_", "constant", *(["known"] * 5 if known else []), *(["fresh"] * 7 if binds else [])]
     if binds and type_name in RECORDS:
         choices += ["record"] * 3
+    if binds and type_name in BRANCHES:
+        choices += ["branch"] * 3
     match draw(st.sampled_from(choices)):
         case "known":
             return draw(st.sampled_from(known))
@@ -119,6 +122,9 @@ def argument(draw: Draw, scope: Scope, type_name: str, binds: bool, given: bool)
             return draw(LITERALS[type_name])
         case "record":
             return f"[{', '.join(argument(draw, scope, t, binds, given) for t in RECORDS[type_name])}]"
+        case "branch":
+            name, types = draw(st.sampled_from(sorted(BRANCHES[type_name].items())))
+            return f"${name}({', '.join(argument(draw, scope, t, binds, given) for t in types)})"
         case _:
             return "_"
 

@@ -17,14 +17,23 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.strategies import Case, Relation, Rule, programs
-from tests.strategies_values import TYPE_DECLS
+from tests.strategies_values import type_declarations
 
 Draw = Any
 
 PREFIXES = {"": "", "Base": "top.", "Side": "top.", "Top": "top.", "Inner": "top.in."}
 """The components, and what the names of their relations begin with outside."""
 HEADS = {"Base": "Base<T>", "Side": "Side<T> : Base<T>", "Top": "Top<T> : Side<T>, Base<T>", "Inner": "Inner<T, U>"}
-WRONG = {"number": "77", "unsigned": "77u", "float": "7.75", "symbol": '"wrong"', "Pair": '[77, "wrong"]', "List": "[77, nil]"}
+WRONG = {
+    "number": "77",
+    "unsigned": "77u",
+    "float": "7.75",
+    "symbol": '"wrong"',
+    "Pair": '[77, "wrong"]',
+    "List": "[77, nil]",
+    "Tree": '$Tip("wrong")',
+    "Colour": "$Blue()",
+}
 
 
 @dataclass(frozen=True)
@@ -67,9 +76,9 @@ def _written(draw: Draw, case: Case, homes: Mapping[str, str]) -> str:
         place = draw(st.sampled_from(places))
         items[place].append(_moved(rule, place, homes))
     items["Top"].insert(draw(st.integers(0, len(items["Top"]))), ".init in = Inner<T, symbol>")
-    used = {t for r in case.relations for t in r.types}
+    types = type_declarations(t for r in case.relations for t in r.types)
     blocks = [f".comp {head} {{\n" + "".join(f"  {i}\n" for i in items[name]) + "}" for name, head in HEADS.items()]
-    top = [*(decl for name, decl in TYPE_DECLS.items() if name in used), *items[""], ".init top = Top<number>", *blocks]
+    top = [*types, *items[""], ".init top = Top<number>", *blocks]
     return "\n".join([*top, ""])
 
 

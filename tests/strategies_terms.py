@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.strategies_values import LITERALS, RECORDS
+from tests.strategies_values import BRANCHES, LITERALS, RECORDS
 
 Draw = Any
 
@@ -144,6 +144,11 @@ def expression(draw: Draw, scope: Scope, type_name: str) -> str:
         if draw(st.booleans()):
             return operand(draw, scope, type_name)
         return f"[{', '.join(operand(draw, scope, t) for t in RECORDS[type_name])}]"
+    if type_name in BRANCHES:
+        if draw(st.booleans()):
+            return operand(draw, scope, type_name)
+        name, types = draw(st.sampled_from(sorted(BRANCHES[type_name].items())))
+        return f"${name}({', '.join(operand(draw, scope, t) for t in types)})"
     template = draw(st.sampled_from(["{x}", "{x}", *EXPRESSIONS[type_name]]))
     return template.format(
         x=variable_or_literal(draw, scope, type_name),
@@ -166,6 +171,8 @@ def test(draw: Draw, scope: Scope) -> str:
     if type_name in RECORDS:
         other = draw(st.sampled_from(["nil", *scope.of(type_name)]))
         return f"{variable} {draw(st.sampled_from(['=', '!=']))} {other}"
+    if type_name in BRANCHES:
+        return f"{variable} {draw(st.sampled_from(['=', '!=']))} {expression(draw, scope, type_name)}"
     other = expression(draw, scope, type_name)
     return f"{variable} {draw(st.sampled_from(['!=', '<', '<=', '>', '>=', '=']))} {other}"
 

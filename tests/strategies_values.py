@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
 
+from dlog.branch import Branch
+
 Row = tuple[Any, ...]
 
 RECORDS = {"Pair": ("number", "symbol"), "List": ("number", "List")}
-TYPE_DECLS = {"Pair": ".type Pair = [first: number, second: symbol]", "List": ".type List = [head: number, tail: List]"}
+BRANCHES: dict[str, dict[str, tuple[str, ...]]] = {
+    "Tree": {"Tip": ("symbol",), "Node": ("Tree", "number", "Tree"), "Leaf": (), "Of": ("Pair",)},
+    "Colour": {"Red": (), "Green": (), "Blue": ()},
+}
+"""The algebraic data types."""
+TYPE_DECLS = {
+    "Pair": ".type Pair = [first: number, second: symbol]",
+    "List": ".type List = [head: number, tail: List]",
+    "Tree": ".type Tree = Tip {s: symbol} | Node {left: Tree, n: number, right: Tree} | Leaf {} | Of {pair: Pair}",
+    "Colour": ".type Colour = Red {} | Green {} | Blue {}",
+}
+
+
+def type_declarations(used: Iterable[str]) -> list[str]:
+    """The declarations of those types that need one, and of those of their fields."""
+    names = set(used)
+    names |= {"Pair"} if "Tree" in names else set()
+    return [declaration for name, declaration in TYPE_DECLS.items() if name in names]
+
 
 SMALL = st.integers(0, 4)
 NUMBERS = st.one_of(
@@ -23,6 +44,12 @@ FLOATS = st.one_of(SMALL.map(lambda i: i / 2), SMALL.map(lambda i: i / 2), st.sa
 SYMBOLS = st.sampled_from(["a", "b", "a", "b", "ab", "ba", "", "A", "a b", "12", "abcabc"])
 PAIRS = st.one_of(st.tuples(SMALL, SYMBOLS), st.none())
 LISTS = st.recursive(st.none(), lambda tails: st.tuples(SMALL, tails), max_leaves=3)
+TREES = st.recursive(
+    st.one_of(st.just(Branch("Leaf")), st.builds(Branch, st.just("Tip"), SYMBOLS), st.builds(Branch, st.just("Of"), PAIRS)),
+    lambda trees: st.builds(Branch, st.just("Node"), trees, SMALL, trees),
+    max_leaves=3,
+)
+COLOURS = st.sampled_from([Branch("Red"), Branch("Green"), Branch("Blue")])
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "number": NUMBERS,
@@ -31,6 +58,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "symbol": SYMBOLS,
     "Pair": PAIRS,
     "List": LISTS,
+    "Tree": TREES,
+    "Colour": COLOURS,
 }
 
 
@@ -41,6 +70,8 @@ def written(value: Any) -> str:
             return "nil"
         case str():
             return f'"{value}"'
+        case Branch(name, args):
+            return f"${name}({', '.join(map(written, args))})"
         case tuple():
             return f"[{', '.join(map(written, value))}]"
         case _:
@@ -54,5 +85,7 @@ LITERALS: dict[str, st.SearchStrategy[str]] = {
     "symbol": SYMBOLS.map(written),
     "Pair": PAIRS.map(written),
     "List": LISTS.map(written),
+    "Tree": TREES.map(written),
+    "Colour": COLOURS.map(written),
 }
 """-2^63 is left out: its digits without the sign are no number. An integer stands for a float, too."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dlog.branch import Branch
 from dlog.grammar.parser import parse
 from dlog.grammar.preprocess import preprocess
 from dlog.grammar.syntax import Directive, Program, RelationDecl
@@ -52,7 +53,13 @@ def directives(program: Program, kind: str) -> Iterator[Directive]:
 
 
 def written(value: Any) -> str:
-    return f"{value:.17g}" if isinstance(value, float) else str(value)
+    match value:
+        case float():
+            return f"{value:.17g}"
+        case Branch(name, args):
+            return f"${name}({', '.join(map(written, args))})" if args else f"${name}"
+        case _:
+            return str(value)
 
 
 def test_there_are_programs() -> None:

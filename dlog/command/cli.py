@@ -19,6 +19,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
     from dlog.command.findings import WarningChoice
+    from dlog.engine.ir.rules import Program
+    from dlog.pipeline import Job
 
 app = typer.Typer(
     name="dlog",
@@ -63,6 +65,11 @@ class FindingsFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
     SARIF = "sarif"
+
+
+class Provenance(StrEnum):
+    NONE = "none"
+    EXPLAIN = "explain"
 
 
 class Sync(StrEnum):
@@ -176,13 +183,16 @@ def run(
     memory: Memory = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print what every rule cost on standard error.")] = False,
     stats_json: Annotated[
-        Path | None, typer.Option("--stats-json", metavar="PATH", help="Write times, peak memory and sizes as JSON.")
+        Path | None, typer.Option("--stats-json", "-p", metavar="PATH", help="Write times, peak memory and sizes as JSON.")
     ] = None,
     engine: EngineChoice = Engine.EMBEDDED,
     workers: Workers = None,
     strategy: StrategyChoice = Strategy.AUTO,
     no_warn: NoWarnings = False,
     warn: Warnings = None,
+    provenance: Annotated[
+        Provenance | None, typer.Option("--provenance", "-t", help="explain: ask for proofs of rows when all is written.")
+    ] = None,
 ) -> None:
     """Run a program: read its inputs, evaluate it, write its outputs."""
     from dlog.command.findings import warning_choice
@@ -191,7 +201,10 @@ def run(
     from dlog.pipeline import Job, available_cores, discard_unfinished, run_job
 
     texts, tell = (tuple(include or ()), tuple(_macros(macro))), warning_choice(no_warn, warn or ()).tell
-    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, tell, _pragmas(pragma, legacy))
+    if provenance is Provenance.EXPLAIN and engine is Engine.SPARK:
+        _usage_error("`-t explain` asks about a run of the embedded engine", "leave `--engine` out")
+    pragmas = (*_pragmas(pragma, legacy), *([f"provenance:{provenance.value}"] if provenance is not None else []))
+    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, tell, pragmas, _explain_if_asked)
     with prompt_interruption(cleanup=discard_unfinished), Display() as display:
         if engine is Engine.SPARK:
             from dlog.spark import run_job as run_on_spark
@@ -207,6 +220,14 @@ def run(
         from dlog.pipeline import write_report
 
         write_report(report, stats_json)
+
+
+def _explain_if_asked(job: Job, program: Program) -> None:
+    """Opens the prompt of proofs where `-t explain`, or a pragma, says so."""
+    if program.options.explains:
+        from dlog.command.explain_prompt import explain
+
+        explain(job, program)
 
 
 @app.command()
@@ -309,11 +330,12 @@ def _checked(
     path: Path, include: Sequence[str], macros: list[str], choice: WarningChoice, pragmas: Sequence[str]
 ) -> tuple[list[Diagnostic], str]:
     """What is found in a program, and the line about one without mistakes."""
-    from dlog.pipeline import compile_program
+    from dlog.pipeline import check_execution, compile_program
 
     found: list[Diagnostic] = []
     try:
         program = compile_program(path, include, macros, lambda warnings: found.extend(choice.chosen(warnings)), pragmas)
+        check_execution(program)
     except DlogError as error:
         return list(error.diagnostics), ""
     if any(finding.severity == "error" for finding in found):

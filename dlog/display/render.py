@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from dlog.branch import Branch
+
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
@@ -34,7 +36,7 @@ def byte_size(size: int) -> str:
 
 
 def value_text(value: object) -> str:
-    """A value as it stands in an output file: records as `[a, b]`, nil as `nil`.
+    """A value as it stands in an output file: records as `[a, b]`, nil as `nil`, branches as `$Branch(a, b)`.
 
     >>> value_text((1, ("x", None)))
     '[1, [x, nil]]'
@@ -42,10 +44,30 @@ def value_text(value: object) -> str:
     match value:
         case None:
             return "nil"
+        case Branch(name, args):
+            return f"${name}({', '.join(map(value_text, args))})" if args else f"${name}"
         case tuple():
             return "[" + ", ".join(value_text(field) for field in value) + "]"
         case _:
             return str(value)
+
+
+def quoted_text(value: object) -> str:
+    """A value as text that reads back as it whatever its symbols hold.
+
+    >>> quoted_text(Branch("Name", 'a "b", c', 1))
+    '$Name("a \\\\"b\\\\", c", 1)'
+    """
+    match value:
+        case str():
+            escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+            return f'"{escaped}"'
+        case Branch(name, args):
+            return f"${name}({', '.join(map(quoted_text, args))})" if args else f"${name}"
+        case tuple():
+            return f"[{', '.join(map(quoted_text, value))}]"
+        case _:
+            return value_text(value)
 
 
 def rows_text(rows: Iterable[Sequence[object]], limit: int | None = None) -> str:

@@ -66,9 +66,9 @@ def _places(literal: Literal, program: Program) -> Iterator[tuple[int, str]]:
                     yield from _of_term(record, record.type, program)
             for one, other in ((left, right), (right, left)):
                 if isinstance(one, Variable) and isinstance(other, Record):
-                    yield one.id, other.type
+                    yield one.id, program.types[other.type].whole
         case Unpack(value=value, type=name, fields=fields):
-            yield value.id, name
+            yield value.id, program.types[name].whole
             types = (type for _, type in program.types[name].fields)
             yield from ((f.id, t) for f, t in zip(fields, types, strict=True) if isinstance(f, Variable))
         case Generator(args=args):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dlog.branch import Branch
 from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import Aggregate, Literal
 from dlog.grammar.source import Source
@@ -16,6 +17,8 @@ def literal_of(value: Any) -> str:
 
     >>> literal_of((1, ("a", None), 0.5))
     '[1, ["a", nil], 0.5]'
+    >>> literal_of(Branch("Node", 1, Branch("Leaf")))
+    '$Node(1, $Leaf())'
     """
     match value:
         case None:
@@ -31,21 +34,22 @@ def literal_of(value: Any) -> str:
 def _deep(record: tuple[Any, ...]) -> str:
     """Records nest deeply as lists do, so this does not recurse."""
     pieces: list[str] = []
-    stack: list[Any] = [("text", "]"), *reversed(_spread(record)), ("text", "[")]
+    stack: list[Any] = [("value", record)]
     while stack:
         what, value = stack.pop()
         if what == "value" and isinstance(value, tuple):
-            stack += [("text", "]"), *reversed(_spread(value)), ("text", "[")]
+            stack += reversed(_spread(value))
         else:
             pieces.append(value if what == "text" else literal_of(value))
     return "".join(pieces)
 
 
 def _spread(record: tuple[Any, ...]) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for number, value in enumerate(record):
+    branch = isinstance(record, Branch)
+    found: list[tuple[str, Any]] = [("text", f"${record.name}(" if isinstance(record, Branch) else "[")]
+    for number, value in enumerate(record[1:] if branch else record):
         found += [("text", ", ")] * bool(number) + [("value", value)]
-    return found
+    return [*found, ("text", ")" if branch else "]")]
 
 
 def row_text(relation: str, row: Iterable[Any]) -> str:

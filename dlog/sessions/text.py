@@ -69,7 +69,7 @@ class Text:
 
     def compiled(self, items: tuple[syntax.Item, ...] | None = None) -> Program:
         """The typed program of all items, or of these, which are without components."""
-        with stage("compiler"), self.expansion.written_names():
+        with stage("compiler"), self.expansion.reported():
             return stratify(check_tree(syntax.Program(self.expanded if items is None else items), self.source))
 
     def placed_in(self, source: Source) -> Text:

@@ -208,7 +208,7 @@ class ChangeReader:
                 except ValueError:
                     raise self._wrong("bad-number", f"`{text}` is not a float", self._at(field)) from None
             case Kind.RECORD:
-                return self._record(type, text, field)
+                return self._record(type, text, self._at(field))
             case kind:
                 digits = text[1:] if text.startswith("-") else text
                 if not (digits.isascii() and digits.isdecimal()):
@@ -218,7 +218,7 @@ class ChangeReader:
                     raise self._wrong("number-out-of-range", f"`{text}` does not fit {_NAMES[kind]}", self._at(field))
                 return value
 
-    def _record(self, type: Type, text: str, field: int) -> Any:
+    def _record(self, type: Type, text: str, column: int) -> Any:
         found = self._records.get((type.name, text), self)
         if found is self:
             if len(self._records) >= _CACHED_RECORDS:
@@ -228,7 +228,7 @@ class ChangeReader:
             try:
                 ids = parse_records(texts, type, codec.program.types, codec.symbols, codec.records)
             except BadRecord as error:
-                raise self._wrong("bad-record", f"`{text}` {error}", self._at(field)) from None
+                raise self._wrong("bad-record", f"`{text}` {error}", column) from None
             found = self._records[type.name, text] = codec.to_python(type, ids)[0]
         return found
 
@@ -272,6 +272,10 @@ class ChangeReader:
 
     def _json_value(self, type_: Type, value: object) -> Any:
         match type_.kind:
+            case Kind.RECORD if type_.branches:
+                if isinstance(value, str):
+                    return self._record(type_, value, self._key("row"))
+                raise self._wrong("bad-value", f"`{json.dumps(value)}` is not a `{type_.name}` as text", self._key("row"))
             case Kind.RECORD:
                 if value is None:
                     return None

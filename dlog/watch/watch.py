@@ -21,8 +21,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO, TypeAlias
 
+from dlog.branch import Branch
 from dlog.caches import stays
-from dlog.display.render import value_text
+from dlog.display.render import quoted_text, value_text
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.state.files import open_to_append
@@ -234,7 +235,7 @@ def _csv_value(value: object) -> str:
 
 
 def _json_line(round: int, relation: str, diff: int, row: Row) -> str:
-    item = {"round": round, "relation": relation, "diff": diff, "row": row}
+    item = {"round": round, "relation": relation, "diff": diff, "row": [_json_value(value) for value in row]}
     return json.dumps(item, ensure_ascii=False) + "\n"
 
 
@@ -256,3 +257,14 @@ def whole() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if came:
             signal.raise_signal(signal.SIGINT)
+
+
+def _json_value(value: object) -> object:
+    """Values of algebraic data types are text, as in files."""
+    match value:
+        case Branch():
+            return quoted_text(value)
+        case tuple():
+            return [_json_value(field) for field in value]
+        case _:
+            return value

@@ -17,6 +17,7 @@ from dlog.engine.kernels.static import partition
 from dlog.engine.plan.column_types import ColumnType, declared
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import raw
+from dlog.engine.values.shapes import own_types, packed, shapes
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 
@@ -27,7 +28,7 @@ STRETCH = 1 << 16
 
 @dataclass
 class Definitions:
-    """The definitions of a message's ids: strings, then records by type, those inside others before them."""
+    """The definitions of a message's ids: strings, then records by record type or branch, those inside others before them."""
 
     symbols: np.ndarray
     data: np.ndarray
@@ -113,25 +114,32 @@ class Dictionary:
         return self._hashes
 
     def _record_hashes(self, name: str, ids: np.ndarray) -> np.ndarray:
-        """A hash of each record's own fields; of records inside it only whether they are nil."""
+        """A hash of each record's own fields; of records inside it only whether they are nil, or which branch they have."""
         hashes = np.zeros(len(ids), np.uint64)
         if not name:  # nil, the only record without a type
             return hashes
-        there = np.flatnonzero(ids)
-        inner = hashes[there]
-        kinds = self._fields(name)
-        for type, column in zip(kinds, self.records.fields(len(kinds), ids[there]), strict=True):
-            values = column.astype(np.int64)
-            if type.kind is Kind.SYMBOL:
-                values = self._symbol_hashes()[values].view(np.int64)
-            elif type.kind is Kind.RECORD:
-                values = (values != 0).astype(np.int64)
-            partition.hash_together(inner, values)
-        hashes[there] = inner
+        for shape in shapes(self.types[name], self.types, ids, self.records):
+            inner = np.zeros(len(shape.places), np.uint64)
+            if shape.type.adt:
+                partition.hash_together(inner, self._tags(self.types[name], ids[shape.places]))
+            for type, column in zip(own_types(shape.type, self.types), shape.columns, strict=True):
+                values = column.astype(np.int64)
+                if type.kind is Kind.SYMBOL:
+                    values = self._symbol_hashes()[values].view(np.int64)
+                elif type.branches:
+                    values = self._tags(type, values)
+                elif type.kind is Kind.RECORD:
+                    values = (values != 0).astype(np.int64)
+                partition.hash_together(inner, values)
+            hashes[shape.places] = inner
         return hashes
 
+    def _tags(self, adt: Type, ids: np.ndarray) -> np.ndarray:
+        return self.records.fields(len(adt.fields), ids)[0].astype(np.int64)
+
     def _fields(self, name: str) -> list[ColumnType]:
-        return [declared(self.types[type]) for _, type in self.types[name].fields]
+        """The types of the own fields of a record type or branch."""
+        return [declared(type) for type in own_types(self.types[name], self.types)]
 
     # ----------------------------------------------------------------------------------------------------------- sending
 
@@ -159,15 +167,17 @@ class Dictionary:
         for level in reversed(levels):
             for name, ids in level.items():
                 fresh = self._untold(peer, name, ids)
-                arity = len(self.types[name].fields)
-                if len(fresh):
-                    found.append((name, fresh, tuple(self.records.fields(arity, fresh))))
+                parts = shapes(self.types[name], self.types, fresh, self.records) if len(fresh) else []
+                found += [(part.type.name, fresh[part.places], tuple(part.columns)) for part in parts]
         return found
 
     def _inside(self, name: str, ids: np.ndarray) -> list[tuple[str, np.ndarray]]:
-        kinds = self._fields(name)
-        fields = self.records.fields(len(kinds), ids)
-        return [(t.record, v.astype(np.int32)) for t, v in zip(kinds, fields, strict=True) if t.kind is Kind.RECORD]
+        return [
+            (type.record, column.astype(np.int32))
+            for part in shapes(self.types[name], self.types, ids, self.records)
+            for type, column in zip(self._fields(part.type.name), part.columns, strict=True)
+            if type.kind is Kind.RECORD
+        ]
 
     def _unknown(self, peer: int, name: str, ids: np.ndarray) -> np.ndarray:
         """The distinct ids, without nil, that the peer has not been told."""
@@ -201,7 +211,8 @@ class Dictionary:
         for name, ids, fields in said.records:
             kinds = self._fields(name)
             columns = [self.translate(peer, t, v).astype(np.int64) for t, v in zip(kinds, fields, strict=True)]
-            self._mean(peer, name, ids, self.records.pack(len(kinds), columns))
+            own = packed(self.types[name], self.types, columns, len(ids), self.records)
+            self._mean(peer, self.types[name].whole, ids, own)
 
     def _mean(self, peer: int, name: str, theirs: np.ndarray, own: np.ndarray) -> None:
         held = self._meaning[peer].setdefault(name, np.zeros(1, np.int32))

@@ -48,25 +48,23 @@ def check(resolved: Resolved) -> Checked:
     problems = Problems(resolved.source)
     resolved = _without_inline(resolved, problems)
     forms, rows = Forms(resolved), FactRows(resolved)
-    facts: dict[str, dict[Row, None]] = {}
     rules: list[Rule] = []
     for clause in resolved.clauses:
         if clause.body is None and (row := rows.row(clause)) is not None:
-            facts.setdefault(clause.name if type(clause) is LiteralFact else clause.heads[0].name, {})[row] = None
+            rows.add(clause.name if type(clause) is LiteralFact else clause.heads[0].name, row)
             continue
         for rule in _rules(clause, resolved, problems, forms):
             row = constant_row(rule)
             if row is None:
                 rules.append(rule)
             else:
-                facts.setdefault(rule.head.relation, {})[row] = None
+                rows.add(rule.head.relation, row)
     retentions = _retentions(resolved, problems)
     problems.check()
-    found = {name: tuple(own) for name, own in facts.items()}
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
     rules += _reading_rules(retentions, rules, relations)
     table, io, inline = resolved.table.types, resolved.io, resolved.inline
-    return Checked(resolved.source, table, relations, found, tuple(rules), io, inline, retentions, resolved.options)
+    return Checked(resolved.source, table, relations, rows.rows(), tuple(rules), io, inline, retentions, resolved.options)
 
 
 def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:
@@ -151,4 +149,4 @@ def _check_clause(flat: FlatClause, resolved: Resolved, problems: Problems) -> R
     typed = typecheck(scoped, resolved, problems)
     if len(problems) == before:
         check_subtypes(typed, resolved, problems)
-    return normalize(typed, problems) if len(problems) == before else None
+    return normalize(typed, resolved.table.types, problems) if len(problems) == before else None

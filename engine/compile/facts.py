@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dlog.engine.compile.normal.literals import FITTING, literal_kinds, literal_text, number_constant
 from dlog.engine.compile.resolve import Resolved
-from dlog.engine.ir.rules import Constant, Kind, Record, Rule, Term, Type
+from dlog.engine.ir.rules import PAD, Constant, Kind, Record, Rule, Term, Type
 from dlog.grammar.literal_facts import LiteralFact, literal_value
-from dlog.grammar.syntax import Atom, Clause, Nil, RecordTerm, String
+from dlog.grammar.syntax import Atom, BranchTerm, Clause, Nil, RecordTerm, String
 from dlog.grammar.syntax import Term as SyntaxTerm
 
 Row: TypeAlias = tuple[Constant | Record, ...]
 
 
+_TELLING: Final = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.SYMBOL})
+"""Kinds of which two constants are the same if their values are equal; hashing values is quicker."""
+
+
 class FactRows:
-    """The rows of a program's facts of well-typed literals."""
+    """The rows of a program's facts: those of well-typed literals by a short way, and all of them, each once."""
 
     def __init__(self, resolved: Resolved) -> None:
         self._resolved = resolved
         self._kinds = {name: relation.kinds for name, relation in resolved.relations.items()}
+        self._telling = {name: _TELLING.issuperset(kinds) for name, kinds in self._kinds.items()}
+        self._found: dict[str, dict[tuple[object, ...], Row]] = {}
+
+    def add(self, relation: str, row: Row) -> None:
+        key = tuple([c.value for c in row if type(c) is Constant]) if self._telling[relation] else row
+        found = self._found.get(relation)
+        if found is None:
+            found = self._found[relation] = {}
+        found.setdefault(key, row)
+
+    def rows(self) -> dict[str, tuple[Row, ...]]:
+        return {name: tuple(found.values()) for name, found in self._found.items()}
 
     def row(self, clause: Clause) -> Row | None:
         """The row of a fact; None sends it through the checks of any clause."""
@@ -62,22 +78,38 @@ def _value(term: SyntaxTerm, found: Type, resolved: Resolved) -> Constant | Reco
     match term:
         case String(value=value) if found.kind is Kind.SYMBOL:
             return Constant(value, Kind.SYMBOL)
-        case Nil() if found.kind is Kind.RECORD:
+        case Nil() if found.kind is Kind.RECORD and not found.branches:
             return Constant(None, Kind.RECORD)
-        case RecordTerm(args=args) if found.kind is Kind.RECORD and len(args) == len(found.fields):
+        case RecordTerm(args=args) if found.kind is Kind.RECORD and not found.branches and len(args) == len(found.fields):
             return _record(args, found, resolved)
+        case BranchTerm(branch=branch, args=args) if f"${branch}" in found.branches and not resolved.table.narrowed:
+            return _branch(args, found, found.branches.index(f"${branch}"), resolved)
         case _:
             return None
 
 
 def _record(args: tuple[SyntaxTerm, ...], found: Type, resolved: Resolved) -> Record | None:
-    fields = []
-    for arg, (_, name) in zip(args, found.fields, strict=True):
+    fields = _values(args, found.fields, resolved)
+    return None if fields is None else Record(found.name, fields)
+
+
+def _branch(args: tuple[SyntaxTerm, ...], found: Type, tag: int, resolved: Resolved) -> Record | None:
+    branch = resolved.table.types[found.branches[tag]]
+    if len(args) != branch.arity:
+        return None
+    fields = _values(args, branch.fields[1 : 1 + branch.arity], resolved)
+    rest = (PAD,) * (len(branch.fields) - 1 - branch.arity)
+    return None if fields is None else Record(branch.name, (Constant(tag, Kind.NUMBER), *fields, *rest))
+
+
+def _values(args: tuple[SyntaxTerm, ...], fields: tuple[tuple[str, str], ...], resolved: Resolved) -> Row | None:
+    values = []
+    for arg, (_, name) in zip(args, fields, strict=True):
         value = _value(arg, resolved.table.types[name], resolved)
         if value is None:
             return None
-        fields.append(value)
-    return Record(found.name, tuple(fields))
+        values.append(value)
+    return tuple(values)
 
 
 def constant_row(rule: Rule) -> Row | None:

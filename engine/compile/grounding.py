@@ -61,12 +61,14 @@ def _propagate(equation: Constraint, bound: set[str]) -> bool:
     if is_bound(equation.right, bound):
         _bind(equation.left, bound)
         return True
-    if isinstance(equation.left, RecordTerm) and isinstance(equation.right, RecordTerm):
-        return _propagate_fields(equation.left, equation.right, bound)
-    return False
+    match equation.left, equation.right:
+        case (RecordTerm() as left, RecordTerm() as right) | (BranchTerm() as left, BranchTerm() as right):
+            return _propagate_fields(left, right, bound)
+        case _:
+            return False
 
 
-def _propagate_fields(left: RecordTerm, right: RecordTerm, bound: set[str]) -> bool:
+def _propagate_fields(left: RecordTerm | BranchTerm, right: RecordTerm | BranchTerm, bound: set[str]) -> bool:
     """`[x, 1] = [2, y]` binds field by field; always tried again, since fields may become bound one after the other."""
     for a, b in zip(left.args, right.args, strict=False):
         _propagate(Constraint("=", a, b), bound)

@@ -20,6 +20,7 @@ from dlog.grammar.syntax import Atom, Clause, ExecutionPlan
 def check_plans(clauses: Sequence[Clause], inline: frozenset[str], problems: Problems) -> None:
     """Adds what is wrong with the plans of clauses whose names are right. Rules that read `inline` relations get other atoms
     later, and are not looked at."""
+    clauses = [clause for clause in clauses if clause.body is not None]
     planned = [clause for clause in clauses if clause.plan is not None]
     if not planned:
         return

@@ -16,13 +16,15 @@ from dlog.grammar.syntax import Item, Pragma, RelationDecl
 
 OBEYED: Final = (
     *("legacy", "inline-exclude", "magic-transform", "magic-transform-exclude", "fact-dir", "output-dir"),
-    *("no-warn", "suppress-warnings"),
+    *("no-warn", "suppress-warnings", "provenance"),
 )
 ACCEPTED: Final = (
     *("auto-schedule", "compile", "compile-many", "debug-report", "disable-transformers", "emit-statistics"),
     *("generate-namespace", "jobs", "libraries", "library-dir", "live-profile", "profile", "profile-frequency", "verbose"),
 )
 """Options that change no row and no file of output."""
+EXPLAINING: Final = ("explain", "explore")
+"""Values of `provenance` with which Souffle opens a prompt."""
 REPEATABLE: Final = ("libraries", "library-dir")
 REFUSED: Final = ("dl-program", "generate", "generate-many", "help", "parse-errors", "show", "swig", "version")
 """Options with which Souffle does not run the program."""
@@ -31,7 +33,6 @@ _INEFFECTIVE: Final = {
     "macro": "define it on the command line, -M, or with #define",
     "no-preprocessor": "",
     "preprocessor": "",
-    "provenance": "the REPL and Python explain rows: .why",
 }
 _LISTS: Final = frozenset({"inline-exclude", "magic-transform", "magic-transform-exclude", "suppress-warnings"})
 """Pragmas whose value lists relations; `*` stands for all."""
@@ -74,7 +75,8 @@ def options(decls: Iterable[RelationDecl], pragmas: Mapping[str, str]) -> Option
     qualified = {word: {n for d in decls if word in d.qualifiers for n in d.names} for word in ("magic", "no_magic")}
     excluded = listed(pragmas, "magic-transform-exclude", names) | qualified["no_magic"]
     by_demand = (listed(pragmas, "magic-transform", names) | qualified["magic"]) - excluded
-    return Options(frozenset(by_demand), pragmas.get("fact-dir", ""), pragmas.get("output-dir", ""))
+    folders = pragmas.get("fact-dir", ""), pragmas.get("output-dir", "")
+    return Options(frozenset(by_demand), *folders, pragmas.get("provenance", "none") in EXPLAINING)
 
 
 def ineffective_pragmas(items: Iterable[Item], relations: Iterable[str]) -> Iterator[Diagnostic]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast
 
 from dlog.engine.compile.iteration_counter import with_counter
@@ -18,12 +18,14 @@ from dlog.engine.ir.functors import find_functor, written_functors
 from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Kind, Relation, Type
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
-from dlog.grammar.literal_facts import LiteralFact
+from dlog.grammar.literal_facts import LiteralFact, without_literal_facts
 from dlog.grammar.source import NOWHERE, Source, Span
+from dlog.grammar.suggest import closest
 from dlog.grammar.syntax import (
     AdtDecl,
     Atom,
     Attribute,
+    BranchTerm,
     Call,
     Cast,
     Clause,
@@ -72,9 +74,10 @@ def resolve(program: Program, source: Source) -> Resolved:
     """
     problems = Problems(source)
     program, lattices = without_lattices(with_counter(program), problems)
+    clauses = tuple([i for i in program.items if type(i) is LiteralFact or isinstance(i, Clause)])
+    program = replace(program, items=tuple(without_literal_facts(program.items)))
     types: list[TypeDecl] = [i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl | AdtDecl)]
     decls = [i for i in program.items if isinstance(i, RelationDecl)]
-    clauses = tuple(i for i in program.items if isinstance(i, Clause))
     table = resolve_types(types, problems)
     relations, attributes = _relations(decls, types, table, problems)
     io = _io(program, relations, problems)
@@ -233,6 +236,8 @@ def _check_clause(clause: Clause, resolved: Resolved, problems: Problems) -> Non
                     _check_atom(node, resolved, problems)
                 case Call():
                     _check_call(node, resolved, problems)
+                case BranchTerm():
+                    _check_branch(node, resolved, problems)
                 case Cast(type=name) if name not in resolved.table.types:
                     note = suggestion(name, resolved.table.types)
                     problems.add("unknown-type", f"unknown type `{name}` in `as`", Label(node.span), notes=[note])
@@ -249,6 +254,23 @@ def _check_atom(atom: Atom, resolved: Resolved, problems: Problems) -> None:
         message = f"`{atom.name}` has {_count(relation.arity, 'attribute')}, but {_count(len(atom.args), 'argument')} here"
         labels = (Label(atom.span), Label(relation.span, "declared here"))
         problems.add("wrong-arity", message, *labels, notes=[f"it is declared as {atom.name}({columns})"])
+
+
+def _check_branch(term: BranchTerm, resolved: Resolved, problems: Problems) -> None:
+    known = resolved.table.branches
+    if term.branch not in known:
+        close = closest(term.branch, known)
+        hint = f"did you mean `${close}`?" if close else "declare it as a branch of an algebraic data type"
+        if term.branch in resolved.table.types:
+            hint = f"`{term.branch}` is a type; `$` stands before the name of a branch"
+        problems.add("unknown-branch", f"unknown branch `${term.branch}`", Label(term.span), notes=[hint])
+        return
+    adt, branch = known[term.branch]
+    if len(branch.fields) != len(term.args):
+        message = f"`${branch.name}` has {_count(len(branch.fields), 'field')}, but {_count(len(term.args), 'argument')} here"
+        fields = ", ".join(f"{f.name}: {f.type}" for f in branch.fields)
+        labels = (Label(term.span), Label(branch.span, f"declared here, in `{adt}`"))
+        problems.add("wrong-arity", message, *labels, notes=[f"it is declared as {branch.name} {{{fields}}}"])
 
 
 def _count(number: int, noun: str) -> str:

@@ -151,7 +151,9 @@ class _Safety:
             case Constraint(op="=", left=Wildcard(), right=right) if is_generator(right):
                 terms = [right]  # `_ = range(...)` asks whether there is a value
             case Constraint(op="=", left=left, right=right):
-                terms = [t for t in (left, right) if not (isinstance(t, RecordTerm) and _is_pattern(t, left, right, bound))]
+                records = [t for t in (left, right) if isinstance(t, RecordTerm | BranchTerm)]
+                terms = [t for t in (left, right) if not _is_pattern(t, left, right, bound)]
+                terms = [t for t in terms if not (records and isinstance(t, Wildcard))]  # `_ = [x]` holds
             case Constraint(left=left, right=right):
                 terms = [left, right]
             case Call(args=args):
@@ -179,11 +181,13 @@ def _is_result(term: Term) -> bool:
     return isinstance(term, Variable) and not display(term.name)
 
 
-def _is_pattern(term: RecordTerm, left: Term, right: Term, bound: set[str]) -> bool:
-    """Whether a record is taken apart here: the other side has a value, and no functor of `_` is inside."""
+def _is_pattern(term: Term, left: Term, right: Term, bound: set[str]) -> bool:
+    """Whether the term is a record that is taken apart here: the other side has a value, and no functor of `_` is inside."""
+    if not isinstance(term, RecordTerm | BranchTerm):
+        return False
     other = right if term is left else left
     inner = any(isinstance(w, Wildcard) for n in walk(term) if isinstance(n, Call) for w in walk(n))
-    return not inner and (is_bound(other, bound) or isinstance(other, RecordTerm))
+    return not inner and (is_bound(other, bound) or isinstance(other, RecordTerm | BranchTerm))
 
 
 def _taken(aggregation: Aggregation) -> set[str]:
@@ -228,7 +232,7 @@ def _place(literal: Scoped, name: str) -> str:
         case Atom():
             return "the argument of a functor"
         case Constraint(left=left, right=right):
-            calls = [n for side in (left, right) for n in walk(side) if isinstance(n, Call | BranchTerm | AggregateTerm)]
+            calls = [n for side in (left, right) for n in walk(side) if isinstance(n, Call | AggregateTerm)]
             inside = any(_occurs(variables(c), name) for c in calls)
             return "an arithmetic expression" if inside else "a comparison" if literal.op != "=" else "an equation"
         case Truth():

@@ -9,9 +9,7 @@ from dlog.engine.compile.walk import Node, parts, walk
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import Source, Span
 from dlog.grammar.syntax import (
-    AdtDecl,
     AggregateTerm,
-    BranchTerm,
     Call,
     Clause,
     Counter,
@@ -35,8 +33,6 @@ def refuse_unsupported(program: Program, source: Source) -> None:
 
 def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
     match item:
-        case AdtDecl():
-            yield "algebraic data types", item.span
         case FunctorDecl():
             yield "user-defined functors", item.span
         case RelationDecl(qualifiers=qualifiers):
@@ -54,8 +50,6 @@ def _in_term(node: Node) -> Iterator[tuple[str, Span]]:
     match node:
         case Counter():
             yield "autoincrement ($)", node.span
-        case BranchTerm():
-            yield "algebraic data types", node.span
         case Call(name=name) if name.startswith("@"):
             yield "user-defined functors", node.span
         case AggregateTerm(op=op) if op.startswith("@"):

@@ -132,9 +132,7 @@ def save(
     if way in ("stdout", "stdoutprintsize", "json"):
         _print(io, relation, program, table, symbols, records, threads, way, output_dir == TO_STDOUT, stdout)
         return
-    if way in ("parquet", "arrow", "sqlite") and not relation.attributes:
-        message = f"`{relation.name}` has no attributes: {way} needs columns"
-        raise directive_error(io, program, "unsupported", message)
+    _refuse_without_columns(io, way, relation, program)
     rows = (relation, program, table, symbols, records)
     if way == "sqlite":
         from dlog.engine.formats.sqlite_tables import database_of, save_sqlite
@@ -175,19 +173,39 @@ def _write(
         _write_all(file, pieces(io, relation, program, table, symbols, records, threads))
 
 
-def check_outputs(program: Program) -> None:
-    """Raises, together, the mistakes in `.output` directives that `save` would find only when everything is computed."""
+def check_directives(program: Program) -> None:
+    """Raises, together, the mistakes in directives that `load`, `save` and the evaluation would find one after the other."""
     mistakes: list[Diagnostic] = []
     for io in program.io:
-        if io.action != "output":
-            continue
         try:
-            if _way(io, program, _OUTPUTS) in ("file", "stdout"):
-                text_format(io, program.relations[io.relation], program)
+            _check_directive(io, program)
         except DlogError as error:
             mistakes += error.diagnostics
     if mistakes:
         raise DlogError(mistakes)
+
+
+def _check_directive(io: Io, program: Program) -> None:
+    match io.action:
+        case "input":
+            way = _way(io, program, _INPUTS)
+            _refuse_misplaced(io, way, program)
+        case "output":
+            way = _way(io, program, _OUTPUTS)
+            _refuse_without_columns(io, way, program.relations[io.relation], program)
+        case "limitsize":
+            size_limit(io, program)
+            return
+        case "printsize":
+            return
+    if way in ("file", "stdin", "stdout"):
+        text_format(io, program.relations[io.relation], program)
+
+
+def _refuse_without_columns(io: Io, way: str, relation: Relation, program: Program) -> None:
+    if way in ("parquet", "arrow", "sqlite") and not relation.attributes:
+        message = f"`{relation.name}` has no attributes: {way} needs columns"
+        raise directive_error(io, program, "unsupported", message)
 
 
 def size_line(io: Io, rows: int) -> str:
@@ -279,4 +297,4 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
         beside.unlink(missing_ok=True)
 
 
-__all__ = ["TO_STDOUT", "available_threads", "check_outputs", "load", "save", "size_limit", "size_line"]
+__all__ = ["TO_STDOUT", "available_threads", "check_directives", "load", "save", "size_limit", "size_line"]

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.engine.formats.columns import Unclear, places
-from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
+from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import column_map, column_names, directive_error
+from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.arrow_memory import within_memory

@@ -1,7 +1,8 @@
 """JSON: a list of rows, each a list of values or an object with the attributes' names; or one row on each line (NDJSON).
 
-Records are lists or objects too, null is nil. Objects on lines without records go through Arrow by the block; else rows are
-Python's, as its parser makes them. Numbers that JSON does not have are NaN, Infinity and -Infinity, as Python writes them.
+Records are lists or objects too, null is nil, values of algebraic data types are text. Objects on lines without records go
+through Arrow by the block; else rows are Python's, as its parser makes them. Numbers that JSON does not have are NaN, Infinity
+and -Infinity, as Python writes them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import add
 from pathlib import Path
 from typing import Any, assert_never
@@ -19,6 +21,7 @@ from dlog.engine.formats.lines import text_of
 from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import column_names, directive_error
+from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.floats import one_nan
@@ -261,6 +264,11 @@ class _Writer:
 
     def texts(self, type_: Type, column: np.ndarray) -> list[str]:
         match type_.kind:
+            case Kind.RECORD if type_.branches:
+                made, which = record_texts(type_, column, self.types, self.symbols, self.records, quote=True)
+                heap = made.data.tobytes()
+                strings = [json.dumps(heap[a:b].decode(), ensure_ascii=False) for a, b in pairwise(made.offsets.tolist())]
+                return [strings[i] for i in which.tolist()]
             case Kind.RECORD:
                 known = self._record_texts(type_, column)
                 return [known[type_.name][id] for id in column.tolist()]
@@ -300,7 +308,7 @@ class _Writer:
         return self.types[name].fields
 
     def _field_texts(self, type_: Type, column: np.ndarray, known: Mapping[str, Mapping[int, str]]) -> list[str]:
-        if type_.kind is Kind.RECORD:
+        if type_.kind is Kind.RECORD and not type_.branches:
             return [known[type_.name][id] for id in column.tolist()]
         return self.texts(type_, column)
 
@@ -309,6 +317,7 @@ class _Writer:
         found: dict[str, list[np.ndarray]] = {}
         for name, fields in columns.items():
             for (_, type_name), field in zip(self._fields(name), fields, strict=True):
-                if self.types[type_name].kind is Kind.RECORD and len(field):
+                type_ = self.types[type_name]
+                if type_.kind is Kind.RECORD and not type_.branches and len(field):
                     found.setdefault(type_name, []).append(field)
         return {name: np.unique(np.concatenate(parts)) for name, parts in found.items()}

@@ -14,9 +14,10 @@ import numpy as np
 
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.formats.mistakes import names_of
-from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
+from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import TextFormat, directive_error, text_format
+from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.render import MADE, NO_TEXTS, SYMBOL, Rendering, Texts, render
 from dlog.engine.formats.text import CODES, load_text, read_bytes

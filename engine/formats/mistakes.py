@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF8
 from dataclasses import dataclass
 from typing import assert_never
@@ -23,6 +24,7 @@ from dlog.engine.kernels.values.numerals import (
 )
 from dlog.grammar.diagnostics import Diagnostic
 
+_BRANCH = re.compile(rb"\$[A-Za-z0-9_?.]*\Z")
 _CODES = {Kind.NUMBER: NUMBER, Kind.UNSIGNED: UNSIGNED, Kind.FLOAT: FLOAT}
 _NAMES = {Kind.NUMBER: "a number", Kind.UNSIGNED: "an unsigned number", Kind.FLOAT: "a float"}
 _RANGES = {
@@ -87,16 +89,20 @@ def _end(line: bytes, start: int, form: TextFormat) -> int:
     if b"," not in form.delimiter:
         found = line.find(form.delimiter, start)
         return len(line) if found < 0 else found
-    depth = 0
+    depth = inside = 0
     for at in range(start, len(line)):
-        if depth == 0 and line.startswith(form.delimiter, at):
+        if depth == inside == 0 and line.startswith(form.delimiter, at):
             return at
         if line[at] == ord("["):
             depth += 1
         elif line[at] == ord("]") and depth:
             depth -= 1
-    if depth:
-        raise Unbalanced(start, "a bracket `[` is never closed")
+        elif line[at] == ord("(") and _BRANCH.search(line, start, at):
+            inside += 1
+        elif line[at] == ord(")") and inside:
+            inside -= 1
+    if depth or inside:
+        raise Unbalanced(start, f"a bracket `{'[' if depth else '('}` is never closed")
     return len(line)
 
 

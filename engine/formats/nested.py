@@ -1,23 +1,25 @@
-"""Records as text, `[1, [two, nil]]`, both ways, whole columns at a time.
+"""Records from text, `[1, [two, nil]]`, and values of algebraic data types, `$Node($Leaf, 1)`, whole columns at a time.
 
-Both directions work level by level: the records of one nesting depth and one type are split or assembled together, so the
-number of steps is the depth times the number of types, whatever the number of rows.
+The texts of one nesting depth and one type are split together, so the number of steps is the depth times the number of types,
+whatever the number of rows. `record_texts` writes them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
 
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.formats.render import NO_TEXTS, Texts
 from dlog.engine.formats.text import CODES
 from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.values.numerals import number_texts, read_numbers
-from dlog.engine.values.symbols import SymbolTable, gather_slices
+from dlog.engine.kernels.values.numerals import read_numbers
+from dlog.engine.values.shapes import own_fields, own_types, packed
+from dlog.engine.values.symbols import SymbolTable
+from dlog.grammar.suggest import closest
 
 
 class BadRecord(Exception):
@@ -28,108 +30,7 @@ class BadRecord(Exception):
         self.index = index
 
 
-def _field_types(type_: Type, types: dict[str, Type]) -> list[Type]:
-    return [types[name] for _, name in type_.fields]
-
-
-# -------------------------------------------------------------------------------------------------------------- writing
-
-_PUNCTUATION = np.frombuffer(b"nil[, ]", np.uint8)
-_NIL, _OPEN, _COMMA, _CLOSE = (0, 3), (3, 1), (4, 2), (6, 1)  # (start, length) in the above
-
-
-def record_texts(
-    type_: Type, ids: np.ndarray, types: dict[str, Type], symbols: SymbolTable, records: RecordTables, quote: bool
-) -> tuple[Texts, np.ndarray]:
-    """The texts of the distinct records among `ids`, and which of them each row has. `quote` quotes symbols in them."""
-    distinct, inverse = np.unique(ids, return_inverse=True)
-    levels = [{type_.name: distinct}]
-    fields: list[dict[str, list[np.ndarray]]] = []
-    while levels[-1]:
-        fields.append({name: records.fields(len(types[name].fields), found[found != 0]) for name, found in levels[-1].items()})
-        levels.append(_children(fields[-1], types))
-    below: dict[str, Texts] = {}
-    for depth in range(len(fields) - 1, -1, -1):
-        level, columns, deeper = levels[depth], fields[depth], levels[depth + 1]
-        below = {
-            name: _assemble(level[name] != 0, _piece_texts(types[name], columns[name], types, symbols, deeper, below, quote))
-            for name in level
-        }
-    return below[type_.name], inverse
-
-
-def _children(columns: dict[str, list[np.ndarray]], types: dict[str, Type]) -> dict[str, np.ndarray]:
-    """The distinct records that occur in the fields of a level, by type."""
-    found: dict[str, list[np.ndarray]] = {}
-    for name, fields in columns.items():
-        for type_, field in zip(_field_types(types[name], types), fields, strict=True):
-            if type_.kind is Kind.RECORD and len(field):
-                found.setdefault(type_.name, []).append(field)
-    return {name: np.unique(np.concatenate(parts)) for name, parts in found.items()}
-
-
-def _piece_texts(
-    type_: Type,
-    fields: list[np.ndarray],
-    types: dict[str, Type],
-    symbols: SymbolTable,
-    deeper: dict[str, np.ndarray],
-    below: dict[str, Texts],
-    quote: bool,
-) -> list[tuple[Texts, np.ndarray]]:
-    """For each field its texts and which of them each record has."""
-    pieces = []
-    for field_type, field in zip(_field_types(type_, types), fields, strict=True):
-        match field_type.kind:
-            case Kind.RECORD if len(field):
-                pieces.append((below[field_type.name], np.searchsorted(deeper[field_type.name], field)))
-            case Kind.RECORD:
-                pieces.append((NO_TEXTS, field))
-            case Kind.SYMBOL:
-                distinct, inverse = np.unique(field, return_inverse=True)
-                texts = Texts(*symbols.gather(distinct))
-                pieces.append((_quoted(texts) if quote else texts, inverse))
-            case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
-                pieces.append((Texts(*number_texts(field, CODES[field_type.kind])), np.arange(len(field))))
-            case _:
-                assert_never(field_type.kind)
-    return pieces
-
-
-def _quoted(texts: Texts) -> Texts:
-    """Texts in double quotes, with a backslash before quotes and backslashes."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(texts.offsets)), pa.py_buffer(texts.data)]
-    plain = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(texts.offsets) - 1, buffers)
-    escaped = pc.replace_substring(pc.replace_substring(plain, "\\", "\\\\"), '"', '\\"')
-    mark = pa.scalar(b'"', pa.large_binary())
-    joined = pc.binary_join_element_wise(mark, escaped, mark, pa.scalar(b"", pa.large_binary()))
-    _, offsets, data = joined.buffers()
-    return Texts(np.frombuffer(data or b"", np.uint8), np.frombuffer(offsets, np.int64)[: len(joined) + 1])
-
-
-def _assemble(present: np.ndarray, fields: list[tuple[Texts, np.ndarray]]) -> Texts:
-    """`[f0, f1]` for each record that is present, `nil` for the others; the fields have an entry per present record."""
-    heap = np.concatenate([_PUNCTUATION, *(texts.data for texts, _ in fields)])
-    count, pieces = len(present), 2 * len(fields) + 1
-    starts, lengths = np.zeros((count, pieces), np.int64), np.zeros((count, pieces), np.int64)
-    starts[:, 0], lengths[:, 0] = _NIL
-    for p in range(0, pieces, 2):
-        starts[present, p], lengths[present, p] = _OPEN if p == 0 else _CLOSE if p == pieces - 1 else _COMMA
-    if len(fields) == 0:
-        starts[present, 0], lengths[present, 0] = _OPEN
-    base = len(_PUNCTUATION)
-    for i, (texts, which) in enumerate(fields):
-        starts[present, 2 * i + 1] = base + texts.offsets[:-1][which]
-        lengths[present, 2 * i + 1] = np.diff(texts.offsets)[which]
-        base += len(texts.data)
-    data, offsets = gather_slices(heap, starts.ravel(), lengths.ravel())
-    return Texts(data, np.ascontiguousarray(offsets[::pieces]))
-
-
-# -------------------------------------------------------------------------------------------------------------- reading
+# ------------------------------------------------------------------------------------------------------------- splitting
 
 
 @kernel
@@ -138,9 +39,34 @@ def _blank(byte):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _value_end(data, at, end, nested):  # type: ignore[no-untyped-def]
-    """The end of the field at `at`: the next comma or bracket that closes, outside nested records and quotes."""
-    depth = 0
+def _in_name(byte):  # type: ignore[no-untyped-def]
+    """Whether a byte may be part of a branch's name: letters, digits, `_`, `?` and `.`."""
+    return 97 <= byte <= 122 or 65 <= byte <= 90 or 48 <= byte <= 57 or byte == 95 or byte == 63 or byte == 46
+
+
+@kernel
+def _name_end(data, at, end):  # type: ignore[no-untyped-def]
+    while at < end and _in_name(data[at]):
+        at += 1
+    return at
+
+
+@kernel
+def _opens(data, at, end):  # type: ignore[no-untyped-def]
+    """Whether `$Branch (` stands at `at`."""
+    if data[at] != 36:
+        return False
+    at = _name_end(data, at + 1, end)
+    while at < end and _blank(data[at]):
+        at += 1
+    return at < end and data[at] == 40
+
+
+@kernel
+def _value_end(data, at, end, nested, closing):  # type: ignore[no-untyped-def]
+    """The end of the field at `at`: the next comma, or `closing`, outside nested values and quotes. A bracket opens where a
+    value begins; unquoted text may hold others."""
+    records = branches = 0
     fresh = True
     while at < end:
         byte = data[at]
@@ -148,13 +74,20 @@ def _value_end(data, at, end, nested):  # type: ignore[no-untyped-def]
             at += 1
             while at < end and data[at] != 34:
                 at += 2 if data[at] == 92 else 1
-        elif depth == 0 and (byte == 44 or byte == 93):
+        elif records + branches == 0 and (byte == 44 or byte == closing):
             return at
-        elif nested and byte == 91:
-            depth += 1
-        elif nested and byte == 93:
-            depth -= 1
-        fresh = byte == 91 or byte == 44 or (fresh and _blank(byte))
+        elif nested and fresh and byte == 91:
+            records += 1
+        elif nested and fresh and byte == 36 and _opens(data, at, end):
+            branches += 1
+            while data[at] != 40:
+                at += 1
+            byte = 40
+        elif nested and byte == 93 and records > 0:
+            records -= 1
+        elif nested and byte == 41 and branches > 0:
+            branches -= 1
+        fresh = (fresh and (_blank(byte) or byte == 91 or byte == 40)) or byte == 44
         at += 1
     return -1
 
@@ -174,21 +107,43 @@ def _unescape(data, at, end):  # type: ignore[no-untyped-def]
     return target, (at + 1 if at < end else -1)
 
 
-@entry("u8[:]", "i64[:]", "i64[:]", "i64[:]", "i64[:,:]", "i64[:,:]")
-def _split(data, starts, ends, kinds, out_starts, out_ends):  # type: ignore[no-untyped-def]
+@entry("u8[:]", "i64[:]", "i64[:]", "i64[:]", "i64[:]")
+def _read_names(data, starts, ends, name_starts, name_ends):  # type: ignore[no-untyped-def]
+    """Where the name of the branch stands in text i, `$Branch(...)`. Returns the first text that has none, or how many there
+    are."""
+    for i in range(starts.size):
+        at, end = starts[i], ends[i]
+        while at < end and _blank(data[at]):
+            at += 1
+        if at >= end or data[at] != 36:
+            return i
+        at += 1
+        while at < end and _blank(data[at]):
+            at += 1
+        name_starts[i] = at
+        name_ends[i] = _name_end(data, at, end)
+    return starts.size
+
+
+@entry("u8[:]", "i64[:]", "i64[:]", "i64[:]", "i64", "i64[:,:]", "i64[:,:]")
+def _split(data, starts, ends, kinds, opening, out_starts, out_ends):  # type: ignore[no-untyped-def]
     """Splits text i, `[a, b]`, into its fields: `out_starts[f, i]`, `out_ends[f, i]`, the first start -1 for nil. `kinds` are 0
-    for numbers, 1 for symbols, 2 for records. Returns the first text that is wrong, or how many there are."""
+    for numbers, 1 for symbols, 2 for nested values. `opening` is the bracket, `[` for records, `(` for branches, which are not
+    nil and may be without brackets if they have no fields. Returns the first text that is wrong, or how many there are."""
     arity = kinds.size
+    closing = 93 if opening == 91 else 41
     for i in range(starts.size):
         at, end = starts[i], ends[i]
         while at < end and _blank(data[at]):
             at += 1
         while end > at and _blank(data[end - 1]):
             end -= 1
-        if end - at == 3 and data[at] == 110 and data[at + 1] == 105 and data[at + 2] == 108:
+        if opening == 91 and end - at == 3 and data[at] == 110 and data[at + 1] == 105 and data[at + 2] == 108:
             out_starts[0, i] = -1
             continue
-        if at >= end or data[at] != 91 or data[end - 1] != 93:
+        if opening == 40 and arity == 0 and at == end:
+            continue
+        if at >= end or data[at] != opening or data[end - 1] != closing:
             return i
         at += 1
         for f in range(arity):
@@ -204,14 +159,14 @@ def _split(data, starts, ends, kinds, out_starts, out_ends):  # type: ignore[no-
                     at += 1
             else:
                 out_starts[f, i] = at
-                at = _value_end(data, at, end, kinds[f] == 2)
+                at = _value_end(data, at, end, kinds[f] == 2, closing)
                 if at < 0:
                     return i
                 out_ends[f, i] = at
                 if kinds[f] != 1:
                     while out_ends[f, i] > out_starts[f, i] and _blank(data[out_ends[f, i] - 1]):
                         out_ends[f, i] -= 1
-            if at >= end or data[at] != (93 if f == arity - 1 else 44):
+            if at >= end or data[at] != (closing if f == arity - 1 else 44):
                 return i
             at += 1
         if at + (1 if arity == 0 else 0) != end:
@@ -219,13 +174,16 @@ def _split(data, starts, ends, kinds, out_starts, out_ends):  # type: ignore[no-
     return starts.size
 
 
+# --------------------------------------------------------------------------------------------------------------- parsing
+
+
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The texts of one type at one depth: where they lie, which text of the outermost level each belongs to, and, once split,
-    their fields and where the fields that are records begin among the texts of the next depth."""
+    """The texts of one record type or branch at one depth: which of its type's texts they are, which text of the outermost
+    level each belongs to, and their fields and where the fields that are records begin among the texts of the next depth."""
 
-    starts: np.ndarray
-    ends: np.ndarray
+    type: Type
+    places: np.ndarray
     origins: np.ndarray
     present: np.ndarray
     field_starts: np.ndarray
@@ -237,37 +195,73 @@ _Slices = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def parse_records(
-    texts: SymbolTable, type_: Type, types: dict[str, Type], symbols: SymbolTable, records: RecordTables
+    texts: SymbolTable, type_: Type, types: Mapping[str, Type], symbols: SymbolTable, records: RecordTables
 ) -> np.ndarray:
     """The ids of the records that all strings of `texts` denote. Raises `BadRecord`."""
     heap, offsets = texts.strings
-    data = heap.copy()  # escapes are undone in place
+    data = heap[: offsets[-1]].copy()  # escapes are undone in place; the heap has room for much more
     waiting: dict[str, _Slices] = {type_.name: (offsets[:-1].copy(), offsets[1:].copy(), np.arange(len(texts)))}
-    levels: list[dict[str, _Level]] = []
+    levels: list[dict[str, tuple[int, list[_Level]]]] = []
     while waiting:
-        split: dict[str, _Level] = {}
+        split: dict[str, tuple[int, list[_Level]]] = {}
         deeper: dict[str, list[_Slices]] = {}
         for name, slices in waiting.items():
-            split[name] = _split_level(data, slices, types[name], types, deeper)
+            split[name] = len(slices[0]), _split_level(data, slices, types[name], types, deeper)
         levels.append(split)
         waiting = {name: tuple(np.concatenate(c) for c in zip(*parts, strict=True)) for name, parts in deeper.items()}  # type: ignore[misc]
     ids: dict[str, np.ndarray] = {}
     for split in reversed(levels):
-        ids = {name: _pack_level(data, level, types[name], types, symbols, records, ids) for name, level in split.items()}
+        ids = {name: _pack_levels(data, count, parts, types, symbols, records, ids) for name, (count, parts) in split.items()}
     return ids[type_.name] if ids else np.empty(0, np.int32)
 
 
 def _split_level(
-    data: np.ndarray, slices: _Slices, type_: Type, types: dict[str, Type], deeper: dict[str, list[_Slices]]
-) -> _Level:
+    data: np.ndarray, slices: _Slices, type_: Type, types: Mapping[str, Type], deeper: dict[str, list[_Slices]]
+) -> list[_Level]:
     """Splits texts into fields and puts those that are records on the list of the next level."""
+    if not type_.branches:
+        return [_split_fields(data, slices, np.arange(len(slices[0])), type_, types, deeper)]
     starts, ends, origins = (np.ascontiguousarray(a) for a in slices)
-    fields = _field_types(type_, types)
+    name_starts, name_ends = np.zeros((2, len(starts)), np.int64)
+    done = _read_names(data, starts, ends, name_starts, name_ends)
+    nameless = np.flatnonzero(name_starts[:done] == name_ends[:done])
+    done = int(nameless[0]) if len(nameless) else done
+    if done < len(starts):
+        example = types[type_.branches[0]]
+        form = f"{example.name}({', '.join(name for name, _ in own_fields(example))})"
+        raise BadRecord(int(origins[done]), f"is not a `{type_.name}`, such as `{form.removesuffix('()')}`")
+    names = SymbolTable()
+    which = names.intern_slices(data, name_starts, name_ends)
+    found = []
+    for number in range(len(names)):
+        places = np.flatnonzero(which == number)
+        name = f"${names.text(number)}"
+        if name not in type_.branches:
+            close = closest(name, type_.branches)
+            hint = f"; did you mean `{close}`?" if close else ""
+            raise BadRecord(int(origins[places[0]]), f"has the branch `{name}`, which `{type_.name}` does not have{hint}")
+        part = (name_ends[places], ends[places], origins[places])
+        found.append(_split_fields(data, part, places, types[name], types, deeper))
+    return found
+
+
+def _split_fields(
+    data: np.ndarray,
+    slices: _Slices,
+    places: np.ndarray,
+    type_: Type,
+    types: Mapping[str, Type],
+    deeper: dict[str, list[_Slices]],
+) -> _Level:
+    starts, ends, origins = (np.ascontiguousarray(a) for a in slices)
+    fields = own_types(type_, types)
     kinds = np.array([2 if f.kind is Kind.RECORD else 1 if f.kind is Kind.SYMBOL else 0 for f in fields], np.int64)
     field_starts, field_ends = np.zeros((2, max(len(fields), 1), len(starts)), np.int64)
-    done = _split(data, starts, ends, kinds, field_starts, field_ends)
+    done = _split(data, starts, ends, kinds, 40 if type_.adt else 91, field_starts, field_ends)
     if done < len(starts):
-        raise BadRecord(int(origins[done]), f"is not a record `{type_.name}` with {len(fields)} fields")
+        count = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
+        what = f"does not have the {count} of `{type_.name}`" if type_.adt else f"is not a record `{type_.name}` with {count}"
+        raise BadRecord(int(origins[done]), what)
     present = field_starts[0] >= 0
     below = []
     for f, field in enumerate(fields):
@@ -277,30 +271,46 @@ def _split_level(
         parts = deeper.setdefault(field.name, [])
         below.append(sum(len(p[0]) for p in parts))
         parts.append((field_starts[f][present], field_ends[f][present], origins[present]))
-    return _Level(starts, ends, origins, present, field_starts, field_ends, tuple(below))
+    return _Level(type_, places, origins, present, field_starts, field_ends, tuple(below))
 
 
-def _pack_level(
+def _pack_levels(
     data: np.ndarray,
-    level: _Level,
-    type_: Type,
-    types: dict[str, Type],
+    count: int,
+    parts: list[_Level],
+    types: Mapping[str, Type],
     symbols: SymbolTable,
     records: RecordTables,
     deeper: dict[str, np.ndarray],
 ) -> np.ndarray:
+    ids = np.zeros(count, np.int32)
+    for level in parts:
+        present = int(level.present.sum())
+        if present:
+            columns = _columns(data, level, present, types, symbols, deeper)
+            ids[level.places[level.present]] = packed(level.type, types, columns, present, records)
+    return ids
+
+
+def _columns(
+    data: np.ndarray,
+    level: _Level,
+    count: int,
+    types: Mapping[str, Type],
+    symbols: SymbolTable,
+    deeper: dict[str, np.ndarray],
+) -> list[np.ndarray]:
     columns = []
-    count = int(level.present.sum())
-    for f, field in enumerate(_field_types(type_, types)):
+    for f, field in enumerate(own_types(level.type, types)):
         starts, ends = (np.ascontiguousarray(a[f][level.present]) for a in (level.field_starts, level.field_ends))
         match field.kind:
-            case Kind.RECORD if count:
+            case Kind.RECORD:
                 column = deeper[field.name][level.below[f] : level.below[f] + count]
             case Kind.SYMBOL:
                 column = symbols.intern_slices(data, starts, ends)
-            case Kind.FLOAT | Kind.NUMBER | Kind.RECORD | Kind.UNSIGNED:
+            case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
                 column = np.empty(count, np.int64)
-                done = read_numbers(data, starts, ends, CODES[field.kind], True, column) if count else 0
+                done = read_numbers(data, starts, ends, CODES[field.kind], True, column)
                 if done < count:
                     wrong = data[starts[done] : ends[done]].tobytes().decode("utf-8", "backslashreplace")
                     reason = f"has the field `{wrong}`, not a valid {field.kind.value}"
@@ -308,7 +318,4 @@ def _pack_level(
             case _:
                 assert_never(field.kind)
         columns.append(column.astype(np.int64, copy=False))
-    ids = np.zeros(len(level.present), np.int32)
-    if count:
-        ids[level.present] = records.pack(len(columns), columns)
-    return ids
+    return columns

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from dlog.engine.values.shapes import Tables as RecordTables
 
-import numpy as np
-
-
-class RecordTables(Protocol):
-    """Records of each arity by id: fields are raw 64 bits (ids, numbers, bits of doubles), id 0 is nil."""
-
-    def fields(self, arity: int, ids: np.ndarray) -> list[np.ndarray]: ...
-
-    def pack(self, arity: int, columns: list[np.ndarray]) -> np.ndarray: ...
+__all__ = ["RecordTables"]

@@ -13,11 +13,12 @@ from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import calloc, free, load_u8, store_u8
 from dlog.engine.kernels.values.numerals import FLOAT, GOOD, NUMBER, SCRATCH, UNSIGNED, read_float, read_signed, read_unsigned
 
-SKIP, TEXT = 0, 4
-"""Codes of columns beside those of `numerals`: not wanted; symbols and records."""
+SKIP, TEXT, NESTED = 0, 4, 5
+"""Codes of columns beside those of `numerals`: not wanted; symbols; records and values of algebraic data types."""
 
 BRACKETS, QUOTES, LOOSE = 1, 2, 4
-"""Flags: a delimiter inside `[...]` does not count; RFC 4180 quotes; columns behind the last wanted one are ignored."""
+"""Flags: a delimiter inside `[...]`, or inside `$Branch(...)` of a nested value, does not count; RFC 4180 quotes; columns
+behind the last wanted one are ignored."""
 
 
 @kernel
@@ -39,22 +40,33 @@ def _line_ends_at(address, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _field_end(address, limit, delimiter, length, brackets):  # type: ignore[no-untyped-def]
+def _in_name(byte):  # type: ignore[no-untyped-def]
+    return 97 <= byte <= 122 or 65 <= byte <= 90 or 48 <= byte <= 57 or byte == 95 or byte == 63 or byte == 46
+
+
+@kernel
+def _field_end(address, limit, delimiter, length, brackets, nested):  # type: ignore[no-untyped-def]
     """The end of the field that starts at `address`; -1 for unbalanced brackets."""
-    first, depth = load_u8(delimiter, 0), 0
+    first, depth, inside = load_u8(delimiter, 0), 0, 0
+    branch = False
     while address < limit:
         byte = load_u8(address, 0)
         if byte == 10 or (byte == 13 and _line_ends_at(address, limit)):
             break
-        if byte == first and depth == 0 and (length == 1 or _delimiter_at(address, limit, delimiter, length)):
+        if byte == first and depth == 0 and inside == 0 and (length == 1 or _delimiter_at(address, limit, delimiter, length)):
             break
         if brackets:
             if byte == 91:
                 depth += 1
             elif byte == 93 and depth > 0:
                 depth -= 1
+            elif nested and byte == 40 and branch:
+                inside += 1
+            elif byte == 41 and inside > 0:
+                inside -= 1
+            branch = byte == 36 or (branch and _in_name(byte))
         address += 1
-    return -1 if depth else address
+    return -1 if depth or inside else address
 
 
 @kernel
@@ -128,11 +140,11 @@ def parse_rows(base, begin, end, delimiter_bytes, codes, slots, flags, out, wide
                 stop, behind = _unquote(start, limit)
                 start += 1
             else:
-                stop = behind = _field_end(start, limit, delimiter, length, brackets)
+                stop = behind = _field_end(start, limit, delimiter, length, brackets, code == NESTED)
             if behind < 0:
                 wrong = True
                 break
-            if code == TEXT:
+            if code in (TEXT, NESTED):
                 out[slot, rows] = start - base
                 out[slot + 1, rows] = stop - base
             elif code != SKIP:

@@ -23,7 +23,7 @@ import numpy as np
 from dlog.caches import stays
 from dlog.engine.formats.mistakes import line_end, row_end
 from dlog.engine.formats.parameters import TextFormat
-from dlog.engine.formats.scan import BRACKETS, LOOSE, QUOTES, SKIP, TEXT, parse_rows
+from dlog.engine.formats.scan import BRACKETS, LOOSE, NESTED, QUOTES, SKIP, TEXT, parse_rows
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels.values.numerals import FLOAT, NUMBER, UNSIGNED
 from dlog.engine.values.symbols import NotText, SymbolTable
@@ -32,7 +32,7 @@ from dlog.engine.values.table import Table
 BLOCK = 1 << 22
 """Bytes a thread parses at a time."""
 
-CODES = {Kind.NUMBER: NUMBER, Kind.UNSIGNED: UNSIGNED, Kind.FLOAT: FLOAT, Kind.SYMBOL: TEXT, Kind.RECORD: TEXT}
+CODES = {Kind.NUMBER: NUMBER, Kind.UNSIGNED: UNSIGNED, Kind.FLOAT: FLOAT, Kind.SYMBOL: TEXT, Kind.RECORD: NESTED}
 
 
 class BadLine(Exception):
@@ -88,7 +88,7 @@ def layout_of(kinds: tuple[Kind, ...], form: TextFormat) -> Layout:
     for kind, column in zip(kinds, columns, strict=True):
         codes[column], slots[column] = CODES[kind], height
         places.append(height)
-        height += 2 if CODES[kind] == TEXT else 1
+        height += 2 if CODES[kind] in (TEXT, NESTED) else 1
     flags = (BRACKETS if b"," in form.delimiter and not form.rfc4180 else 0) | (QUOTES if form.rfc4180 else 0)
     flags |= LOOSE if form.columns is not None else 0
     return Layout(np.frombuffer(form.delimiter, np.uint8), codes, slots, flags, tuple(places), height)
@@ -222,7 +222,7 @@ def _parse_some(data: np.ndarray, begin: int, end: int, capacity: int, layout: L
     fields: list[tuple[np.ndarray, ...]] = []
     for slot in layout.places:
         values = out[slot, :rows] if rows > capacity // 2 else out[slot, :rows].copy()
-        if code_at[slot] == TEXT:
+        if code_at[slot] in (TEXT, NESTED):
             ends = out[slot + 1, :rows]
             fields.append((values, ends if rows > capacity // 2 else ends.copy()))
         else:

@@ -231,7 +231,8 @@ _ROWS: Final = (
         Signature((ALL,), Kind.NUMBER),
         alike(ALL, KEEP),
         lambda value: value,
-        "The number that stands for a value; of a symbol or a record it differs between runs.",
+        "The number that stands for a value; of a symbol or a record it differs between runs. The branches of an algebraic "
+        "data type without fields count from 0, in the order of their names.",
         'ord("a") - ord("a") = 0',
         identity=True,
     ),

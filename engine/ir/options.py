@@ -8,11 +8,13 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`by_demand` are the relations that need only the rows that others ask for. Folders are empty where no pragma says."""
+    """`by_demand` are the relations that need only the rows that others ask for. Folders are empty where no pragma says.
+    `explains`: proofs are asked for when it has run."""
 
     by_demand: frozenset[str] = frozenset()
     facts: str = ""
     output: str = ""
+    explains: bool = False
 
 
 NO_OPTIONS: Final = Options()

@@ -8,6 +8,7 @@ from typing import Final
 
 from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.rules import (
+    PAD,
     Aggregate,
     Atom,
     Compare,
@@ -49,6 +50,8 @@ class Printer:
                 return f"!{self.atom(atom)}"
             case Compare():
                 return self.compare(literal)
+            case Unpack(value=value, type=name, fields=fields) if name.startswith("$"):
+                return f"{self.term(value)} = {self._branch(name, fields)}"
             case Unpack(value=value, type=name, fields=fields):
                 return f"{self.term(value)} {f'is {name}' if self.explicit else '= '}[{self._list(fields)}]"
             case Generator():
@@ -94,6 +97,8 @@ class Printer:
                 return constant_text(value, kind)
             case Functor():
                 return self._functor(term)
+            case Record(type=name, args=args) if name.startswith("$"):
+                return self._branch(name, args)
             case Record(type=name, args=args):
                 return f"{name if self.explicit else ''}[{self._list(args)}]"
 
@@ -110,6 +115,10 @@ class Printer:
         if row.form == "prefix":
             return f"{row.written}{' ' * row.written.isalpha()}{texts[0]}"
         return f"{functor.op}({', '.join(texts)})"
+
+    def _branch(self, name: str, fields: Sequence[Term | None]) -> str:
+        own = [field for field in fields[1:] if field != PAD]
+        return f"{name}({self._list(own)})" if own else name
 
     def _list(self, terms: Iterable[Term | None]) -> str:
         return ", ".join(map(self.term, terms))

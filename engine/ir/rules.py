@@ -5,6 +5,7 @@ Normalization promises, so that the planner has few cases:
 * one head per rule, no disjunction (bodies are conjunctions), no nested aggregates in terms;
 * arguments of body atoms (positive or negated) are `Variable`, `Constant` or `None` (anonymous);
 * a record pattern in a body is a literal `Unpack(variable, fields)` whose fields are `Variable`, `Constant` or `None`;
+* a value of an algebraic data type is a record of its branch: its tag, its fields, and `PAD` up to the width of the type;
 * a call of a table function is a literal `Generator` whose results are `Variable`, `Constant` or `None`;
 * every other complex term became a fresh variable and a `Compare("=", ...)`;
 * heads and both sides of a `Compare` may hold any `Term` over bound variables (functors, record construction);
@@ -49,11 +50,23 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class Type:
     """A resolved type. `fields` (names and type names) is set for records, which may be recursive: look names up in
-    `Program.types`."""
+    `Program.types`.
+
+    An algebraic data type is a record type whose first field is a tag, the place of the value's branch in `branches`; what the
+    other fields are, the branch says. A branch is a type of its own, named `$Branch`, with the same number of fields: the tag,
+    its own ones (`arity` of them), and numbers in the places that are left. `adt` is the type it belongs to."""
 
     name: str
     kind: Kind
     fields: tuple[tuple[str, str], ...] = ()
+    branches: tuple[str, ...] = ()
+    adt: str = ""
+    arity: int = 0
+
+    @property
+    def whole(self) -> str:
+        """The name of the type of a value that this is the type, or the branch, of."""
+        return self.adt or self.name
 
 
 # ---------------------------------------------------------------------------------------------------------------- terms
@@ -80,6 +93,10 @@ class Constant:
         if not isinstance(other, Constant) or self.kind is not other.kind:
             return False
         return self.value == other.value and (self.kind is not Kind.FLOAT or _sign(self.value) == _sign(other.value))
+
+
+PAD = Constant(0, Kind.RECORD)
+"""What fills the places of an algebraic data type's record that its branch has no field for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,4 +107,4 @@ class Types:
             case Constant(kind=kind) | Functor(result=kind):
                 return ColumnType(kind)
             case Record(type=name):
-                return ColumnType(Kind.RECORD, name)
+                return ColumnType(Kind.RECORD, self._program.types[name].whole)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
+from dlog.engine.formats.nested import BadRecord, parse_records
+from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.values.floats import one_nan

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dlog import run_text
+from dlog import Branch, run_text
 from tests.check import commands
 from tests.dlog.command import CLOSURE, ROOT, dlog
 
@@ -32,6 +32,14 @@ def test_recursion_through_count_and_sum_runs() -> None:
     result = run_text(blocks("prolog")[2], {"owns": [("a", "b", 60), ("a", "c", 30), ("b", "c", 30)], "friend": friends})
     assert {(x, y) for x, y in result["controls"] if x != y} == {("a", "b"), ("a", "c")}
     assert result["core"] == {("a",), ("b",), ("c",), ("d",)}
+
+
+def test_values_of_algebraic_data_types_are_built_and_taken_apart() -> None:
+    result = run_text(blocks("prolog")[3], {})
+    last = Branch("Add", Branch("Num", 2), Branch("Num", -3))
+    whole = Branch("Add", Branch("Num", 1), last)
+    assert {v for _, v in result["value"]} == {1, 2, -3, -1, 0}
+    assert result["sign"] == {(whole, Branch("Zero")), (last, Branch("Minus")), (Branch("Num", -3), Branch("Minus"))}
 
 
 def test_the_components_run() -> None:

@@ -154,7 +154,11 @@ LIST = Type("List", Kind.RECORD, (("head", "number"), ("tail", "List")))
 TREE = Type("Tree", Kind.RECORD, (("left", "Leaf"), ("right", "Tree")))
 LEAF = Type("Leaf", Kind.RECORD, (("tree", "Tree"),))
 NAMED = Type("Named", Kind.RECORD, (("name", "symbol"), ("of", "List")))
-TYPES = {type.name: type for type in (NUMBER, SYMBOL, LIST, TREE, LEAF, NAMED)}
+EXPR = Type("Expr", Kind.RECORD, (("", "number"),) * 3, ("$Name", "$Pair"))
+NAME = Type("$Name", Kind.RECORD, (("", "number"), ("name", "symbol"), ("", "number")), adt="Expr", arity=1)
+PAIR = Type("$Pair", Kind.RECORD, (("", "number"), ("left", "Expr"), ("right", "Expr")), adt="Expr", arity=2)
+BOX = Type("Box", Kind.RECORD, (("expr", "Expr"),))
+TYPES = {type.name: type for type in (NUMBER, SYMBOL, LIST, TREE, LEAF, NAMED, EXPR, NAME, PAIR, BOX)}
 
 
 class Records:
@@ -191,6 +195,17 @@ def test_ids_of_records_are_followed_to_all_that_is_inside() -> None:
 @pytest.mark.parametrize("rows", [{"a2": [(7, 1)]}, {"a2": [(7, 2), (7, 1)]}, {"a2": [(7, 2), (8, 0)]}])
 def test_a_list_inside_itself_is_none(rows: dict[str, list[tuple[int, ...]]]) -> None:
     assert not held(LIST, [1], Records(**rows))
+
+
+def test_branches_have_tags_and_fields_of_their_type() -> None:
+    """Rows of arity 3: the tag, `$Name` or `$Pair`, and the fields."""
+    several = Records(
+        a3=[(0, 2, 0), (1, 1, 1), (1, 2, 1), (2, 0, 0), (-1, 0, 0), (1, 0, 1), (0, 3, 0), (1, 1, 7), (1, 5, 1), (1, 10, 1)]
+    )
+    assert held(EXPR, [1, 2, 3], several) and not held(EXPR, [0], several)
+    assert not any(held(EXPR, [wrong], several) for wrong in range(4, 11))
+    inside = Records(a3=[(0, 1, 0)], a1=[(1,), (0,), (2,)])
+    assert held(BOX, [0, 1], inside) and not held(BOX, [2], inside) and not held(BOX, [3], inside)
 
 
 def test_records_of_several_arities_are_not_inside_themselves() -> None:

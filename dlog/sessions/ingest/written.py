@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dlog.arguments import text as argument_text
+from dlog.branch import Branch
 from dlog.engine.ir import rules
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
@@ -45,6 +46,8 @@ def _value(term: rules.Term) -> Any:
     match term:
         case rules.Constant(value=value):
             return value
+        case rules.Record(type=name, args=args) if name.startswith("$"):
+            return Branch(name[1:], *(_value(a) for a in args[1:] if a != rules.PAD))
         case rules.Record(args=args):
             return tuple(_value(a) for a in args)
         case _:

@@ -37,7 +37,7 @@ class References:
             return within(ids, 0, len(self._symbols) - 1)
         if type.kind is not Kind.RECORD:
             return True
-        if not within(ids, 0, self._records.table(len(type.fields)).rows):
+        if not within(ids, 1 if type.branches else 0, self._records.table(len(type.fields)).rows):
             return False
         if self._wrong is None:
             self._wrong = self._all_wrong()
@@ -58,22 +58,37 @@ class References:
         return found
 
     def _fields(self, type: Type) -> Iterator[tuple[Type, np.ndarray]]:
+        """The types and values of the fields of a record type or branch; an algebraic data type has those of its branches."""
         arity = len(type.fields)
         rows = self._restored.get(arity, 0)
-        for c, (_, name) in enumerate(type.fields):
+        for c, (_, name) in enumerate(() if type.branches else type.fields):
             yield self._types[name], self._records.table(arity).column(c)[:rows]
 
     def _wrong_by_itself(self, type: Type) -> np.ndarray:
-        arity = len(type.fields)
-        rows = self._restored.get(arity, 0)
-        wrong = np.zeros(rows, bool)
+        if type.branches:
+            tags = self._tags(type)
+            return (tags < 0) | (tags >= len(type.branches))
+        wrong = np.zeros(self._restored.get(len(type.fields), 0), bool)
+        if type.adt:
+            wrong |= self._tags(type) != self._types[type.adt].branches.index(type.name)
         for inner, values in self._fields(type):
             if inner.kind is Kind.SYMBOL:
                 wrong |= (values < 0) | (values >= len(self._symbols))
             elif inner.kind is Kind.RECORD:
-                same = len(inner.fields) == arity
-                wrong |= (values < 0) | (values > (np.arange(rows) if same else self._restored.get(len(inner.fields), 0)))
+                same = len(inner.fields) == len(type.fields)
+                most = np.arange(len(wrong)) if same else self._restored.get(len(inner.fields), 0)
+                wrong |= (values < bool(inner.branches)) | (values > most)
         return wrong
+
+    def _tags(self, type: Type) -> np.ndarray:
+        """The first fields of the records of an algebraic data type's arity."""
+        arity = len(type.fields)
+        return self._records.table(arity).column(0)[: self._restored.get(arity, 0)]
+
+    def _branches(self, name: str) -> Iterator[tuple[str, np.ndarray]]:
+        """The branches of a type, and which records have each."""
+        for tag, branch in enumerate(self._types[name].branches):
+            yield branch, self._tags(self._types[name]) == tag
 
     def _spread(self, wrong: dict[str, np.ndarray]) -> None:
         """Marks records wrong that have something wrong inside."""
@@ -85,12 +100,16 @@ class References:
                 for type, values in self._fields(self._types[name]):
                     if type.name == inner:
                         found |= _taken(wrong[inner], values)
+                for branch, chosen in self._branches(name):
+                    if branch == inner:
+                        found |= chosen & wrong[inner]
                 if int(found.sum()) > before:
                     waiting.add(name)
 
     def _mixed(self) -> set[str]:
         """The record types that are inside themselves by way of others, of another arity."""
-        inside = {t.name: {f for _, f in t.fields} for t in self._types.values() if t.kind is Kind.RECORD}
+        records = [t for t in self._types.values() if t.kind is Kind.RECORD]
+        inside = {t.name: set(t.branches) or {f for _, f in t.fields} for t in records}
         reached = {name: _closure(name, inside) for name in inside}
         return {
             a for a in inside for b in reached[a] & inside.keys()
@@ -109,6 +128,10 @@ class References:
                 if type.name in starts:
                     places = np.flatnonzero(~wrong[name] & (values > 0))
                     pairs.append(np.stack([starts[type.name] + values[places].astype(np.int64) - 1, starts[name] + places]))
+            for branch, chosen in self._branches(name):
+                if branch in starts:
+                    places = np.flatnonzero(~wrong[name] & chosen)
+                    pairs.append(np.stack([starts[branch] + places, starts[name] + places]))
         inner, outer = np.concatenate(pairs, axis=1)
         order = np.argsort(inner, kind="stable")
         outer = outer[order]

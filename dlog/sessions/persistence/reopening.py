@@ -103,7 +103,7 @@ def _records(type: Type, types: Mapping[str, Type]) -> Iterator[Type]:
         if found.kind is Kind.RECORD and found.name not in seen:
             seen.add(found.name)
             yield found
-            waiting += [types[name] for _, name in found.fields]
+            waiting += [types[name] for name in (*found.branches, *(field for _, field in found.fields))]
 
 
 def _missing(state: State, lost: list[Relation]) -> Diagnostic:

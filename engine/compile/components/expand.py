@@ -12,7 +12,7 @@ from dlog.engine.compile.components.instances import Instance, Instances, Layer
 from dlog.engine.compile.components.renaming import rename
 from dlog.engine.compile.components.written_names import WrittenNames
 from dlog.engine.compile.problems import Problems
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError, without_floods
 from dlog.grammar.source import Source
 from dlog.grammar.syntax import Clause, ComponentDecl, ComponentInit, Item, Override, Program, Subsumption
 
@@ -29,14 +29,13 @@ class Expansion:
     names: WrittenNames | None = None
 
     @contextmanager
-    def written_names(self) -> Iterator[None]:
-        """Raises the DlogErrors of what runs inside with names as written."""
+    def reported(self) -> Iterator[None]:
+        """Raises the DlogErrors of what runs inside with names as written, and no more of a kind than are of use."""
         try:
             yield
         except DlogError as error:
-            if self.names is None:
-                raise
-            raise DlogError(self.names.errors(error.diagnostics)) from None
+            found = error.diagnostics if self.names is None else self.names.errors(error.diagnostics)
+            raise DlogError(without_floods(found)) from None
 
     def warnings(self, found: list[Diagnostic]) -> list[Diagnostic]:
         """Warnings about the program with names as written, each once for all instances of its place."""

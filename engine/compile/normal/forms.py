@@ -116,6 +116,8 @@ class Form:
                 self._literals += 1
                 self._said.append(parts[0].text)
                 return
+        elif kind is syntax.BranchTerm:
+            self._said.append(node.branch)
         elif kind is syntax.Cast:
             self._said.append(node.type)
         elif kind is syntax.AggregateTerm:

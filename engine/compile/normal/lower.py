@@ -8,7 +8,7 @@ Literals are still as written: `RawAtom` arguments are any terms, `=` is not yet
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -27,13 +27,13 @@ from dlog.engine.compile.typing.typed import (
 )
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import FUNCTORS, find_functor
-from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.ir.rules import PAD, Compare, Constant, Functor, Kind, Record, Term, Type, Variable
 from dlog.engine.ir.signatures import Intrinsic
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import Call, Cast, Nil, RecordTerm, String, Wildcard
+from dlog.grammar.syntax import BranchTerm, Call, Cast, Nil, RecordTerm, String, Wildcard
 from dlog.grammar.syntax import Variable as Name
 
 
@@ -101,16 +101,26 @@ class Variables:
 
 
 class Lowering:
-    def __init__(self, clause: TypedClause, problems: Problems) -> None:
+    def __init__(self, clause: TypedClause, types: Mapping[str, Type], problems: Problems) -> None:
         self.clause = clause
+        self.types = types
         self.problems = problems
         self.variables = Variables()
+        self.tags: list[Raw] = []
+        """Literals that give tags to variables, for the conjunction that is being lowered."""
 
     def head(self) -> tuple[Term, ...]:
         return tuple(self._term(a) for a in self.clause.head.args)
 
     def body(self) -> list[Raw]:
-        return [self._literal(literal) for literal in self.clause.body]
+        """After the head, whose terms it may have to give tags."""
+        return [*self._conjunction(self.clause.body), *self.tags]
+
+    def _conjunction(self, literals: Iterable[TypedLiteral]) -> list[Raw]:
+        around, self.tags = self.tags, []
+        lowered = [self._literal(literal) for literal in literals]
+        lowered, self.tags = [*lowered, *self.tags], around
+        return lowered
 
     def _kind(self, term: TypedTerm) -> Kind:
         return self.clause.kinds[term.slot]
@@ -134,14 +144,17 @@ class Lowering:
     def _aggregate(self, aggregate: TypedAggregate) -> RawAggregate:
         kind = self.clause.kinds[aggregate.slot]
         result = self.variables.named(aggregate.result, kind)
-        bodies = tuple(tuple(self._literal(literal) for literal in body) for body in aggregate.alternatives)
+        bodies = [self._conjunction(body) for body in aggregate.alternatives]
+        around, self.tags = self.tags, []
         row, target = AGGREGATES[aggregate.op], None
         if aggregate.target is not None and row.target:
             target = self._term(aggregate.target)
             if row.result is not None:
                 converted = FUNCTORS[f"to_{row.result.value}"]
                 target = _applied(converted, (target,), self._kind(aggregate.target), row.result, aggregate.span)
-        return RawAggregate(result, row.name, target, bodies, kind, aggregate.span)
+        alternatives = tuple((*body, *self.tags) for body in bodies)
+        self.tags = around
+        return RawAggregate(result, row.name, target, alternatives, kind, aggregate.span)
 
     def _term(self, term: TypedTerm) -> Term:
         kind = self._kind(term)
@@ -162,6 +175,8 @@ class Lowering:
                 return Constant(None, Kind.RECORD)
             case RecordTerm():
                 return Record(self.clause.records[term.slot] or "", tuple(self._term(a) for a in term.args))
+            case BranchTerm(branch=branch):
+                return self._branch(f"${branch}", term.args)
             case Call(name=name, args=args):
                 row = find_functor(name, len(args))
                 if row is None:
@@ -172,17 +187,45 @@ class Lowering:
             case _:
                 raise InternalError("lower", f"a {type(term.node).__name__} came through")
 
+    def _branch(self, name: str, args: tuple[TypedTerm, ...]) -> Record:
+        """A value of an algebraic data type, as rules.py says."""
+        branch = self.types[name]
+        tag = Constant(self.types[branch.adt].branches.index(name), Kind.NUMBER)
+        rest = (PAD,) * (len(branch.fields) - 1 - len(args))
+        return Record(name, (tag, *(self._term(a) for a in args), *rest))
+
+    def _is_enumeration(self, term: TypedTerm) -> bool:
+        """Whether a term is of an algebraic data type without fields."""
+        found = self.types.get(self.clause.records[term.slot] or "")
+        return found is not None and bool(found.branches) and len(found.fields) == 1
+
+    def _tag(self, term: TypedTerm) -> Term:
+        """The tag of a value of an enumeration."""
+        variable = self.variables.fresh(Kind.NUMBER)
+        record = Record(self.clause.records[term.slot] or "", (variable,))
+        self.tags.append(Compare("=", self._term(term), record, Kind.RECORD, term.node.span))
+        return variable
+
     def _call(self, row: Intrinsic, term: TypedTerm, kind: Kind) -> Term:
+        if row.name == "ord" and self._is_enumeration(term.args[0]):
+            return self._tag(term.args[0])
         args = tuple(self._term(a) for a in term.args)
         if row.signature.variadic and row.signature.result is None and len(args) == 1:
             return args[0]
         return _applied(row, args, self._kind(term.args[0]), kind, term.node.span)
 
     def _cast(self, term: TypedTerm, kind: Kind) -> Term:
+        if kind is Kind.NUMBER and self._is_enumeration(term.args[0]):
+            return self._tag(term.args[0])
         inner = self._term(term.args[0])
         source = self._kind(term.args[0])
         span = term.node.span
+        types = [self.clause.records[slot] for slot in (term.args[0].slot, term.slot)]
         match source, kind:
+            case (Kind.RECORD, Kind.RECORD) if types[0] != types[1]:
+                message = f"not supported yet: as() from `{types[0]}` to `{types[1]}`"
+                self.problems.add("unsupported", message, Label(span), notes=["values of two such types are never the same"])
+                return inner
             case (a, b) if a is b:
                 return inner
             case (Kind.NUMBER, Kind.UNSIGNED):

@@ -10,7 +10,7 @@ cannot hold vanishes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -45,6 +45,7 @@ from dlog.engine.ir.rules import (
     Record,
     Rule,
     Term,
+    Type,
     Unpack,
     Variable,
 )
@@ -60,9 +61,9 @@ class Part:
     literal: Literal
 
 
-def normalize(clause: TypedClause, problems: Problems) -> Rule | None:
+def normalize(clause: TypedClause, types: Mapping[str, Type], problems: Problems) -> Rule | None:
     """The clause as a rule, or None when its body never holds."""
-    lowering = Lowering(clause, problems)
+    lowering = Lowering(clause, types, problems)
     head, body = lowering.head(), lowering.body()
     variables = lowering.variables
     normalizer = _Normalizer(variables, problems)

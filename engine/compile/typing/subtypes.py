@@ -29,7 +29,7 @@ from dlog.engine.compile.typing.typed import (
 from dlog.engine.compile.typing.types import PRIMITIVES
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import Cast, RecordTerm, Variable
+from dlog.grammar.syntax import BranchTerm, Cast, RecordTerm, Variable
 
 
 def check_subtypes(clause: TypedClause, resolved: Resolved, problems: Problems) -> None:
@@ -49,9 +49,11 @@ class _Subtypes:
         self.linked: dict[str, str] = {}
         self.found: dict[str, frozenset[str]] = {}
         self.first: dict[str, tuple[Span, str]] = {}
+        self.anonymous: list[tuple[TypedTerm, TypedTerm]] = []
 
     def check(self) -> None:
         self._link(self.clause.body)
+        self._link_anonymous()
         self._sources(self.clause.body)
         for arg in self.clause.head.args:
             self._fields(arg)
@@ -78,6 +80,8 @@ class _Subtypes:
     def _link(self, body: Iterable[TypedLiteral]) -> None:
         for literal in body:
             match literal:
+                case TypedCompare(left=left, right=right) if self._is_anonymous(left) or self._is_anonymous(right):
+                    self.anonymous.append((left, right))
                 case TypedCompare(left=TypedTerm(node=Variable(name=a)), right=TypedTerm(node=Variable(name=b))):
                     self._join(a, b)
                 case TypedAggregate(result=result, target=target, alternatives=alternatives, op=op):
@@ -86,6 +90,31 @@ class _Subtypes:
                     for inner in alternatives:
                         self._link(inner)
                 case TypedAtom() | TypedCompare() | TypedFalse() | TypedGenerator():
+                    pass
+
+    def _is_anonymous(self, term: TypedTerm) -> bool:
+        """Whether a record is of no declared type: its fields are of the types of those they equal."""
+        return (self.clause.records[term.slot] or "").startswith("[")
+
+    def _link_anonymous(self) -> None:
+        """Equal fields of equal records of no declared type are equal, too."""
+        held: dict[str, TypedTerm] = {}
+        pairs = list(self.anonymous)
+        for left, right in pairs:
+            match left.node, right.node:
+                case RecordTerm(), RecordTerm():
+                    pairs += zip(left.args, right.args, strict=False)
+                case (Variable(name=a), Variable(name=b)):
+                    one, other = held.get(self._root(a)), held.get(self._root(b))
+                    self._join(a, b)
+                    pairs += [(one, other)] if one and other else []
+                    known = one or other
+                    held |= {self._root(a): known} if known else {}
+                case (Variable(name=name), RecordTerm()) | (RecordTerm(), Variable(name=name)):
+                    record = right if isinstance(left.node, Variable) else left
+                    first = held.setdefault(self._root(name), record)
+                    pairs += [(first, record)] if first is not record else []
+                case _:
                     pass
 
     def _join(self, a: str, b: str) -> None:
@@ -140,9 +169,20 @@ class _Subtypes:
 
     def _fields(self, term: TypedTerm) -> None:
         """Fields of a record pattern or construction are of the field's type."""
-        record = self.clause.records[term.slot] if isinstance(term.node, RecordTerm) else None
-        fields = self.table.types[record].fields if record is not None else ()
-        for arg, (_, type_name) in zip(term.args, fields, strict=False):
+        match term.node:
+            case BranchTerm(branch=branch):
+                _, declared = self.table.branches[branch]
+                types = [field.type for field in declared.fields]
+            case RecordTerm() if self._is_anonymous(term):
+                for arg in term.args:
+                    self._fields(arg)
+                return
+            case RecordTerm():
+                record = self.clause.records[term.slot]
+                types = [] if record is None else [name for _, name in self.table.types[record].fields]
+            case _:
+                return
+        for arg, type_name in zip(term.args, types, strict=False):
             self._narrow(arg, type_name)
 
     def _types(self, term: TypedTerm) -> frozenset[str]:
@@ -151,5 +191,7 @@ class _Subtypes:
                 return self.found.get(self._root(name), frozenset())
             case Cast(type=type_name):
                 return frozenset({self.table.canonical(type_name)})
+            case BranchTerm(branch=branch):
+                return frozenset({self.table.branches[branch][0]})
             case _:
                 return frozenset()

@@ -72,6 +72,9 @@ class _Checker:
         self.names: dict[str, int] = {}
         self.records: list[TypedTerm] = []
         self.nils: list[TypedTerm] = []
+        self.anonymous: dict[int, TypedTerm] = {}
+        """By class of slots: a record of it, where none has a declared type."""
+        self.same: set[tuple[int, int]] = set()
         self.numbers: list[tuple[str, int, Span]] = []
 
     def clause(self, clause: ScopedClause) -> TypedClause:
@@ -81,6 +84,7 @@ class _Checker:
         kinds = tuple(self._choose(slot) for slot in range(len(self.slots)))
         for text, slot, span in self.numbers:
             self._check_range(text, kinds[slot], span)
+        self._name_anonymous()
         records = tuple(self.slots.record(slot) for slot in range(len(self.slots)))
         return TypedClause(head, body, self.names, kinds, records, clause.text, clause.span)
 
@@ -206,11 +210,13 @@ class _Checker:
                 return self.nils[-1]
             case RecordTerm(args=args):
                 return self._record(term, args)
+            case BranchTerm():
+                return self._branch(term)
             case Call():
                 return self._call(term)
             case Cast():
                 return self._cast(term)
-            case Number() | Counter() | BranchTerm() | AggregateTerm():
+            case Number() | Counter() | AggregateTerm():
                 return TypedTerm(term, self.slots.new())
             case _:
                 assert_never(term)
@@ -227,6 +233,18 @@ class _Checker:
         slot = self.slots.new(_RECORD, Evidence(term.span, "record", "a record"))
         self.records.append(TypedTerm(term, slot, fields))
         return self.records[-1]
+
+    def _branch(self, term: BranchTerm) -> TypedTerm:
+        """The name of a branch says its type, and so those of its arguments."""
+        adt, declared = self.resolved.table.branches[term.branch]
+        args = tuple(self._term(a) for a in term.args)
+        for arg, field in zip(args, declared.fields, strict=True):
+            found, why = self.types[field.type], f"field `{field.name}` of `${term.branch}`"
+            self.slots.restrict_type(arg.slot, found, Evidence(arg.node.span, _what(found), why, field.span))
+        slot = self.slots.new()
+        why = f"`${term.branch}` is a branch of `{adt}`"
+        self.slots.restrict_type(slot, self.types[adt], Evidence(term.span, adt, why))
+        return TypedTerm(term, slot, args)
 
     def _call(self, call: Call) -> TypedTerm:
         row = find_functor(call.name, len(call.args))
@@ -255,7 +273,7 @@ class _Checker:
         slot = self.slots.new()
         why = Evidence(cast.span, _what(found), f"`as(..., {cast.type})`")
         self.slots.restrict_type(slot, found, why)
-        if isinstance(cast.term, String | Nil | RecordTerm) or literal_text(cast.term) is not None:
+        if isinstance(cast.term, String | Nil | RecordTerm | BranchTerm) or literal_text(cast.term) is not None:
             self.slots.restrict_type(inner.slot, found, why)
         return TypedTerm(cast, slot, (inner,))
 
@@ -266,22 +284,77 @@ class _Checker:
         waiting = self.records
         while waiting:
             later = [r for r in waiting if not self._settle_record(r)]
-            if len(later) == len(waiting):
+            if len(later) == len(waiting) and not self._settle_anonymous(later):
                 break
             waiting = later
         if len(self.problems) > self.before:
             return  # the type may be unknown because of the mistake already found
-        for record in (*waiting, *(n for n in self.nils if self.slots.record(n.slot) is None)):
-            if self.slots.kinds(record.slot) == _RECORD and self.slots.record(record.slot) is None:
-                what = "`nil`" if isinstance(record.node, Nil) else "this record"
+        for nil in self.nils:
+            name = self.slots.record(nil.slot)
+            if name is not None and self.types[name].branches:
+                message = f"`nil` is a record, but `{name}` is an algebraic data type"
+                self.problems.add("type-mismatch", message, Label(nil.node.span), notes=[self._branches(name)])
+        for nil in self.nils:
+            if self.slots.kinds(nil.slot) == _RECORD and self.slots.record(nil.slot) is None:
                 notes = ["name its type with as(..., T)"]
-                self.problems.add("ambiguous-record", f"cannot tell the type of {what}", Label(record.node.span), notes=notes)
+                self.problems.add("ambiguous-record", "cannot tell the type of `nil`", Label(nil.node.span), notes=notes)
+
+    def _settle_anonymous(self, waiting: list[TypedTerm]) -> bool:
+        """Records without a declared type, `[x, 1] = [y, z]`, have one type if they are equal: so have their fields. Whether
+        that was news."""
+        news = False
+        for record in waiting:
+            root = self.slots.find(record.slot)
+            first = self.anonymous.setdefault(root, record)
+            if first is record or (self.slots.find(first.slot), record.slot) in self.same:
+                continue
+            self.same.add((root, record.slot))
+            news = True
+            if len(first.args) != len(record.args):
+                counts = [f"{len(r.args)} field{'' if len(r.args) == 1 else 's'}" for r in (record, first)]
+                labels = (Label(record.node.span, counts[0]), Label(first.node.span, counts[1]))
+                self.problems.add("wrong-arity", f"a record of {counts[0]} never equals one of {counts[1]}", *labels)
+                continue
+            for one, other in zip(first.args, record.args, strict=True):
+                self.slots.unify(one.slot, other.slot, other.node.span)
+        return news
+
+    def _name_anonymous(self) -> None:
+        """Gives records without a declared type one that is named by its fields' types, `[number, symbol]`."""
+        if len(self.problems) > self.before:
+            return
+        self.anonymous = {self.slots.find(record.slot): record for record in self.records}
+        for record in self.records:
+            if self.slots.record(record.slot) is None:
+                self._anonymous_type(record, ())
+
+    def _anonymous_type(self, record: TypedTerm, around: tuple[int, ...]) -> str:
+        root = self.slots.find(record.slot)
+        if root in around:
+            self.problems.add("ambiguous-record", "this record would be inside itself", Label(record.node.span))
+            return Kind.NUMBER.value
+        names = []
+        for arg in record.args:
+            inner = self.anonymous.get(self.slots.find(arg.slot))
+            name = self.slots.record(arg.slot)
+            if name is None:
+                kind = self._choose(arg.slot)
+                name = kind.value if inner is None else self._anonymous_type(inner, (*around, root))
+            names.append(name)
+        found = Type(f"[{', '.join(names)}]", Kind.RECORD, tuple((f"_{n}", name) for n, name in enumerate(names)))
+        self.types.setdefault(found.name, found)
+        self.slots.restrict_type(record.slot, found, Evidence(record.node.span, found.name, "a record of these fields"))
+        return found.name
 
     def _settle_record(self, record: TypedTerm) -> bool:
         name = self.slots.record(record.slot)
         if name is None:
             return False
         fields = self.types[name].fields
+        if self.types[name].branches:
+            message = f"this is a record, but `{name}` is an algebraic data type"
+            self.problems.add("type-mismatch", message, Label(record.node.span), notes=[self._branches(name)])
+            return True
         if len(fields) != len(record.args):
             shown = ", ".join(f"{f}: {t}" for f, t in fields)
             message = f"record type `{name}` has {len(fields)} fields, but {len(record.args)} here"
@@ -291,6 +364,10 @@ class _Checker:
             found = self.types[type_name]
             self.slots.restrict_type(arg.slot, found, Evidence(arg.node.span, _what(found), f"field `{field}` of `{name}`"))
         return True
+
+    def _branches(self, adt: str) -> str:
+        shown = ", ".join(f"`{name}`" for name in self.types[adt].branches[:5])
+        return f"its values are made by {shown}{', ...' if len(self.types[adt].branches) > 5 else ''}"
 
     def _choose(self, slot: int) -> Kind:
         """The kind of a slot: a number where several are possible."""

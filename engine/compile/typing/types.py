@@ -1,7 +1,8 @@
-"""Declared types: kinds, subtypes, unions, equivalence types, records.
+"""Declared types: kinds, subtypes, unions, equivalence types, records, algebraic data types.
 
 `TypeTable.types` has every declared name and the four primitive ones. An equivalence type of a record is that record (one
-table of values), so its entry is the record's own `Type`.
+table of values), so its entry is the record's own `Type`; and so are a subtype and an equivalence type of an algebraic data
+type. The branches of algebraic data types are among them as `$Branch`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TypeAlias, assert_never, cast
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.ir.rules import Kind, Type
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import AdtDecl, Attribute, RecordDecl, SubtypeDecl, UnionDecl
+from dlog.grammar.syntax import AdtDecl, Attribute, Branch, RecordDecl, SubtypeDecl, UnionDecl
 
 TypeDecl: TypeAlias = SubtypeDecl | UnionDecl | RecordDecl | AdtDecl
 
@@ -29,6 +30,10 @@ class TypeTable:
         """Union to members, at least two."""
         self.same: dict[str, str] = {}
         """Equivalence type to what it stands for."""
+        self.branches: dict[str, tuple[str, Branch]] = {}
+        """The algebraic data type of each branch, and how it is declared."""
+        self.narrowed = False
+        """Whether there are subtypes of algebraic data types, of which a branch alone is none."""
         self._below: dict[tuple[str, str], bool] = {}
 
     def canonical(self, name: str) -> str:
@@ -97,6 +102,9 @@ class _Resolver:
         for decl in self.decls.values():
             if isinstance(decl, RecordDecl):
                 self._check_fields(decl)
+            elif isinstance(decl, AdtDecl):
+                for branch in decl.branches:
+                    self._check_branch(decl, branch)
         return self.table
 
     def _resolve(self, decl: TypeDecl) -> Type:
@@ -116,7 +124,7 @@ class _Resolver:
             case RecordDecl():
                 found = Type(decl.name, Kind.RECORD, tuple((f.name, f.type) for f in decl.fields))
             case AdtDecl():
-                found = Type(decl.name, Kind.RECORD)
+                found = self._adt(decl)
             case _:
                 assert_never(decl)
         self.open.pop()
@@ -146,10 +154,11 @@ class _Resolver:
             self.problems.add("bad-subtype", message, Label(decl.span), notes=notes)
         else:
             self.table.parents[decl.name] = decl.base
-        return Type(decl.name, base.kind, base.fields)
+            self.table.narrowed |= bool(base.branches)
+        return base if base.branches else Type(decl.name, base.kind, base.fields)
 
     def _underived(self, name: str, base: Type) -> str:
-        if base.kind is Kind.RECORD:
+        if base.kind is Kind.RECORD and not base.branches:
             return "record"
         return "union" if self.table.canonical(name) in self.table.members else ""
 
@@ -164,13 +173,37 @@ class _Resolver:
             return only if only.kind is Kind.RECORD else Type(decl.name, only.kind)
         kinds = {t.kind for t in types}
         if len(kinds) > 1 or Kind.RECORD in kinds:
-            shown = ", ".join(f"`{m}` is {t.kind.value}" for (m, _), t in zip(members, types, strict=True))
-            message = f"union `{decl.name}` mixes representations" if len(kinds) > 1 else f"union `{decl.name}` is of records"
+            shown = ", ".join(f"`{m}` is {_sort(t)}" for (m, _), t in zip(members, types, strict=True))
+            sorts = "algebraic data types" if types[0].branches else "records"
+            message = f"union `{decl.name}` mixes representations" if len(kinds) > 1 else f"union `{decl.name}` is of {sorts}"
             notes = [shown, "members of a union have the same primitive base"]
             self.problems.add("bad-union", message, Label(decl.span), notes=notes)
         else:
             self.table.members[decl.name] = decl.members
         return Type(decl.name, types[0].kind)
+
+    def _adt(self, decl: AdtDecl) -> Type:
+        """The type, whose branches become types beside it. Tags are in the order of the branches' names, as in Souffle."""
+        width = max(len(branch.fields) for branch in decl.branches)
+        number = Kind.NUMBER.value
+        names = sorted({branch.name for branch in decl.branches})
+        for branch in decl.branches:
+            own = tuple((f.name, f.type) for f in branch.fields)
+            fields = (("", number), *own, *((("", number),) * (width - len(own))))
+            found = Type(f"${branch.name}", Kind.RECORD, fields, adt=decl.name, arity=len(own))
+            self.table.types.setdefault(found.name, found)
+        return Type(decl.name, Kind.RECORD, (("", number),) * (width + 1), tuple(f"${name}" for name in names))
+
+    def _check_branch(self, decl: AdtDecl, branch: Branch) -> None:
+        first = self.table.branches.get(branch.name)
+        if first is None:
+            self.table.branches[branch.name] = (decl.name, branch)
+        else:
+            labels = (Label(branch.span), Label(first[1].span, f"first declared here, in `{first[0]}`"))
+            notes = ["the name of a branch alone says which type it is of"]
+            self.problems.add("duplicate-branch", f"branch `{branch.name}` is declared twice", *labels, notes=notes)
+        for field in branch.fields:
+            self._named(field.type, _type_span(field), f"field `{field.name}` of the branch `{branch.name}`")
 
     def _check_fields(self, decl: RecordDecl) -> None:
         seen: dict[str, Attribute] = {}
@@ -180,6 +213,10 @@ class _Resolver:
                 labels = (Label(field.span), Label(seen[field.name].span, "first declared here"))
                 self.problems.add("duplicate-field", f"field `{field.name}` is declared twice in `{decl.name}`", *labels)
             seen.setdefault(field.name, field)
+
+
+def _sort(found: Type) -> str:
+    return "an algebraic data type" if found.branches else found.kind.value
 
 
 def _type_span(attribute: Attribute) -> Span:

@@ -17,7 +17,8 @@ from dlog.engine.compile.warnings.floats import Floats
 from dlog.engine.compile.warnings.products import single_rows, unconnected_atoms
 from dlog.engine.compile.warnings.relations import Usage
 from dlog.engine.compile.warnings.variables import single_variables
-from dlog.grammar.diagnostics import Diagnostic
+from dlog.grammar.diagnostics import Diagnostic, without_floods
+from dlog.grammar.literal_facts import without_literal_facts
 from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Clause, Program, RelationDecl
 
@@ -25,13 +26,14 @@ from dlog.grammar.syntax import Clause, Program, RelationDecl
 def find_warnings(expansion: Expansion, source: Source) -> list[Diagnostic]:
     """All warnings about a program without mistakes, in the order of the text; those about the whole program come last. One
     in a component comes once for all instances."""
-    if "no-warn" in values(expansion.program.items):
+    if "no-warn" in values(without_literal_facts(expansion.program.items)):
         return []
     found = expansion.warnings(list(_found(expansion.program)))
     if expansion.components is not None:
         found += unused_overrides(expansion.components)
     found.sort(key=_place)
-    return [Diagnostic(w.code, w.message, w.labels, w.notes, source, source.name, severity="warning") for w in found]
+    marked = [Diagnostic(w.code, w.message, w.labels, w.notes, source, source.name, severity="warning") for w in found]
+    return without_floods(marked)
 
 
 def _place(warning: Diagnostic) -> tuple[bool, int]:
@@ -41,16 +43,18 @@ def _place(warning: Diagnostic) -> tuple[bool, int]:
 
 
 def _found(tree: Program) -> Iterator[Diagnostic]:
-    floats, usage, single = Floats(tree), Usage(tree), single_rows(tree)
-    names = [name for item in tree.items if isinstance(item, RelationDecl) for name in item.names]
-    silent = listed(values(tree.items), "suppress-warnings", names)
-    for item in tree.items:
+    usage, single = Usage(tree), single_rows(tree)
+    items = without_literal_facts(tree.items)
+    floats = Floats(items)
+    names = [name for item in items if isinstance(item, RelationDecl) for name in item.names]
+    silent = listed(values(items), "suppress-warnings", names)
+    for item in items:
         if isinstance(item, Clause) and item.body is not None and not silent.issuperset(head.name for head in item.heads):
             yield from single_variables(item)
             yield from unconnected_atoms(item, single)
             yield from floats.compared(item)
     yield from usage.warnings(silent)
-    yield from ineffective_pragmas(tree.items, names)
+    yield from ineffective_pragmas(items, names)
 
 
 __all__ = ["CODES", "find_warnings"]

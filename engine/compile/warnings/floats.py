@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dlog.engine.compile.normal.literals import literal_kinds
 from dlog.engine.compile.walk import Node, outside_aggregates, walk
@@ -15,9 +15,9 @@ from dlog.grammar.syntax import (
     Cast,
     Clause,
     Constraint,
+    Item,
     Not,
     Number,
-    Program,
     RelationDecl,
     SubtypeDecl,
     Term,
@@ -32,11 +32,11 @@ _ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "^", "**", "min", "max"})
 class Floats:
     """The columns of a program's relations that are floats."""
 
-    def __init__(self, tree: Program) -> None:
-        self._types = _float_types(tree)
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._types = _float_types(items)
         self._columns = {
             name: columns
-            for item in tree.items
+            for item in items
             if isinstance(item, RelationDecl)
             for columns in ([at for at, attribute in enumerate(item.attributes) if attribute.type in self._types],)
             for name in item.names
@@ -92,10 +92,10 @@ def _has_value(term: Term, bound: set[str]) -> bool:
     return all(node.name in bound for node in nodes if isinstance(node, Variable))
 
 
-def _float_types(tree: Program) -> set[str]:
+def _float_types(items: Sequence[Item]) -> set[str]:
     """The names of `float`, its subtypes and the unions of these."""
-    bases: dict[str, tuple[str, ...]] = {item.name: (item.base,) for item in tree.items if isinstance(item, SubtypeDecl)}
-    bases |= {item.name: item.members for item in tree.items if isinstance(item, UnionDecl)}
+    bases: dict[str, tuple[str, ...]] = {item.name: (item.base,) for item in items if isinstance(item, SubtypeDecl)}
+    bases |= {item.name: item.members for item in items if isinstance(item, UnionDecl)}
     found, before = {"float"}, 0
     while len(found) > before:
         before = len(found)

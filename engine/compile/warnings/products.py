@@ -28,13 +28,15 @@ def single_rows(tree: Program) -> frozenset[str]:
     given: set[str] = set()
     clauses: dict[str, list[Clause]] = {}
     for item in tree.items:
-        if isinstance(item, RelationDecl) and "input" in item.qualifiers:
+        if type(item) is LiteralFact:
+            clauses.setdefault(item.name, []).append(item)
+        elif isinstance(item, RelationDecl) and "input" in item.qualifiers:
             given.update(item.names)
         elif isinstance(item, Directive) and item.kind == "input":
             given.update(item.relations)
         elif isinstance(item, Clause):
-            for name in [item.name] if type(item) is LiteralFact else [head.name for head in item.heads]:
-                clauses.setdefault(name, []).append(item)
+            for head in item.heads:
+                clauses.setdefault(head.name, []).append(item)
     return frozenset(name for name, own in clauses.items() if len(own) == 1 and _has_one_row(own[0])) - given
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from dlog.engine.compile.walk import Node, walk
 from dlog.grammar.diagnostics import Diagnostic, Label
-from dlog.grammar.literal_facts import LiteralFact
+from dlog.grammar.literal_facts import LiteralFact, without_literal_facts
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import (
     And,
@@ -42,7 +42,8 @@ class Usage:
         self._rules: list[Clause] = []
         self._kept: list[Body] = []
         """The bodies that say which rows stay."""
-        for item in tree.items:
+        self._given.update([item.name for item in tree.items if type(item) is LiteralFact])
+        for item in without_literal_facts(tree.items):
             self._note(item)
         self._derived = {head.name for rule in self._rules for head in rule.heads}
         bodies = [*map(_body, self._rules), *self._kept]
@@ -65,7 +66,7 @@ class Usage:
             case Directive(kind=kind) if kind in _SHOWN:
                 self._shown |= set(item.relations)
             case Clause(body=None):
-                self._given |= {item.name} if type(item) is LiteralFact else {head.name for head in item.heads}
+                self._given |= {head.name for head in item.heads}
             case Clause():
                 self._rules.append(item)
             case _:
@@ -73,16 +74,17 @@ class Usage:
 
     def _possibly_filled(self) -> set[str]:
         """The least set that has what is given, and the heads of the rules whose bodies can hold by it."""
-        found, waiting, before = set(self._given), self._rules, -1
-        while len(found) > before:
-            before = len(found)
-            still: list[Clause] = []
-            for rule in waiting:
-                if _can_hold(_body(rule), found):
-                    found |= {head.name for head in rule.heads}
-                else:
-                    still.append(rule)
-            waiting = still
+        readers: dict[str, list[Clause]] = {}
+        for rule in self._rules:
+            for name in {n.name for n in walk(_body(rule)) if isinstance(n, Atom)}:
+                readers.setdefault(name, []).append(rule)
+        found, waiting = set(self._given), list(self._rules)
+        while waiting:
+            rule = waiting.pop()
+            heads = {head.name for head in rule.heads} - found
+            if heads and _can_hold(_body(rule), found):
+                found |= heads
+                waiting += [reader for name in heads for reader in readers.get(name, ())]
         return found
 
     def warnings(self, silent: frozenset[str]) -> Iterator[Diagnostic]:

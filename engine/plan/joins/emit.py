@@ -30,7 +30,7 @@ from dlog.engine.ir.nodes import (
     Unit,
 )
 from dlog.engine.ir.nodes import UnpackRecord as UnpackStep
-from dlog.engine.ir.rules import Arg, Compare, Constant, Functor, Generator, Kind, Record, Term, Unpack, Variable
+from dlog.engine.ir.rules import PAD, Arg, Compare, Constant, Functor, Generator, Kind, Record, Term, Unpack, Variable
 from dlog.engine.plan.joins.moves import Apply, Join, Keep, Meet, Move, Seed
 from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all, solve
 
@@ -135,7 +135,7 @@ class _Emitter:
                     self.steps.append(Map(value.id, Record(type, tuple(f for f in fields if f is not None))))
                     self.bound |= 1 << value.id
                     return
-                binds, checks = self._bind(list(enumerate(fields)))
+                binds, checks = self._bind([(f, a) for f, a in enumerate(fields) if a != PAD])  # the tag says that it is one
                 self.steps.append(UnpackStep(value.id, type, binds))
                 self.steps.extend(checks)
             case Generator(function=function, args=args, results=results, kind=kind):

@@ -1,7 +1,7 @@
 """What a typed program means: a slow evaluator over Python sets that also checks the promises of rules.py while it runs.
 
-Values are Python's (a tuple for a record, None for nil), functors those of the naive evaluator over the syntax tree, so that
-the two can be compared: what resolving, typing and normalizing make of a program means what the text says.
+Values are Python's (a tuple for a record, None for nil, a `Branch`), functors those of the naive evaluator over the syntax
+tree, so that the two can be compared: what resolving, typing and normalizing make of a program means what the text says.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dlog.branch import Branch
 from dlog.engine.ir.rules import (
+    PAD,
     Aggregate,
     Atom,
     Compare,
@@ -118,6 +120,9 @@ def hold(literal: Literal, env: Env, rows: dict[str, set[Row]]) -> Iterator[Env]
             positive = compare(op.removeprefix("not_"), value(left, env), value(right, env))
             if positive != op.startswith("not_"):
                 yield env
+        case Unpack(value=Variable(id=i), type=name, fields=fields) if name.startswith("$"):
+            if env[i].name == name[1:]:
+                yield from match_row([f for f in fields[1:] if f != PAD], env[i].args, env)
         case Unpack(value=Variable(id=i), fields=fields):
             if env[i] is not None:
                 yield from match_row(fields, env[i], env)
@@ -198,5 +203,7 @@ def value(term: Term, env: Env) -> Any:
             return apply("-", [value(arg, env)], kind.value)
         case Functor(op=op, args=args, kind=kind, result=result):
             return apply(op, [value(a, env) for a in args], (result if result_type(op) else kind).value)
+        case Record(type=name, args=args) if name.startswith("$"):
+            return Branch(name[1:], *(value(a, env) for a in args[1:] if a != PAD))
         case Record(args=args):
             return tuple(value(a, env) for a in args)

@@ -123,7 +123,7 @@ WHOLE = ".decl p(x: number)\n.output p\np(1).\n"
     [
         ('.pragma "jobs" "4"', []),
         ('.pragma "legcy"', ["pragma `legcy` has no effect"]),
-        ('.pragma "provenance" "explain"', ["pragma `provenance` has no effect"]),
+        ('.pragma "provenance" "explain"', []),
         ('.pragma "fact-dir" "a"\n.pragma "fact-dir" "b"', ["pragma `fact-dir` is set again later"]),
         ('.pragma "libraries" "a"\n.pragma "libraries" "b"', []),
         ('.pragma "magic-transform" "p,q"', ["pragma `magic-transform` names no relation: `q`"]),

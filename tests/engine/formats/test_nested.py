@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine import formats
-from dlog.engine.formats.nested import parse_records, record_texts
+from dlog.engine.formats.nested import parse_records
+from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table

@@ -1,0 +1,168 @@
+"""Rows of the list in docs/dataflow.md that no other test holds; and the page itself: its examples print what they say, its
+links lead to tests."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlog.dataflow import Collection, Dataflow, Input
+from dlog.engine.dataflow.reduce import Reduce, ReduceTotal
+from tests.conftest import ROOT
+from tests.dlog.dataflow.built import Built
+from tests.dlog.dataflow.terms import BINARY, LOOPED, UNARY, Term, row
+from tests.dlog.dataflow.test_calculus import half_joined
+from tests.examples import examples
+
+PAGE = (ROOT / "docs" / "dataflow.md").read_text(encoding="utf-8")
+LINEAR = (
+    "map", "swap", "filter", "flat_map", "explode", "negate", "consolidate", "join_function", "temporal", "series", "repeat",
+)  # fmt: skip
+changes = st.lists(st.tuples(row, st.integers(0, 3), st.sampled_from([1, 1, -1])), max_size=8)
+
+
+@pytest.mark.parametrize(
+    "program", re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL), ids=lambda text: text.split("\n")[0][:40]
+)
+def test_the_examples_print_what_their_comments_say(program: str) -> None:
+    names: dict = {}
+    exec("from dlog.dataflow import Dataflow, col, lit, linear", names)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(program, "docs/dataflow.md", "exec"), names)
+    assert printed.getvalue().splitlines() == re.findall(r"^ *print\(.*\)  # (.*)", program, re.MULTILINE)
+
+
+def test_every_row_of_the_list_links_to_a_test_that_is_there() -> None:
+    rows = re.findall(r"^\| (\d\.\d+) \|.*\| (.*) \|$", PAGE, re.MULTILINE)
+    numbers = [number for number, _ in rows]
+    expected = [f"{seed}.{k}" for seed, last in enumerate((18, 13, 20, 8, 5)) for k in range(1, last + 1)]
+    assert numbers == expected
+    for number, tests in rows:
+        links = re.findall(r"\[`(\w+)`\]\(\.\./([\w/.]+)\)", tests)
+        assert links or "rules engine" in tests or "not built" in tests, number
+        for name, path in links:
+            assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), (number, name)
+
+
+def test_0_2_operators_without_state_hold_nothing() -> None:
+    flow = Dataflow()
+    rows = flow.input(a=int, b=int)
+    built = Built(flow, [rows, rows])
+    leaf = Term("input", 0)
+    for name in LINEAR:
+        built.of(Term(name, 0, (leaf,), 1), flow.scope).inspect(lambda *update: None)
+    rows.insert([(a, b) for a in range(4) for b in range(4)])
+    flow.commit()
+    assert flow.updates == 0
+
+
+def test_0_15_a_delta_query_holds_no_more_for_changes_that_pass() -> None:
+    flow = Dataflow()
+    edges = flow.input(src=int, dst=int)
+    half_joined(edges).inspect(lambda *update: None)
+    edges.insert([(0, x) for x in range(1, 50)])
+    flow.commit()
+    before = flow.updates
+    for x in range(1, 49):
+        edges.insert([(x, x + 1)])
+        edges.remove([(x, x + 1)], at=flow.round + 1)
+        flow.advance_to(flow.round + 2)
+    assert flow.updates < before + 30
+
+
+@pytest.mark.parametrize("name", LINEAR)
+@examples(20)
+@given(changes, changes)
+def test_1_1_what_a_linear_operator_makes_of_a_sum_is_the_sum_of_what_it_makes(name: str, left: list, right: list) -> None:
+    flow = Dataflow()
+    x, y = flow.input(a=int, b=int), flow.input(a=int, b=int)
+    built, term = Built(flow, []), Term(name, 0, (), 2)
+
+    def made(rows: Collection) -> Collection:
+        found = getattr(built, f"_{name}")(term, rows)
+        assert isinstance(found, Collection)
+        return found
+
+    made(x.concat(y)).assert_eq(made(x).concat(made(y)))
+    _put(x, left)
+    _put(y, right)
+    flow.advance_to(5)
+
+
+def _put(rows: Input, changed: list) -> None:
+    for each, round, diff in changed:
+        rows.update([each], diff, at=round)
+
+
+@examples(20)
+@given(changes)
+def test_1_4_join_function_is_a_join_with_all_that_its_function_gives(changed: list) -> None:
+    def function(a: int, b: int) -> list:
+        return [((a + b,), b, 2), ((a,), a + b, -a)]
+
+    flow = Dataflow()
+    rows, large = flow.input(a=int, b=int), flow.input(a=int, b=int, value=int)
+    rows.join_function(function, value=int).assert_eq(rows.join(large).map("value"))
+    for a in range(4):
+        for b in range(4):
+            for (value,), time, diff in function(a, b):
+                large.update([(a, b, value)], diff, at=time)
+    _put(rows, changed)
+    flow.advance_to(8)
+
+
+def test_1_3_advancing_the_clock_costs_what_is_due() -> None:
+    """A hundred thousand intervals wait; a round touches those that begin or end in it."""
+    flow = Dataflow()
+    intervals = flow.input(start=int, end=int)
+    shown: list[int] = []
+    intervals.temporal("start", "end").inspect(lambda row, time, diff: shown.append(diff))
+    starts = list(range(1, 100_001))
+    intervals.insert({"start": starts, "end": [start + 10 for start in starts]})
+    flow.commit()
+    for _ in range(20):
+        flow.commit()
+    assert (shown.count(1), shown.count(-1)) == (20, 10)
+    assert len(intervals.terms[0].source.edges) == 1
+
+
+@examples(20)
+@given(changes, st.integers(1, 4))
+def test_2_17_updates_do_not_depend_on_batches(changed: list, step: int) -> None:
+    found = []
+    for length in (1, step, 4):
+        flow = Dataflow()
+        rows = flow.input(a=int, b=int)
+        made = rows.join(rows, on="a").max("b_right", by="b").capture(history=True)
+        _put(rows, changed)
+        while flow.round < 4:
+            flow.advance_to(min(4, flow.round + length))
+        found.append(made.updates())
+    assert found[0] == found[1] == found[2]
+
+
+@examples(30)
+@given(changes)
+def test_3_3_the_operator_for_total_orders_gives_what_the_general_one_gives(changed: list) -> None:
+    flow = Dataflow()
+    rows = flow.input(a=int, b=int)
+    total = rows.count(by="a")
+    general = rows.enter(flow.scope.loop()).count(by="a").leave()
+    total.assert_eq(general)
+    assert {type(o) for o in flow.operators} >= {Reduce, ReduceTotal}
+    _put(rows, changed)
+    flow.advance_to(2)
+    flow.advance_to(5)
+
+
+def test_the_laws_draw_from_all_operators() -> None:
+    public = {name for name in dir(Built) if name.startswith("_") and not name.startswith("__")}
+    assert {f"_{name}" for name in (*UNARY, *BINARY)} <= public
+    assert LOOPED == ("enter_at", "delay_iteration")
+    assert Path(__file__).with_name("naive.py").exists()
