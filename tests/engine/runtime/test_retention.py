@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog import run_text, session
+from dlog.branch import Branch
 from dlog.engine.plan.static.iterations import explain_iterated
 from dlog.engine.plan.statistics import Declared
 from dlog.engine.runtime.incremental.engines import is_incremental, make_engine
@@ -174,6 +175,18 @@ a(1, ["b", nil]). a(1, ["a", ["z", nil]]). a(1, ["a", ["c", nil]]). a(2, nil). a
 .decl r(k: number, l: L) choice-domain k
 r(k, l) :- a(k, l)."""
     assert run_text(text, {})["r"] == {(1, ("a", ("c", None))), (2, None)}
+
+
+def test_algebraic_data_are_chosen_by_branches_and_their_fields() -> None:
+    text = """.type T = Leaf { v: symbol } | Node { l: T, r: T } | None {}
+.decl a(k: number, t: T)
+a(1, $Node($Leaf("b"), $None())). a(1, $Node($Leaf("a"), $Leaf("z"))). a(1, $Node($Leaf("a"), $Leaf("c"))).
+a(2, $None()). a(2, $Node($None(), $None())). a(3, $Node($None(), $None())). a(3, $Leaf("q")). a(3, $Leaf("p")).
+.decl r(k: number, t: T) choice-domain k
+r(k, t) :- a(k, t)."""
+    none = Branch("None")
+    smallest = {(1, Branch("Node", Branch("Leaf", "a"), Branch("Leaf", "c"))), (2, Branch("Node", none, none))}
+    assert run_text(text, {})["r"] == smallest | {(3, Branch("Leaf", "p"))}
 
 
 def test_rows_from_outside_come_first() -> None:
