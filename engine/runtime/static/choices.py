@@ -2,8 +2,8 @@
 
 Numbers are ordered by value, records field by field, nil first, algebraic data by their branches before; strings that stand in
 facts of the program's text come first, in the order of the text, and the others by their bytes. So the choice depends on which
-rows there are, not on how they came. With several keys the rows are gone through in that order, and one stays if it agrees on no
-key with one that stays already.
+rows there are, not on how they came. With several keys the rows are gone through in that order, and one stays if it agrees on
+no key with one that stays already.
 """
 
 from __future__ import annotations
