@@ -20,6 +20,7 @@ from dlog.version import __version__
 if TYPE_CHECKING:
     from dlog.api import Result, run, run_text
     from dlog.branch import Branch
+    from dlog.functors import functor
     from dlog.grammar.diagnostics import DlogError, InternalError
     from dlog.graphs import Graph, graph
     from dlog.relation import Relation
@@ -38,6 +39,7 @@ __all__ = [
     "Session",
     "Subscription",
     "__version__",
+    "functor",
     "graph",
     "run",
     "run_text",
@@ -56,6 +58,7 @@ _HOMES = {
     "Round": "dlog.sessions",
     "Session": "dlog.sessions",
     "Subscription": "dlog.sessions",
+    "functor": "dlog.functors",
     "graph": "dlog.graphs",
     "run": "dlog.api",
     "run_text": "dlog.api",

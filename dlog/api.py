@@ -17,6 +17,7 @@ from dlog import arguments
 from dlog.display.preview import Preview
 from dlog.engine.ir import rules
 from dlog.engine.runtime.static.executor import Executor
+from dlog.functors import Given, linked
 from dlog.given import Facts, check_names, load_given
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import available_cores, compile_program, load_inputs, readable, stage, write_outputs
@@ -62,8 +63,7 @@ class Result(Shown, Mapping[str, Relation]):
         return overview("dlog.Result", self._program.relations, self._executor.rows, self._examples)
 
     def _examples(self, name: str) -> Relation:
-        rows = Relation(self._program.relations[name], self._executor.table(name, copy=False), self._codec)
-        return rows.head(EXAMPLES)
+        return Relation(self._program.relations[name], self._executor.first_rows(name, EXAMPLES), self._codec)
 
 
 @overload
@@ -76,6 +76,8 @@ def run(
     include: Sequence[str] = (),
     macros: Sequence[str] = (),
     engine: Literal["embedded"] = "embedded",
+    *,
+    functors: Given = None,
 ) -> Result: ...
 
 
@@ -92,6 +94,7 @@ def run(
     spark: SparkSession | None = None,
     workers: int | None = None,
     strategy: str = "auto",
+    functors: Given = None,
 ) -> SparkResult: ...
 
 
@@ -108,6 +111,8 @@ def run(
     spark: SparkSession | None = None,
     workers: int | None = None,
     strategy: str = "auto",
+    *,
+    functors: Given = None,
 ) -> Result | SparkResult: ...
 
 
@@ -123,6 +128,8 @@ def run(
     spark: SparkSession | None = None,
     workers: int | None = None,
     strategy: str = "auto",
+    *,
+    functors: Given = None,
 ) -> Result | SparkResult:
     """Runs a program and returns its relations.
 
@@ -149,6 +156,8 @@ def run(
     strategy
         How they do on Spark: "barrier", in one stage in which they exchange rows; "jobs", in one job after the other, which
         runs anywhere; "auto", the first unless Spark would refuse it.
+    functors
+        Functions for the functors that the program declares, by name, or modules that have them (see `dlog.functor`).
 
     Raises
     ------
@@ -164,7 +173,7 @@ def run(
     tasks = arguments.whole_or_none("workers", workers, 1, "a number of tasks, 1 or more")
     if engine != "spark" and (spark is not None or workers is not None):
         raise DlogError(Diagnostic("bad-argument", '`spark` and `workers` are for engine="spark"'))
-    typed = compile_program(given, folders, definitions)
+    typed = linked(compile_program(given, folders, definitions), functors)
     if engine == "spark":
         from dlog.spark import run_given
 
@@ -185,14 +194,16 @@ def run(
     return Result(typed, executor)
 
 
-def run_text(program_text: str, facts: Mapping[str, Iterable[Row]], threads: int = 1) -> dict[str, set[Row]]:
+def run_text(
+    program_text: str, facts: Mapping[str, Iterable[Row]], threads: int = 1, functors: Given = None
+) -> dict[str, set[Row]]:
     """Every declared relation of a program given as text, as a set of Python tuples. Reads and writes no file.
 
     >>> run_text(".decl a(x: number) .decl b(x: number) b(x + 1) :- a(x).", {"a": [(1,), (2,)]})["b"] == {(2,), (3,)}
     True
     """
     cores = arguments.threads(threads) or available_cores()
-    typed = compile_program(arguments.text("program_text", program_text, "the text of a program"))
+    typed = linked(compile_program(arguments.text("program_text", program_text, "the text of a program")), functors)
     executor = Executor(readable(typed, check_names(typed, facts)), threads=cores, memory=None, on_progress=None)
     load_given(executor, typed, facts)
     with stage("evaluation"):

@@ -52,6 +52,8 @@ class Job:
     memory: int | None = None
     on_warnings: OnWarnings | None = None
     pragmas: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    module_folders: tuple[str, ...] = ()
     on_finished: Callable[[Job, Program], None] | None = None
     """What hears that all is written."""
 
@@ -115,35 +117,50 @@ def _with_pragmas(source: Source, pragmas: Sequence[str]) -> Source:
     return source.followed_by(Text(format_program(written), "<command line>"))
 
 
+def with_functors(program: Program, job: Job) -> Program:
+    """The program with the functions of the modules that the user has named."""
+    if not (program.functors or job.modules):
+        return program
+    from dlog.functors import linked, load_modules
+
+    return linked(program, load_modules(job.modules, job.module_folders))
+
+
 def observed_relations(program: Program) -> frozenset[str]:
     """The relations whose rows a run shows; all, if the program names none."""
     return frozenset(io.relation for io in program.io if io.action != "input") or frozenset(program.relations)
 
 
-def optimized(program: Program, given: Iterable[str] = ()) -> Program:
-    """The program that computes only what a run shows. `given` are relations whose rows come from the caller."""
-    return _executed(program, given, observed_relations(program))
+def optimized(program: Program, given: Iterable[str] = (), classes: bool = True) -> Program:
+    """The program that computes only what a run shows. `given` are relations whose rows come from the caller. `classes`: what
+    runs it can keep an equivalence relation by its classes."""
+    return _executed(program, given, observed_relations(program), classes)
 
 
-def readable(program: Program, given: Iterable[str] = ()) -> Program:
+def readable(program: Program, given: Iterable[str] = (), classes: bool = True) -> Program:
     """The program that computes every relation, so that each can be read."""
-    return _executed(program, given, frozenset(program.relations))
+    return _executed(program, given, frozenset(program.relations), classes)
 
 
-def _executed(program: Program, given: Iterable[str], observed: frozenset[str]) -> Program:
+def _executed(program: Program, given: Iterable[str], observed: frozenset[str], classes: bool) -> Program:
     """The program after all passes, which must know of rows that no rule derives."""
     from dlog.engine.ir.rules import with_inputs
     from dlog.engine.optimize import optimize
+    from dlog.engine.optimize.classes import with_classes
 
     with stage("optimizer"):
-        return optimize(with_inputs(program, given), observed)
+        program = with_inputs(program, given)
+        if classes and program.eqrels:
+            program = with_classes(program, observed)
+            observed |= {*program.classes, *program.classes.values()}
+        return optimize(program, observed)
 
 
 def _computed(written: Program, executed: Program) -> list[str]:
     """The relations whose stored rows mean what their names say."""
     from dlog.engine.optimize import defined
 
-    computed, given = defined(executed), written.relations.keys() - defined(written)
+    computed, given = defined(executed) | executed.classes.keys(), written.relations.keys() - defined(written)
     return [name for name in executed.relations if name in computed | given | observed_relations(written)]
 
 
@@ -213,10 +230,18 @@ def write_outputs(
         with stage(f"writing {io.relation}"):
             if output != STDOUT:
                 os.makedirs(output, exist_ok=True)
-            relation, table = program.relations[io.relation], executor.table(io.relation, copy=False)
+            relation, table = program.relations[io.relation], _shown(executor, io, output)
             save(io, relation, program, table, executor.symbols, executor.records, output, threads)
         if on_written is not None:
             on_written(done, len(outputs))
+
+
+def _shown(executor: Executor, io: Io, output: str) -> Table:
+    """What an `.output` or `.printsize` shows: the rows, or how many there are."""
+    from dlog.engine.values.table import Table
+
+    counts = io.action == "printsize" or (output != STDOUT and io.get("IO").lower() == "stdoutprintsize")
+    return Table((), (), executor.rows(io.relation)) if counts else executor.table(io.relation, copy=False)
 
 
 def note_output(folder: str) -> None:
@@ -236,6 +261,7 @@ def discard_unfinished() -> None:
 def run_job(job: Job, display: Display) -> Report:
     """All stages in order."""
     written_program = compile_program(job.program, job.include, job.macros, job.on_warnings, job.pragmas)
+    written_program = with_functors(written_program, job)
     facts, output = job.folders(written_program)
     program = optimized(written_program)
     with stage("start"):
@@ -344,7 +370,7 @@ def explain_workers(path: Path, include: Sequence[str], macros: Sequence[str], f
     from dlog.engine.plan.static.build import build_scope
     from dlog.engine.plan.statistics import Declared
 
-    program = optimized(compile_program(path, include, macros))
+    program = optimized(compile_program(path, include, macros), classes=False)
     statistics: Declared | Catalog = Declared() if facts is None else _loaded_statistics(program, facts)
     with stage("planner"):
         refuse_for_workers(program)
@@ -365,7 +391,7 @@ def explain_jobs(path: Path, include: Sequence[str], macros: Sequence[str], fact
     from dlog.engine.plan.exchange.numbering import refuse_counting
     from dlog.engine.plan.exchange.supersteps import explain_supersteps, supersteps
 
-    program = optimized(compile_program(path, include, macros))
+    program = optimized(compile_program(path, include, macros), classes=False)
     with stage("planner"):
         refuse_counting(program)
         return explain_supersteps(supersteps(program, 2))

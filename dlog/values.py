@@ -143,10 +143,10 @@ class Codec:
             def refuse(number: int, message: str, attribute: str = attribute) -> DlogError:
                 return _bad_fact(relation, number + 1, f"{attribute}: {message}")
 
-            columns.append(self._column(type, [row[i] for row in listed], refuse))
+            columns.append(self.column(type, [row[i] for row in listed], refuse))
         return Table(relation.kinds, tuple(columns), len(listed) if not columns else -1)
 
-    def _column(self, type: Type, values: list[Any], refuse: _Refuse) -> np.ndarray:
+    def column(self, type: Type, values: list[Any], refuse: _Refuse) -> np.ndarray:
         """Values of one type as a column; `refuse` makes the error about the i-th of them."""
         self._check_fits(type, values, refuse)
         match type.kind:
@@ -156,6 +156,10 @@ class Codec:
                 return self._records(type, values, refuse)
             case kind:
                 return numbers(kind, np.array(values, DTYPES[kind]))
+
+    def column_of_numbers(self, type: Type, values: np.ndarray) -> np.ndarray:
+        """Numbers of a type, which have its dtype, as a column."""
+        return numbers(type.kind, values)
 
     def _symbols(self, values: list[str], refuse: _Refuse) -> np.ndarray:
         try:
@@ -183,7 +187,7 @@ class Codec:
                         found.append(_Nested(inner, types, list(column), part.origins))
                         part.columns.append(found[-1])
                     else:
-                        part.columns.append(self._column(inner, list(column), refuse_inner))
+                        part.columns.append(self.column(inner, list(column), refuse_inner))
         for nested in reversed(found):
             for part in nested.parts:
                 columns = [column.ids if isinstance(column, _Nested) else _raw(column) for column in part.columns]
@@ -218,7 +222,7 @@ class Codec:
                     return self._parsed(relation, name, type, column)
                 case Kind.RECORD:
                     values = [tuple(v.values()) if isinstance(v, dict) else v for v in column.to_pylist()]
-                    return self._column(type, values, lambda i, message: _bad_fact(relation, i + 1, f"{name}: {message}"))
+                    return self.column(type, values, lambda i, message: _bad_fact(relation, i + 1, f"{name}: {message}"))
                 case kind:
                     return numbers(kind, np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[kind])).to_numpy()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -53,7 +53,7 @@ from tests.naive_bodies import (
 )
 from tests.naive_components import without_components
 from tests.naive_functors import DivisionByZero, aggregated, apply, literal, result_type
-from tests.naive_generators import is_call, values_of, without_calls
+from tests.naive_generators import is_call, rows_of, without_calls
 from tests.naive_retention import Iterations, retentions
 
 __all__ = ["DivisionByZero", "NotStratified", "TooBig", "Ungrounded", "evaluate"]
@@ -86,6 +86,7 @@ class _Evaluation:
         self.types = {name: [a.type.removesuffix("<>") for a in d.attributes] for d in decls for name in d.names}
         self.types |= {d.names[0]: [*self.types[d.debug_delta.relation], "unsigned"] for d in decls if d.debug_delta}
         self.clauses = [without_calls(i) for i in program.items if isinstance(i, Clause)]
+        self.eqrels = {name for d in decls if "eqrel" in d.qualifiers for name in d.names}
         self.retentions = retentions(program)
         self.given = {name: {self.row(row, types) for row in facts.get(name, ())} for name, types in self.types.items()}
         self.rows: dict[str, set[Row]] = {name: set(rows) for name, rows in self.given.items()}
@@ -205,10 +206,21 @@ class _Evaluation:
                 before = {name: self.rows[name] for name in stratum}
                 derived = self.derive(stratum)
                 base = self.given if through_aggregate else before
-                self.rows |= {name: base[name] | derived[name] for name in stratum}
+                self.rows |= {name: self.closed(name, base[name] | derived[name]) for name in stratum}
                 if all(self.rows[name] == before[name] for name in stratum):
                     break
         return self.rows
+
+    def closed(self, name: str, rows: set[Row]) -> set[Row]:
+        """The rows, and those of an equivalence relation that follow from them."""
+        while name in self.eqrels:
+            more = {(x, x) for row in rows for x in row} | {(y, x) for x, y in rows}
+            more |= {(x, z) for x, y in rows for w, z in rows if w == y}
+            if more <= rows:
+                break
+            self.spend()
+            rows = rows | more
+        return rows
 
     def strata(self) -> list[tuple[set[str], bool]]:
         """The strongly connected components in order of evaluation; true for those that recurse through aggregates."""
@@ -279,10 +291,13 @@ class _Evaluation:
                     yield binding
             case Constraint(op="=", left=left, right=Call(name=name, args=args) as call) if is_call(call):
                 t = self.type_of(left) or self.type_of(call)
-                given = self.values(args, [t] * len(args), binding, scope)
-                for value in () if FAILED in given else values_of(name, list(given), self.kind(t)):
+                kinds = [t if name == "range" else self.type_of(a) for a in args]
+                given = self.values(args, kinds, binding, scope)
+                for row in () if FAILED in given else rows_of(name, list(given), self.kind(t)):
                     self.spend()
-                    yield from self.unify((left,), [t], (value,), binding, scope)
+                    named = left.args if len(row) > 1 and isinstance(left, RecordTerm) else (left,)
+                    types = [t if name == "range" else None] * len(named)
+                    yield from self.unify(named, types, row[-len(named) :], binding, scope)
             case Constraint(op=op, left=left, right=right):
                 t = self.type_of(left) or self.type_of(right)
                 unknown = [side for side in (left, right) if not is_known(side, set(binding), scope)]

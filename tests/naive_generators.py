@@ -11,7 +11,7 @@ from dlog.grammar.source import Span
 from dlog.grammar.syntax import AggregateTerm, And, Atom, Body, Call, Clause, Constraint, Not, Or, Term, Truth, Variable
 from tests.naive_functors import wrap
 
-GENERATORS = {"range"}
+GENERATORS = {"range", "split", "json_each"}
 
 
 def without_calls(clause: Clause) -> Clause:
@@ -72,6 +72,18 @@ class _Naming:
 
 def is_call(term: Term) -> bool:
     return isinstance(term, Call) and term.name in GENERATORS
+
+
+def rows_of(name: str, args: list[Any], kind: str) -> Iterator[tuple[Any, ...]]:
+    """The rows that a table function gives, each once."""
+    match name:
+        case "range":
+            yield from ((value,) for value in values_of(name, args, kind))
+        case "split":
+            text, separator = args
+            yield from enumerate(text.split(separator) if separator else list(text))
+        case _:
+            raise NotImplementedError(name)
 
 
 def values_of(name: str, args: list[Any], kind: str) -> Iterator[Any]:

@@ -37,9 +37,9 @@ _TABLE_FUNCTIONS = """# Table functions
 
 A table function gives any number of rows for its arguments, each of which is a match of its own: `p(x) :- q(n), x = range(0,
 n).` It may stand wherever a functor may; its arguments get their values from elsewhere. Where it stands in a negated atom, the
-rule holds for each of its rows that the atom's relation does not have. One that gives several columns has them named beside it:
-`[i, x] = f(n)`; `_` stands for one that is not needed. No row comes twice. In an aggregate each distinct binding of the names
-in its body is one match.
+rule holds for each of its rows that the atom's relation does not have. One that gives several columns has them named beside
+it: `[i, x] = f(n)`; `_` stands for one that is not needed, and `x = f(n)` takes the last one. No row comes twice. In an
+aggregate each distinct binding of the names in its body is one match.
 """
 _AGGREGATES = """# Aggregates
 

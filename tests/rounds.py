@@ -16,7 +16,7 @@ import numpy as np
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from dlog.engine.ir.rules import Relation
+from dlog.engine.ir.rules import Relation, with_inputs
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.differences import words
 from dlog.engine.values.updates import Updates
@@ -58,8 +58,8 @@ class Driver:
 
     def __init__(self, make: MakeEngine, text: str, **options: Any) -> None:
         program = compile_program(text)
-        self.engine = make(program, **options)
-        self.program = self.engine.program
+        self.program = with_inputs(program, program.plain_eqrels)
+        self.engine = make(self.program, **options)
         self.codec = Codec(self.program, self.engine.symbols, self.engine.records)
 
     def commit(self, rounds: Sequence[Round]) -> int:

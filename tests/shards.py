@@ -28,6 +28,7 @@ from dlog.engine.runtime.incremental.engines import is_incremental
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.symbols import SymbolTable
+from dlog.functors import Given, linked
 from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.pipeline import compile_program, load_inputs, optimized, write_outputs
 from dlog.relation import Relation
@@ -73,13 +74,18 @@ def cut_in_blocks(program: Program, name: str, rows: Iterable[Row], home: Place,
 
 
 def run_sharded(
-    text: str, facts: Facts, workers: int = 3, everywhere: int = EVERYWHERE_ROWS, split_rows: int = SPLIT_ROWS
+    text: str,
+    facts: Facts,
+    workers: int = 3,
+    everywhere: int = EVERYWHERE_ROWS,
+    split_rows: int = SPLIT_ROWS,
+    functors: Given = None,
 ) -> dict[str, set[Row]]:
     """Every relation of a program as a set of tuples. A row that two workers have is an error. As on Spark, one worker runs a
     program that is recursive through `count` or `sum`."""
 
     def work(worker_group: WorkerGroup) -> dict[str, list[Row]]:
-        program = compile_program(text)
+        program = linked(compile_program(text), functors)
         executor, codec = evaluated(program, facts, worker_group, everywhere, split_rows)
         return {name: list(Relation(r, executor.table(name), codec)) for name, r in program.relations.items()}
 
@@ -98,7 +104,7 @@ def run_sharded_program(program: Path, facts: Path, output: Path) -> dict[str, l
     outputs to a folder of its own."""
 
     def work(worker_group: WorkerGroup) -> None:
-        typed = optimized(compile_program(program))
+        typed = optimized(compile_program(program), classes=False)
         executor = ShardExecutor(typed, worker_group)
         inputs = [io for io in typed.io if io.action == "input"][worker_group.rank :: worker_group.size]
         load_inputs(executor, replace(typed, io=tuple(inputs)), str(facts), 1)

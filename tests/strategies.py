@@ -28,15 +28,18 @@ COLUMNS = st.sampled_from(
 
 @dataclass(frozen=True)
 class Relation:
-    """`stratum` is 0 for inputs; a rule may read relations of its own stratum only in positive atoms."""
+    """`stratum` is 0 for inputs; a rule may read relations of its own stratum only in positive atoms. An equivalence relation
+    (`eqrel`) has two columns of one type."""
 
     name: str
     types: tuple[str, ...]
     stratum: int = 0
+    eqrel: bool = False
 
     @property
     def declaration(self) -> str:
-        return f".decl {self.name}({', '.join(f'c{i}: {t}' for i, t in enumerate(self.types))})"
+        columns = ", ".join(f"c{i}: {t}" for i, t in enumerate(self.types))
+        return f".decl {self.name}({columns}){' eqrel' if self.eqrel else ''}"
 
 
 @dataclass(frozen=True)
@@ -263,8 +266,9 @@ def strata(draw: Draw, inputs: Sequence[Relation], counting: bool = False) -> tu
         lower = [*inputs, *relations]
         group = []
         for _ in range(draw(st.integers(1, 2))):
-            types = tuple(draw(st.lists(COLUMNS, max_size=3)))
-            group.append(Relation(f"d{len(relations) + len(group)}", types, stratum))
+            eqrel = draw(st.integers(0, 5)) == 0
+            types = (draw(COLUMNS),) * 2 if eqrel else tuple(draw(st.lists(COLUMNS, max_size=3)))
+            group.append(Relation(f"d{len(relations) + len(group)}", types, stratum, eqrel))
         for i, relation in enumerate(group):
             if draw(st.integers(0, 4)) == 0:
                 found.append(Rule((f"{relation.name}({', '.join(draw(LITERALS[t]) for t in relation.types)})",)))
@@ -286,7 +290,9 @@ def random_programs(draw: Draw, counting: bool = False) -> Case:
     edge = Relation("e", ("number", "number"))
     inputs, facts = [edge], {"e": draw(graphs())}
     for i in range(draw(st.integers(0, 3))):
-        relation = Relation(f"i{i}", tuple(draw(st.lists(COLUMNS, max_size=4))))
+        eqrel = draw(st.integers(0, 9)) == 0
+        types = (draw(COLUMNS),) * 2 if eqrel else tuple(draw(st.lists(COLUMNS, max_size=4)))
+        relation = Relation(f"i{i}", types, eqrel=eqrel)
         facts[relation.name] = draw(rows(relation.types))
         inputs.append(relation)
     derived, rules = draw(strata(inputs, counting))
@@ -361,6 +367,25 @@ SHAPES = {
         "p(x, c) :- node(x), c = min n : { node(x), n = x ; q(x, y), p(y, n) }.",
         "source(n) :- n = count : { p(x, x) }.",
     ],
+    "equivalence": [
+        "same(x, y) :- e(x, y).",
+        "p(x, y) :- same(x, z), w(z, y, _).",
+        "q(x, n) :- same(x, _), n = count : { same(x, _) }.",
+        "node(x) :- w(x, y, _), e(z, _), !same(x, y), !same(x, z).",
+        "source(n) :- n = count : { same(x, y), !same(x, x) ; w(x, y, _), !same(_, y) }.",
+    ],
+    "congruence": [
+        "same(x, y) :- e(x, y).",
+        "same(y, v) :- w(x, y, _), w(u, v, _), same(x, u).",
+        "p(x, y) :- same(x, y), w(x, _, _), w(_, y, _).",
+    ],
+    "two equivalences": [
+        "same(x, y) :- e(x, y).",
+        "alike(x, z) :- same(x, y), w(y, z, _).",
+        "same(x, z) :- alike(x, y), p(y, z).",
+        "p(x, y) :- w(x, z, n), w(y, z, n), alike(x, y), same(x, x).",
+        "q(x, y) :- same(x, y), !alike(x, y).",
+    ],
 }
 """Programs over a graph `e` and a weighted graph `w` that random rules rarely hit upon."""
 
@@ -397,6 +422,8 @@ SHAPE_RELATIONS = (
     Relation("s", ("number", "float", "float"), 1),
     Relation("node", ("number",), 1),
     Relation("source", ("number",), 1),
+    Relation("same", ("number", "number"), 1, eqrel=True),
+    Relation("alike", ("number", "number"), 1, eqrel=True),
 )
 
 

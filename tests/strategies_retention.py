@@ -113,10 +113,10 @@ def _programs(
     relations = [
         Relation("e", ("number", "number")),
         Relation("w", ("number", "number", "number")),
-        Declared("r", ("number",) * 3, 1, f".decl r({columns}){draw(domains)}"),
+        Declared("r", ("number",) * 3, 1, text=f".decl r({columns}){draw(domains)}"),
         Relation("s", ("number", "number"), 1),
     ]
     if logged or draw(st.integers(0, 3)) == 0:
-        relations.append(Declared("d", (*("number",) * 3, "unsigned"), 1, ".decl d = debug_delta(r)"))
+        relations.append(Declared("d", (*("number",) * 3, "unsigned"), 1, text=".decl d = debug_delta(r)"))
     given = {"e": draw(graphs(5, 8)), "w": draw(weighted_graphs(5, 8))}
     return Case(tuple(relations), tuple(clauses), given)

@@ -153,3 +153,104 @@ def test_a_proof_names_the_range() -> None:
         session.commit()
         assert "n(3)" in str(session.why("r", (2,)))
         assert "range(0, 3) does not give 7" in str(session.why_not("r", (7,)))
+
+
+TEXTS = """
+.decl t(x: number, text: symbol)
+.decl part(x: number, part: symbol)
+.decl at(x: number, i: number, part: symbol)
+.decl parts(x: number, n: number, distinct: number)
+.decl common(part: symbol)
+.decl member(x: number, key: symbol, type: symbol, value: symbol)
+.decl inner(x: number, value: symbol)
+.decl without(x: number)
+part(x, p) :- t(x, s), p = split(s, ",").
+at(x, i, p) :- t(x, s), [i, p] = split(s, ","), i < 2.
+parts(x, n, m) :- t(x, s), n = count : { [i, _] = split(s, ",") }, m = count : { p = split(s, ",") }.
+common(p) :- t(1, s), t(2, u), p = split(s, ","), p = split(u, ",").
+member(x, k, ty, v) :- t(x, s), [k, ty, v] = json_each(s).
+inner(x, v) :- member(x, "list", "array", s), v = json_each(s).
+without(x) :- t(x, s), !part(x, cat(split(s, ","), "")).
+"""
+TEXT_ROWS: list[tuple[Any, ...]] = [
+    (1, "a,b,a"),
+    (2, "b,é,"),
+    (3, ""),
+    (4, '{"list": [1, 2.50, "1", null], "s": "x, y", "n": {"a": true, "a": 1e3}}'),
+    (5, "[[], {}]"),
+    (6, "{"),
+    (7, "b,é,"),
+]
+MEMBERS = {
+    (4, "list", "array", '[1, 2.50, "1", null]'),
+    (4, "s", "string", "x, y"),
+    (4, "n", "object", '{"a": true, "a": 1e3}'),
+    (5, "0", "array", "[]"),
+    (5, "1", "object", "{}"),
+}
+
+
+def check_texts(found: dict[str, set[tuple[Any, ...]]]) -> None:
+    expected = {(x, part) for x, text in TEXT_ROWS for part in text.split(",")}
+    assert found["part"] == expected
+    assert found["at"] == {(x, i, p) for x, text in TEXT_ROWS for i, p in enumerate(text.split(",")[:2])}
+    assert found["parts"] == {(x, len(t.split(",")), len(set(t.split(",")))) for x, t in TEXT_ROWS}
+    assert found["common"] == {("b",)}
+    assert found["member"] == MEMBERS
+    assert found["inner"] == {(4, "1"), (4, "2.50"), (4, "null")}
+    assert found["without"] == set()
+
+
+@EVERY_ENGINE
+def test_texts_are_taken_apart(run_text: RunText) -> None:
+    for threads in (1, 3):
+        check_texts(run_text(TEXTS, {"t": TEXT_ROWS}, threads=threads))
+
+
+def test_a_session_takes_texts_apart() -> None:
+    check_texts(in_a_session(TEXTS, {"t": TEXT_ROWS}))
+
+
+def test_more_rows_than_a_block_has_come_for_each_of_many_texts() -> None:
+    text = ".decl t(s: symbol)\n.decl r(s: symbol, i: number, p: symbol)\nr(s, i, p) :- t(s), [i, p] = split(s, \" \").\n"
+    texts = [" ".join(f"{n}.{i}" for i in range(n)) for n in (0, 1, 700, 3, 1500)] + [f"t{n} u" for n in range(1200)]
+    expected = {(s, i, p) for s in texts for i, p in enumerate(s.split(" "))}
+    assert set(dlog.run(text, facts={"t": [(s,) for s in texts]})["r"]) == expected
+
+
+def test_a_wrong_number_of_columns_is_refused() -> None:
+    with pytest.raises(dlog.DlogError, match=r"`split` gives rows of 2 values, but 3 are named"):
+        dlog.run(".decl r(x: symbol)\nr(x) :- [i, x, y] = split(y, x), y = \",\".\n")
+
+
+@pytest.mark.parametrize("kind", ["number", "unsigned"])
+def test_a_value_that_is_known_is_compared_with_the_bounds_of_a_range(tmp_path: Path, kind: str) -> None:
+    low = 0 if kind == "unsigned" else BOTTOM
+    high = MOST if kind == "unsigned" else TOP
+    values = [low, low + 1, low + 3, 7, 8, 9, 10, 11, high - 3, high - 1, high]
+    steps = ["", ", 1", ", 3", ", 0", *(() if kind == "unsigned" else (", -1", ", -3"))]
+    bounds = [(low, high), (high, low), (7, 11), (11, 7), (8, 8), (low + 1, low), (high, 9)]
+    text = f".decl n(k: symbol, x: {kind})\n.decl b(k: symbol, x: {kind}, y: {kind})\n"
+    text += f".decl r(s: number, x: {kind}, a: {kind}, z: {kind})\n"
+    text += "".join(f"r({i}, x, a, z) :- n(k, x), b(k, a, z), x = range(a, z{step}).\n" for i, step in enumerate(steps))
+    program = tmp_path / "program.dl"
+    program.write_text(text)
+    assert "generate" not in explain_plan(program, (), (), None)
+
+    def within(x: int, a: int, z: int, step: str) -> bool:
+        by = int(step[2:]) if step else 1 if a <= z else -1
+        return x == a != z if by == 0 else x in range(a, z, by)
+
+    expected = {(i, x, a, z) for i, step in enumerate(steps) for x in values for a, z in bounds if within(x, a, z, step)}
+    facts = {"n": [("k", x) for x in values], "b": [("k", *pair) for pair in bounds]}
+    assert set(dlog.run(text, facts=facts)["r"]) == expected
+
+
+def test_values_of_a_long_range_are_not_made_to_be_looked_up(tmp_path: Path) -> None:
+    program = tmp_path / "program.dl"
+    program.write_text(".decl n(x: number)\n.decl r(x: number)\nr(x) :- n(x), x = range(0, 1000000000000).\n")
+    assert "generate" not in explain_plan(program, (), (), None)
+    declared = ".decl n(x: number, y: number)\n.decl m(x: number)\n.decl r(x: number)\n"
+    program.write_text(f"{declared}r(x) :- n(a, b), x = range(a, b), m(x).\n")
+    plan = explain_plan(program, (), (), None)
+    assert plan.index("scan n(a, b)") < plan.index("generate x = range(a, b)") < plan.index("if m(x)")

@@ -1,6 +1,7 @@
 """Engines of rounds against the naive evaluator, and graphs that change against networkx.
 
-`engine` runs every test on each engine; `pytest tests/test_rounds_oracle.py -k chosen` on the one that sessions use.
+`engine` runs every test on each engine; `pytest tests/test_rounds_oracle.py -k chosen` on the one that sessions use. "closed"
+keeps equivalence relations as pairs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from hypothesis import given
 
 from dlog.engine.runtime.incremental.engines import make_engine
 from dlog.engine.runtime.incremental.recompute import Recompute
-from tests.engine.runtime.maintaining import anew_rounds, layered_rounds, replanned_rounds, stretched_rounds
+from tests.engine.runtime.maintaining import (
+    anew_rounds,
+    layered_rounds,
+    replanned_rounds,
+    stretched_rounds,
+    with_classes_kept,
+)
 from tests.examples import examples
 from tests.rounds import Driver, MakeEngine, Story, check, stories
 from tests.shards import exchanging_rounds, sharded_rounds
@@ -23,12 +30,13 @@ from tests.strategies_components import component_programs
 from tests.strategies_retention import retention_programs
 
 ENGINES: dict[str, MakeEngine] = {
-    "recompute": Recompute,
-    "chosen": make_engine,
-    "stretched": stretched_rounds,
-    "layered": layered_rounds,
-    "replanned": replanned_rounds,
-    "anew": anew_rounds,
+    "recompute": with_classes_kept(Recompute),
+    "chosen": with_classes_kept(make_engine),
+    "closed": make_engine,
+    "stretched": with_classes_kept(stretched_rounds),
+    "layered": with_classes_kept(layered_rounds),
+    "replanned": with_classes_kept(replanned_rounds),
+    "anew": with_classes_kept(anew_rounds),
     "sharded": sharded_rounds,
     "exchanging": exchanging_rounds,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -95,6 +96,13 @@ Macro = Annotated[
     list[str] | None, typer.Option("--macro", "-M", metavar="NAME=VALUE", help="Defines preprocessor macros; repeatable.")
 ]
 
+Modules = Annotated[
+    list[str] | None,
+    typer.Option("--module", "-l", metavar="NAME", help="A Python module, NAME.py, with functions for functors; repeatable."),
+]
+ModuleFolders = Annotated[
+    list[str] | None, typer.Option("--module-dir", "-L", metavar="DIR", help="Where such modules are (.); repeatable.")
+]
 NoWarnings = Annotated[bool, typer.Option("--no-warn", "-w", help="Silence all warnings.")]
 Warnings = Annotated[
     list[str] | None,
@@ -193,6 +201,8 @@ def run(
     provenance: Annotated[
         Provenance | None, typer.Option("--provenance", "-t", help="explain: ask for proofs of rows when all is written.")
     ] = None,
+    module: Modules = None,
+    module_dir: ModuleFolders = None,
 ) -> None:
     """Run a program: read its inputs, evaluate it, write its outputs."""
     from dlog.command.findings import warning_choice
@@ -204,7 +214,9 @@ def run(
     if provenance is Provenance.EXPLAIN and engine is Engine.SPARK:
         _usage_error("`-t explain` asks about a run of the embedded engine", "leave `--engine` out")
     pragmas = (*_pragmas(pragma, legacy), *([f"provenance:{provenance.value}"] if provenance is not None else []))
-    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, tell, pragmas, _explain_if_asked)
+    modules = tuple(module or ()), tuple(module_dir or ())
+    told = tell, pragmas
+    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, *told, *modules, _explain_if_asked)
     with prompt_interruption(cleanup=discard_unfinished), Display() as display:
         if engine is Engine.SPARK:
             from dlog.spark import run_job as run_on_spark
@@ -253,6 +265,8 @@ def watch(
     sync: SyncPolicy = Sync.ALWAYS,
     engine: EngineChoice = Engine.EMBEDDED,
     workers: SessionWorkers = None,
+    module: Modules = None,
+    module_dir: ModuleFolders = None,
 ) -> None:
     """Keep a program's outputs up to date with a stream of changes, and write what changes in them, round by round.
 
@@ -266,6 +280,7 @@ def watch(
     threads = jobs or available_cores()
     limits, executed = (memory, max_iterations), (engine.value, workers)
     job = Watch(program, stream, follow, facts, output, written, *text, threads, *limits, state, sync.value, *executed)
+    job = replace(job, modules=tuple(module or ()), module_folders=tuple(module_dir or ()))
     with prompt_interruption():
         run_watch(job)
 
@@ -283,12 +298,14 @@ def repl(
     max_iterations: MaxIterations = None,
     state: StateFolder = None,
     sync: SyncPolicy = Sync.ALWAYS,
+    module: Modules = None,
+    module_dir: ModuleFolders = None,
 ) -> None:
     """Type rules, facts and queries: a session that follows every change. Works in a pipe, too."""
     from dlog.repl import Options, run_repl
 
-    files = tuple(include or ()), tuple(_macros(macro))
-    code = run_repl(Options(program, facts, *files, jobs or None, memory, max_iterations, state, sync.value))
+    files, modules = (tuple(include or ()), tuple(_macros(macro))), (tuple(module or ()), tuple(module_dir or ()))
+    code = run_repl(Options(program, facts, *files, jobs or None, memory, max_iterations, state, sync.value, *modules))
     if code:
         raise typer.Exit(code)
 

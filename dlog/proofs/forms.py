@@ -99,11 +99,20 @@ def _given_values(body: Sequence[Literal]) -> Iterator[Literal]:
             case Negation() | Compare():
                 pass
     for literal in body:
+        if isinstance(literal, Compare) and (_is_stateful(literal.left) or _is_stateful(literal.right)):
+            continue  # it gave what the row has
         if isinstance(literal, Compare) and (target := binds(literal, bound)) is not None:
             bound.add(target[0])
             yield _given(literal)
         else:
             yield literal
+
+
+def _is_stateful(term: Term) -> bool:
+    """Whether a term may have another value each time."""
+    return isinstance(term, Functor | Record) and (
+        (isinstance(term, Functor) and term.stateful) or any(map(_is_stateful, term.args))
+    )
 
 
 def _given(equation: Compare) -> Compare:
@@ -124,6 +133,8 @@ class _Head:
                 return term
             case Functor(result=kind):
                 variable = self._fresh(kind)
+                if _is_stateful(term):
+                    return variable  # it gave what the row has
                 self.literals.append(_given(Compare("=", variable, term, kind)))
             case Record(type=name, args=args):
                 variable = self._fresh(Kind.RECORD)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dlog.engine.ir.functors import is_called
 from dlog.engine.ir.rules import Compare, Constant, Functor, Generator, Kind, Record, Term, Variable
 from dlog.engine.ir.scalars import Scalar
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
@@ -121,6 +122,8 @@ class Terms:
 
     def _functor(self, term: Functor, args: list[np.ndarray], has_value: np.ndarray) -> np.ndarray:
         kinds = tuple(self.kind(a) for a in term.args)
+        if is_called(term.op):
+            return self._called(term, args, kinds, has_value)
         op = operation(term, kinds)
         if op is None:
             return args[0]
@@ -134,6 +137,23 @@ class Terms:
             left, right = np.ascontiguousarray(result), np.ascontiguousarray(other)
             result = np.empty(len(left), np.int64)
             arithmetic_block(op, left.ctypes.data, right.ctypes.data, len(left), result.ctypes.data)
+        return result
+
+    def _called(
+        self, term: Functor, args: list[np.ndarray], kinds: tuple[Kind, ...], has_value: np.ndarray
+    ) -> np.ndarray:
+        """Values of a user's functor; what fails has none, and what is stateful is not asked."""
+        functor = self.codec.program.functors.get(term.op[1:])
+        result = np.zeros(len(has_value), np.int64)
+        if functor is None or functor.function is None or functor.stateful:
+            has_value[:] = False
+            return result
+        given = [typed(np.ascontiguousarray(a), kind) for a, kind in zip(args, kinds, strict=True)]
+        for i in range(len(has_value)):
+            try:
+                result[i] = words(functor.function(functor, [a[i : i + 1] for a in given], 1, self.codec))[0]
+            except DlogError:
+                has_value[i] = False
         return result
 
     def _on_symbols(

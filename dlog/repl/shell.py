@@ -41,6 +41,8 @@ class Options:
     max_iterations: int | None = None
     state: Path | None = None
     sync: Sync = "always"
+    modules: tuple[str, ...] = ()
+    module_folders: tuple[str, ...] = ()
 
 
 @dataclass
@@ -71,6 +73,10 @@ class Shell:
             o = self.options
             limits: dict[str, Any] = {"memory": o.memory, "max_iterations": o.max_iterations}
             limits |= {"state": o.state, "sync": o.sync}
+            if o.modules:
+                from dlog.functors import load_modules
+
+                limits["functors"] = load_modules(o.modules, o.module_folders)
             self._session = Session(o.program, o.facts, threads=o.threads, include=o.include, macros=o.macros, **limits)
         return self._session
 

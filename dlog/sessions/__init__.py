@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlog.engine.state.store import Sync
+from dlog.functors import Given
 from dlog.sessions.core import Session
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.subscriptions import Subscription
@@ -35,6 +36,7 @@ def session(
     engine: str = "embedded",
     spark: SparkSession | None = None,
     workers: int | None = None,
+    functors: Given = None,
 ) -> Session:
     """Opens a session on a program.
 
@@ -72,6 +74,8 @@ def session(
         The Spark session; default: the active one, else a new one.
     workers
         How many tasks; default: all slots but one.
+    functors
+        Functions for the functors that the program declares, by name, or modules that have them (see `dlog.functor`).
 
     >>> import dlog
     >>> with dlog.session('''
@@ -102,4 +106,5 @@ def session(
         engine=engine,
         spark=spark,
         workers=workers,
+        functors=functors,
     )

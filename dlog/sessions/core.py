@@ -16,6 +16,7 @@ from dlog.engine.garbage import uncollected
 from dlog.engine.interruption import Delayed, delayed
 from dlog.engine.ir import rules
 from dlog.engine.state.store import Sync
+from dlog.functors import Given
 from dlog.grammar.diagnostics import DlogError
 from dlog.relation import overview
 from dlog.sessions import text as program_text
@@ -50,6 +51,7 @@ class Session(Changing):
         engine: str = "embedded",
         spark: Any = None,
         workers: int | None = None,
+        functors: Given = None,
     ) -> None:
         chosen = options(
             threads=threads,
@@ -63,11 +65,12 @@ class Session(Changing):
             engine=engine,
             spark=spark,
             workers=workers,
+            functors=functors,
         )
         check_facts(facts)
         super().__init__(chosen)
         if chosen.state is not None:
-            given = None if program is None else read(program, chosen.preprocessing)
+            given = None if program is None else read(program, chosen)
             self._engines = chosen.engines()
             self._reopen(given, facts)
             return
@@ -82,7 +85,7 @@ class Session(Changing):
     def _begin(self, program: ProgramSource) -> None:
         """An engine without rows."""
         chosen = self._options
-        self._text = read(program, chosen.preprocessing)
+        self._text = read(program, chosen)
         self._engines = chosen.engines()
         compiled = self._text.compiled()
         self._use(self._engines.make(compiled), compiled)
@@ -93,7 +96,7 @@ class Session(Changing):
         try:
             with Delayed():
                 state = State(cast("str | Path", chosen.state), chosen.sync, chosen.memory)
-            self._text, engine = reopen(state, given, self._engines)
+            self._text, engine = reopen(state, given, self._engines, chosen.functors)
             self._use(engine, engine.program, engine)
             self._followers.noted = engine.round
             self._restored = engine.round > 0

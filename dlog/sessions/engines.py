@@ -22,11 +22,12 @@ class Engines:
 
     def make(self, program: Program, old: RoundsEngine | StartingPoint | None = None) -> RoundsEngine:
         """An engine without rows that goes on from `old`."""
-        return self._maker(readable(program), old=old, memory=self._memory, max_iterations=self._iterations)
+        program = readable(program, program.plain_eqrels, classes=not self.elsewhere)
+        return self._maker(program, old=old, memory=self._memory, max_iterations=self._iterations)
 
     def resumed(self, program: Program, image: Image, old: StartingPoint) -> RoundsEngine | None:
         """An engine that has everything an image has; None where engines keep no images. Raises Unfit where it is of no use."""
-        program = readable(program, image.head["given"])
+        program = readable(program, {*image.head["given"], *program.plain_eqrels}, classes=not self.elsewhere)
         return self._maker.resumed(program, image, old=old, memory=self._memory, max_iterations=self._iterations)
 
     def close(self) -> None:

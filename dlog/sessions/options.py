@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,6 +12,7 @@ from dlog.arguments import MAX_COUNT, bad_argument, by_relation, memory, path, p
 from dlog.engine.rounds import EngineMaker
 from dlog.engine.runtime.incremental.engines import EmbeddedMaker
 from dlog.engine.state.store import Sync
+from dlog.functors import Given
 from dlog.pipeline import available_cores
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.followers import check_history
@@ -38,6 +39,7 @@ class Options:
     engine: str
     spark: Any
     workers: int | None
+    functors: Given
 
     def engines(self) -> Engines:
         """The maker of the session's engines."""
@@ -64,6 +66,7 @@ def options(
     engine: Any,
     spark: Any,
     workers: Any,
+    functors: Any,
 ) -> Options:
     """The options that are meant. Raises DlogError for what means none, before anything is opened."""
     checked = _limits(threads, memory, max_iterations)
@@ -78,7 +81,7 @@ def options(
     tasks = whole_or_none("workers", workers, 1, "a number of tasks, 1 or more")
     if engine != "spark" and (spark is not None or workers is not None):
         raise mistake("bad-argument", '`spark` and `workers` are for engine="spark"')
-    return Options(*checked, check_history(history), preprocessing, state, sync, engine, spark, tasks)
+    return Options(*checked, check_history(history), preprocessing, state, sync, engine, spark, tasks, functors)
 
 
 def _limits(cores: Any, bytes: Any, iterations: Any) -> tuple[int, int | None, int | None]:
@@ -97,6 +100,6 @@ def check_facts(given: StateSource) -> StateSource:
     return by_relation("facts", given, "a folder, or rows by the name of their relation")
 
 
-def read(given: ProgramSource, preprocessing: tuple[Sequence[str], Sequence[str]]) -> Text:
+def read(given: ProgramSource, chosen: Options) -> Text:
     """A program file, or the text of a program."""
-    return read_text(program(given), *preprocessing)
+    return replace(read_text(program(given), *chosen.preprocessing), functors=chosen.functors)

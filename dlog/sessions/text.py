@@ -6,7 +6,7 @@ Text is only ever appended, so that the spans of all nodes stay right whatever i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from dlog.engine.compiler import check_tree, parse
 from dlog.engine.ir.rules import Program
 from dlog.engine.state.files import damaged
 from dlog.engine.state.manifest import NAME
+from dlog.functors import Given, linked
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.preprocess import preprocess
@@ -35,6 +36,8 @@ class Text:
 
     source: Source
     items: tuple[syntax.Item, ...]
+    functors: Given = field(default=None, compare=False, repr=False)
+    """Functions for the functors that the program declares."""
 
     def __str__(self) -> str:
         """The program as it is now, in the canonical layout."""
@@ -68,13 +71,17 @@ class Text:
         return tuple(item for item in self.expanded if _declares(item, inline))
 
     def compiled(self, items: tuple[syntax.Item, ...] | None = None) -> Program:
-        """The typed program of all items, or of these, which are without components."""
+        """The typed program of all items, or of these, which are without components, with the functions of its functors."""
+        return linked(self.checked(items), self.functors)
+
+    def checked(self, items: tuple[syntax.Item, ...] | None = None) -> Program:
+        """The typed program alone: it cannot be evaluated where it calls functors."""
         with stage("compiler"), self.expansion.reported():
             return stratify(check_tree(syntax.Program(self.expanded if items is None else items), self.source))
 
     def placed_in(self, source: Source) -> Text:
         """The same program whose text goes on in `source`."""
-        text = Text(source, self.items)
+        text = Text(source, self.items, self.functors)
         vars(text)["expansion"] = self.expansion  # not computed again
         return text
 
@@ -82,7 +89,7 @@ class Text:
         """The items of a further text alone; their spans are in the joined text."""
         joined = self.source.followed_by(more)
         with stage("parser"):
-            return Text(joined, parse(joined.hidden_before(len(self.source.text) + 1)).items)
+            return Text(joined, parse(joined.hidden_before(len(self.source.text) + 1)).items, self.functors)
 
 
 def read_text(program: Path | str, include: Sequence[str], macros: Sequence[str]) -> Text:
@@ -108,7 +115,7 @@ def added(text: Text, more: Path | str, include: Sequence[str] = (), macros: Seq
     path("text", more, "rules as text, or the Path of a file of them")
     with stage("preprocessor"):
         new = text.parsed(preprocess(more, include, macros))
-    return Text(new.source, text.items + new.items)
+    return Text(new.source, text.items + new.items, text.functors)
 
 
 def new_facts(before: Text, now: Text) -> tuple[syntax.Clause, ...]:

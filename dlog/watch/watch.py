@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
-from typing import TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 from dlog.branch import Branch
 from dlog.caches import stays
@@ -62,6 +62,8 @@ class Watch:
     sync: Sync = "always"
     engine: str = "embedded"
     workers: int | None = None
+    modules: tuple[str, ...] = ()
+    module_folders: tuple[str, ...] = ()
 
 
 def watch(job: Watch) -> None:
@@ -70,7 +72,11 @@ def watch(job: Watch) -> None:
         source = LineSource(job.stream, job.follow)
     limits = {"memory": job.memory, "max_iterations": job.max_iterations}
     options = {"threads": job.threads, "include": job.include, "macros": job.macros, "state": job.state, "sync": job.sync}
-    engine = {"engine": job.engine, "workers": job.workers}
+    engine: dict[str, Any] = {"engine": job.engine, "workers": job.workers}
+    if job.modules:
+        from dlog.functors import load_modules
+
+        engine["functors"] = load_modules(job.modules, job.module_folders)
     if job.engine == "spark":
         quieten()
     with Session(job.program, job.facts, **options, **limits, **engine) as session:  # type: ignore[arg-type]
@@ -80,7 +86,7 @@ def watch(job: Watch) -> None:
 
 def changeable(program: Program) -> dict[str, Relation]:
     """The relations whose rows may come from outside: those without rules, and inputs."""
-    derived = program.derived.keys() - program.inputs
+    derived = program.derived.keys() - program.inputs - program.plain_eqrels
     return {name: relation for name, relation in program.relations.items() if name not in derived}
 
 

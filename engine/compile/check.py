@@ -5,9 +5,10 @@ The mistakes of all clauses are reported together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dlog.engine.compile.equivalence import closure_rules
 from dlog.engine.compile.facts import FactRows, Row, constant_row
 from dlog.engine.compile.lattice_types import extreme, with_meets
 from dlog.engine.compile.normal.disjunction import FlatClause, flatten_clause
@@ -22,7 +23,7 @@ from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.options import NO_OPTIONS, Options
-from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, reading_rule
+from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, UserFunctor, reading_rule
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Atom, Clause
@@ -41,6 +42,9 @@ class Checked:
     inline: frozenset[str] = frozenset()
     retentions: dict[str, Retention] = field(default_factory=dict)
     options: Options = NO_OPTIONS
+    eqrels: frozenset[str] = frozenset()
+    classes: Mapping[str, str] = field(default_factory=dict)
+    functors: dict[str, UserFunctor] = field(default_factory=dict)
 
 
 def check(resolved: Resolved) -> Checked:
@@ -62,9 +66,13 @@ def check(resolved: Resolved) -> Checked:
     retentions = _retentions(resolved, problems)
     problems.check()
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
+    eqrels = resolved.eqrels & relations.keys()
+    rules += [rule for name, relation in relations.items() if name in eqrels for rule in closure_rules(relation)]
     rules += _reading_rules(retentions, rules, relations)
     table, io, inline = resolved.table.types, resolved.io, resolved.inline
-    return Checked(resolved.source, table, relations, rows.rows(), tuple(rules), io, inline, retentions, resolved.options)
+    known = retentions, resolved.options, eqrels
+    own = resolved.source, table, relations, rows.rows(), tuple(rules), io, inline
+    return Checked(*own, *known, functors=resolved.functors)
 
 
 def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast
 
+from dlog.engine.compile.functors import check_user_call, declared_functors
 from dlog.engine.compile.iteration_counter import with_counter
 from dlog.engine.compile.lattice_types import NO_LATTICES, Lattices, joining_clause, without_lattices
 from dlog.engine.compile.plans import check_plans
@@ -16,7 +17,7 @@ from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.functors import find_functor, written_functors
 from dlog.engine.ir.options import NO_OPTIONS, Options
-from dlog.engine.ir.rules import Io, Kind, Relation, Type
+from dlog.engine.ir.rules import Io, Kind, Relation, Type, UserFunctor
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
 from dlog.grammar.literal_facts import LiteralFact, without_literal_facts
 from dlog.grammar.source import NOWHERE, Source, Span
@@ -29,6 +30,7 @@ from dlog.grammar.syntax import (
     Call,
     Cast,
     Clause,
+    Counter,
     Directive,
     Program,
     RecordDecl,
@@ -44,7 +46,7 @@ _LEGACY_IO: Final = ("input", "output", "printsize")
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """A program whose names are all known. `attributes` keeps the declared attributes of each relation for messages, `inline`
-    the relations whose bodies are to take the places of their atoms."""
+    the relations whose bodies are to take the places of their atoms, `eqrels` those that are equivalence relations."""
 
     source: Source
     table: TypeTable
@@ -57,11 +59,13 @@ class Resolved:
     """Their heads are dominated rows (retention)."""
     choices: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     """The keys of choice domains, by relation."""
+    functors: dict[str, UserFunctor] = field(default_factory=dict)
     logs: Mapping[str, str] = field(default_factory=dict)
     """By `debug_delta` relation, the one whose rows it has."""
     options: Options = NO_OPTIONS
     is_legacy: bool = False
     """Whether a value may go where one of a subtype is declared."""
+    eqrels: frozenset[str] = frozenset()
     lattices: Lattices = NO_LATTICES
     joins: tuple[Clause, ...] = ()
     """For each relation with lattice columns the clause that joins two of its rows."""
@@ -86,6 +90,7 @@ def resolve(program: Program, source: Source) -> Resolved:
     inline = inline_relations(decls, pragmas)
     subsumptions = _subsumptions(program, decls, problems)
     choices = _choices(decls, {c.heads[0].name for c in subsumptions}, problems)
+    functors = declared_functors(program, table, problems)
     logs = {d.names[0]: d.debug_delta.relation for d in decls if d.debug_delta is not None}
     resolved = Resolved(
         source,
@@ -97,9 +102,11 @@ def resolve(program: Program, source: Source) -> Resolved:
         inline,
         subsumptions,
         choices,
+        functors,
         logs,
         options(decls, pragmas),
         "legacy" in pragmas,
+        _eqrels(decls, relations, problems),
         lattices,
         _joins(decls, lattices, {c.heads[0].name for c in subsumptions}, problems),
     )
@@ -144,6 +151,25 @@ def _relations(
             relations[name] = Relation(name, columns, span)
             attributes[name] = declared
     return relations, attributes
+
+
+def _eqrels(decls: list[RelationDecl], relations: dict[str, Relation], problems: Problems) -> frozenset[str]:
+    """The equivalence relations, which relate the values of one type."""
+    found = [decl for decl in decls if "eqrel" in decl.qualifiers]
+    for decl in found:
+        name, attributes = decl.names[0], decl.attributes
+        if len(attributes) != 2:
+            message = f"the equivalence relation `{name}` has {_count(len(attributes), 'attribute')}, and must have two"
+            problems.add("bad-eqrel", message, Label(relations[name].span), notes=["an eqrel says which values are equivalent"])
+        elif attributes[0].type != attributes[1].type:
+            labels = (Label(attributes[1].span, "must have the type of the first"), Label(attributes[0].span, "the first"))
+            message = f"the attributes of the equivalence relation `{name}` have two types"
+            problems.add("bad-eqrel", message, *labels, notes=["every value is equivalent to itself: both columns have it"])
+        if "inline" in decl.qualifiers:
+            note = "an inline relation has no rows of which others could follow"
+            message = f"the equivalence relation `{name}` cannot be inline"
+            problems.add("bad-eqrel", message, Label(relations[name].span), notes=[note])
+    return frozenset(name for decl in found for name in decl.names)
 
 
 def _columns(decl: RelationDecl, table: TypeTable, problems: Problems) -> tuple[tuple[str, Type], ...]:
@@ -238,6 +264,9 @@ def _check_clause(clause: Clause, resolved: Resolved, problems: Problems) -> Non
                     _check_call(node, resolved, problems)
                 case BranchTerm():
                     _check_branch(node, resolved, problems)
+                case Counter() if clause.body is None:
+                    notes = ["a fact says what its values are; a rule may number rows: `n(autoinc(), x) :- p(x).`"]
+                    problems.add("counter-in-fact", "`autoinc()` in a fact", Label(node.span), notes=notes)
                 case Cast(type=name) if name not in resolved.table.types:
                     note = suggestion(name, resolved.table.types)
                     problems.add("unknown-type", f"unknown type `{name}` in `as`", Label(node.span), notes=[note])
@@ -296,6 +325,9 @@ def _declaration_hint(name: str, relations: Iterable[str]) -> str:
 
 
 def _check_call(call: Call, resolved: Resolved, problems: Problems) -> None:
+    if call.name.startswith("@"):
+        check_user_call(call, resolved.functors, problems)
+        return
     table_function = TABLE_FUNCTIONS.get(call.name)
     if table_function is not None:
         _check_table_call(call, table_function, problems)

@@ -10,13 +10,9 @@ from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import Source, Span
 from dlog.grammar.syntax import (
     AggregateTerm,
-    Call,
     Clause,
-    Counter,
-    FunctorDecl,
     Item,
     Program,
-    RelationDecl,
 )
 
 
@@ -33,11 +29,6 @@ def refuse_unsupported(program: Program, source: Source) -> None:
 
 def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
     match item:
-        case FunctorDecl():
-            yield "user-defined functors", item.span
-        case RelationDecl(qualifiers=qualifiers):
-            if "eqrel" in qualifiers:
-                yield "eqrel relations", item.span
         case Clause():
             for root in parts(item):
                 for node in walk(root):
@@ -48,10 +39,6 @@ def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
 
 def _in_term(node: Node) -> Iterator[tuple[str, Span]]:
     match node:
-        case Counter():
-            yield "autoincrement ($)", node.span
-        case Call(name=name) if name.startswith("@"):
-            yield "user-defined functors", node.span
         case AggregateTerm(op=op) if op.startswith("@"):
             yield "user-defined aggregates", node.span
         case _:

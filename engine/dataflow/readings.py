@@ -20,6 +20,12 @@ from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.layer import Layer, address_of
 from dlog.engine.trace.spine import Spine
 
+CATCH_UP_ROWS = 1 << 12
+"""Updates of batches after which merging goes on by itself: many rounds of one row stay apart until they are merged, and small
+batches alone would not pay for that."""
+MERGED_PER_ROW = 4
+"""Updates that are then merged for each."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
@@ -92,6 +98,7 @@ class Trace:
     def __init__(self, arity: int, depth: int) -> None:
         self.spine = Spine(arity, depth)
         self.slack = 0
+        self._unmerged = 0  # updates that have come since merging was last made up for
         self.keeps_all = False
         self._handle = self.spine.handle()
         self._reading: Reading | None = None
@@ -120,6 +127,7 @@ class Trace:
         if not batch.layers:
             return None
         self._reading = None
+        self._unmerged += batch.rows
         return of_layer(batch.layers[0])
 
     def forget_before(self, round: int) -> None:
@@ -127,6 +135,11 @@ class Trace:
         start: Time = (max(round - self.slack, 0), *(0,) * (self.depth - 1))
         if not self.keeps_all and self._handle.frontier.elements != (start,):
             self._handle.advance(Antichain((start,)))
+            if self._unmerged >= CATCH_UP_ROWS:
+                # What is merged already began before these rounds could be forgotten, and is merged once more.
+                while self.spine.exert(MERGED_PER_ROW * self._unmerged) and self._unmerged:
+                    self._unmerged //= 2
+                self._unmerged, self._reading = 0, None
 
 
 def key_of(delta: Delta, keys: int) -> Columns:

@@ -49,9 +49,11 @@ class ReduceTotal(Operator):
         found = _clipped(_look_up(self.source, active), active)
         groups, numbers = group(active, found)
         outcome = self.logic(groups)
-        changed = _changes(active, numbers[outcome.owners], outcome)
+        rows = numbers[outcome.owners]
+        changed = _changes(active, rows, outcome)
         first = changed.rounds == active.first[changed.probes]  # what was there before
-        self.emit(_at_moment(active.keys, changed.only(~first), moment).consolidated())
+        made = _at_moment(active.keys, changed.only(~first), moment)
+        self.emit(made if (rows[1:] > rows[:-1]).all() else made.consolidated())  # of one row each, no two are the same
 
 
 class Reduce(Operator):
@@ -125,16 +127,20 @@ class Changes:
 
 
 def _changes(active: Active, numbers: np.ndarray, outcome: Outcome) -> Changes:
-    """Each row of an outcome comes at its active round and goes at the next one of its key."""
+    """Each row of an outcome comes at its active round and goes at the next one of its key, unless that has it too. `numbers`
+    are the active rounds of the rows, in order."""
     has_next, following = active.next()
-    going = has_next[numbers]
-    came, gone = active.rounds[numbers], following[numbers[going]]
-    return Changes(
-        np.concatenate([active.owners[numbers], active.owners[numbers[going]]]),
-        tuple(np.concatenate([c, c[going]]) for c in outcome.columns),
-        np.concatenate([came, gone]),
-        np.concatenate([outcome.diffs, -outcome.diffs[going]]),
-    )
+    stays = np.zeros(len(numbers), bool)
+    stays[:-1] = has_next[numbers[:-1]] & (numbers[1:] == numbers[:-1] + 1)
+    for column in (*outcome.columns, outcome.diffs):
+        stays[:-1] &= column[1:] == column[:-1]
+    coming, going = np.ones(len(numbers), bool), has_next[numbers] & ~stays
+    coming[1:] = ~stays[:-1]
+    rows = np.concatenate([np.flatnonzero(coming), np.flatnonzero(going)])
+    came = int(coming.sum())
+    rounds = np.concatenate([active.rounds[numbers[rows[:came]]], following[numbers[rows[came:]]]])
+    diffs = np.concatenate([outcome.diffs[rows[:came]], -outcome.diffs[rows[came:]]])
+    return Changes(active.owners[numbers[rows]], tuple(c[rows] for c in outcome.columns), rounds, diffs)
 
 
 def _corrected(wanted: Changes, there: Matches) -> Changes:

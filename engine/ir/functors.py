@@ -13,7 +13,7 @@ from typing import Final
 
 from dlog.engine.ir import scalars
 from dlog.engine.ir.kinds import ALL, FLOAT, INTEGRAL, NUMBER, NUMERIC, ORDERED, SYMBOL, UNSIGNED
-from dlog.engine.ir.rules import Constant, Functor, Kind, Record, Term
+from dlog.engine.ir.rules import AUTOINC, Constant, Functor, Kind, Record, Term
 from dlog.engine.ir.signatures import (
     KEEP,
     Intrinsic,
@@ -291,17 +291,27 @@ def find_functor(name: str, arity: int) -> Intrinsic | None:
     return _OPERATORS.get((name, arity)) or _CALLED.get(name)
 
 
+def is_called(op: str) -> bool:
+    """Whether a functor is none of the language's own kernels: Python is called for it."""
+    return op == AUTOINC or op.startswith("@")
+
+
+def is_infix(op: str) -> bool:
+    return op in FUNCTORS and FUNCTORS[op].form == "infix"
+
+
 def fold(name: str, args: tuple[scalars.Scalar, ...], result: Kind) -> scalars.Scalar:
     """The value of a functor on values, which has this kind."""
     return scalars.as_kind(FUNCTORS[name].value(*args), result)
 
 
 def may_stop(term: Term | None) -> bool:
-    """Whether evaluating a term can stop the run: it must not see values that the rest of its body keeps away."""
+    """Whether evaluating a term can stop the run, or is seen by others: it must not see values that the rest of its body keeps
+    away."""
     match term:
         case Functor(op=op, args=args):
             divided = op in ("/", "%") and isinstance(args[-1], Constant) and bool(args[-1].value)
-            return (op in _PARTIAL and not divided) or any(map(may_stop, args))
+            return (op in _PARTIAL and not divided) or is_called(op) or any(map(may_stop, args))
         case Record(args=args):
             return any(map(may_stop, args))
         case _:

@@ -268,6 +268,16 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
+class Union:
+    """`classes` has the values of the relation `pairs` and, for each, the class that it is in where all pairs are equivalent.
+    The executor fills it, after each iteration, from the pairs that there are by then. In the loop a value may have several
+    classes: two values are equivalent iff they have one in common."""
+
+    pairs: str
+    classes: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """One stratum. `enter` paths run once; then, iff there are `variables`, `loop` paths run on each iteration's changes
     until there are none. `stages` run before `enter`, in order: each is a list of paths that fill the planner's own relations
@@ -286,6 +296,7 @@ class Scope:
     model: Model = "static"
     connection: Connection | None = None
     keys: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    unions: tuple[Union, ...] = ()
     derived: tuple[object, ...] = field(default=(), compare=False)
     """Over rounds: what is derived, in whatever order it is read. Two scopes of one stratum that agree about this keep the same
     rows with the same derivations."""

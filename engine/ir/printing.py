@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dlog.engine.ir.functors import FUNCTORS
+from dlog.engine.ir.functors import FUNCTORS, is_called, is_infix
 from dlog.engine.ir.rules import (
     PAD,
     Aggregate,
@@ -105,11 +105,14 @@ class Printer:
     def alone(self, term: Term) -> str:
         """A term beside no other: an operation without parentheses, unless explicit."""
         text = self.term(term)
-        infix = isinstance(term, Functor) and FUNCTORS[term.op].form == "infix"
+        infix = isinstance(term, Functor) and is_infix(term.op)
         return text[1:-1] if infix and not self.explicit else text
 
     def _functor(self, functor: Functor) -> str:
-        row, texts = FUNCTORS[functor.op], [self.term(arg) for arg in functor.args]
+        texts = [self.term(arg) for arg in functor.args]
+        if is_called(functor.op):
+            return f"{functor.op}({', '.join(texts)})"
+        row = FUNCTORS[functor.op]
         if row.form == "infix":
             return f"({texts[0]} {row.written}{self._mark(functor.kind)} {texts[1]})"
         if row.form == "prefix":

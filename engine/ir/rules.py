@@ -19,12 +19,12 @@ tables. Subtypes and unions share the representation of their base.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from math import copysign
-from typing import Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from typing import Literal as OneOf
 
 from dlog.engine.ir.dominance import Dominance
@@ -101,15 +101,22 @@ PAD = Constant(0, Kind.RECORD)
 
 @dataclass(frozen=True, slots=True)
 class Functor:
-    """An intrinsic function. `op` is a row's name in `functors`; `kind` is the kind of its arguments where it is overloaded,
-    else of its result (`Intrinsic.by_argument`); `result` is its result's kind. `to_number`, `to_unsigned` and `to_float` are
-    left for symbols only: between numeric kinds they have become `itof` and the like, and `+` on symbols has become `cat`."""
+    """A function of values. `op` is a row's name in `functors`, `AUTOINC`, or `@` and the name of a user's functor; `kind` is
+    the kind of its arguments where it is overloaded, else of its result (`Intrinsic.by_argument`); `result` is its result's
+    kind. `to_number`, `to_unsigned` and `to_float` are left for symbols only: between numeric kinds they have become `itof` and
+    the like, and `+` on symbols has become `cat`."""
 
     op: str
     args: tuple[Term, ...]
     kind: Kind
     result: Kind
     span: Span = NOWHERE
+    stateful: bool = False
+    """Whether it may give another value for the same arguments."""
+
+
+AUTOINC = "autoinc"
+"""The functor that gives another number each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +271,24 @@ class Stratum:
 
 
 @dataclass(frozen=True, slots=True)
+class UserFunctor:
+    """A functor that the program declares. `function` computes it on blocks of rows; None until somebody has given it."""
+
+    name: str
+    params: tuple[Type, ...]
+    result: Type
+    stateful: bool
+    span: Span = NOWHERE
+    function: BlockFunction | None = field(default=None, compare=False)
+
+
+class BlockFunction(Protocol):
+    """A user's function on the columns of a block. `tables` has the strings and the records of the run."""
+
+    def __call__(self, functor: UserFunctor, args: Sequence[Any], rows: int, tables: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
 class Lattice:
     """A relation whose only rule is `r(keys, v) :- ..., v = min x : { ... r ... }`, recursive through its own aggregate: per
     key it holds the one value that no other dominates. `column` is where the value stands. Without a dominance it is what
@@ -309,6 +334,13 @@ class Program:
     first_symbols: tuple[str, ...] = ()
     """The strings of facts in the text, which come first in the order by which choice domains choose."""
     options: Options = NO_OPTIONS
+    eqrels: frozenset[str] = frozenset()
+    """The equivalence relations. Rules that say so are among those of each (compile/equivalence), unless it has classes."""
+    classes: Mapping[str, str] = field(default_factory=dict)
+    """By equivalence relation, the relation of its values and their classes that is kept in its place (optimize/classes). What
+    has the name of the former is whatever its rules derive and others give: the pairs are those of values with one class."""
+    functors: dict[str, UserFunctor] = field(default_factory=dict)
+    """Those that the program declares."""
 
     @cached_property
     def iterated(self) -> frozenset[str]:
@@ -340,6 +372,12 @@ class Program:
     def derived(self) -> dict[str, None]:
         """The relations of strata with rules, in the order of evaluation; those that an `.output` or an input made are none."""
         return {name: None for stratum in self.strata if stratum.rules for name in stratum.relations}
+
+    @cached_property
+    def plain_eqrels(self) -> frozenset[str]:
+        """The equivalence relations without rules but those that their declarations say: their other rows are given."""
+        own = {name for name in self.eqrels for rule in self.rules.get(name, ()) if rule.span != self.relations[name].span}
+        return self.eqrels - own
 
     @cached_property
     def copying(self) -> dict[str, dict[str, list[Rule]]]:

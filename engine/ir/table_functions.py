@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dlog.engine.ir.kinds import NUMERIC, Kinds
+from dlog.engine.ir.kinds import NUMERIC, SYMBOL, Kinds
 from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.scalars import as_kind
 
@@ -69,6 +69,62 @@ def _range(kind: Kind, first: Any, end: Any, *steps: Any) -> Iterator[tuple[Any,
         value = following
 
 
+def _split(_: Kind, text: str, separator: str) -> Iterator[tuple[Any, ...]]:
+    yield from enumerate(text.split(separator) if separator else text)
+
+
+def _json_each(_: Kind, text: str) -> Iterator[tuple[Any, ...]]:
+    import json
+
+    try:
+        whole = json.loads(text, object_pairs_hook=_Members, parse_int=_Written, parse_float=_Written, parse_constant=_Written)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(whole, _Members):
+        yield from dict.fromkeys((key, *_element(value)) for key, value in whole)
+    elif isinstance(whole, list):
+        yield from ((str(index), *_element(value)) for index, value in enumerate(whole))
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of a JSON object, those of one name included."""
+
+
+class _Written(str):
+    """A number as it stands in JSON."""
+
+
+def _element(value: Any) -> tuple[str, str]:
+    """The type of a JSON value, and its text: that of a string without quotes."""
+    match value:
+        case _Written():
+            return "number", value
+        case str():
+            return "string", value
+        case True | False:
+            return "boolean", "true" if value else "false"
+        case None:
+            return "null", "null"
+        case _Members():
+            return "object", _text(value)
+        case _:
+            return "array", _text(value)
+
+
+def _text(value: Any) -> str:
+    import json
+
+    match value:
+        case _Members():
+            return "{" + ", ".join(f"{json.dumps(k, ensure_ascii=False)}: {_text(v)}" for k, v in value) + "}"
+        case list():
+            return f"[{', '.join(map(_text, value))}]"
+        case _Written():
+            return value
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
 _ROWS: Final = (
     TableFunction(
         "range",
@@ -81,6 +137,26 @@ _ROWS: Final = (
         "range(1, 6, 2)",
         ((1,), (3,), (5,)),
         optional=1,
+    ),
+    TableFunction(
+        "split",
+        (SYMBOL, SYMBOL),
+        (Column("index", Kind.NUMBER), Column("part", Kind.SYMBOL)),
+        _split,
+        "The parts of the first text between occurrences of the second one, from index 0 on; its characters, if that is empty.",
+        'split("a,b,a", ",")',
+        ((0, "a"), (1, "b"), (2, "a")),
+    ),
+    TableFunction(
+        "json_each",
+        (SYMBOL,),
+        (Column("key", Kind.SYMBOL), Column("type", Kind.SYMBOL), Column("value", Kind.SYMBOL)),
+        _json_each,
+        "The members of a JSON object, or the elements of an array with their index as key: object, array, string, number, "
+        "boolean or null, and the text of the value, of a string without quotes. Nothing for a text that is no JSON, or "
+        "neither an object nor an array.",
+        'json_each("{\\"a\\": [1, 2.50], \\"b\\": \\"x\\"}")',
+        (("a", "array", "[1, 2.50]"), ("b", "string", "x")),
     ),
 )
 

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, assert_never
 
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Functor, Generator, Literal, Negation, Record, Term, Unpack, Variable
+from dlog.engine.ir.rules import (
+    Aggregate,
+    Atom,
+    Compare,
+    Functor,
+    Generator,
+    Literal,
+    Negation,
+    Record,
+    Rule,
+    Term,
+    Unpack,
+    Variable,
+)
 
 
 class Occurrence(NamedTuple):
@@ -44,6 +57,49 @@ def occurrences(body: tuple[Literal, ...], aggregated: bool = False) -> Iterator
 def positive_atoms(body: tuple[Literal, ...]) -> Iterator[Atom]:
     """The atoms of a body and of its aggregates that are not negated."""
     return (x.atom for x in occurrences(body) if not x.negated)
+
+
+def functors(rule: Rule) -> Iterator[Functor]:
+    """Every functor of a rule."""
+    terms = (*rule.head.args, *(term for literal in rule.body for term in _terms(literal)))
+    return (functor for term in terms for functor in _functors(term))
+
+
+def stateful_functors(rule: Rule) -> Iterator[Functor]:
+    """Every functor of a rule that may give another value for the same arguments."""
+    return (functor for functor in functors(rule) if functor.stateful)
+
+
+def _terms(literal: Literal) -> Iterator[Term]:
+    """The terms of a literal that may hold functors: atoms have variables and constants only."""
+    match literal:
+        case Compare(left=left, right=right):
+            yield from (left, right)
+        case Generator(args=args):
+            yield from args
+        case Aggregate(target=target, alternatives=alternatives):
+            if target is not None:
+                yield target
+            for alternative in alternatives:
+                for inner in alternative:
+                    yield from _terms(inner)
+        case Atom() | Negation() | Unpack():
+            pass
+        case _:
+            assert_never(literal)
+
+
+def _functors(term: Term | None) -> Iterator[Functor]:
+    match term:
+        case Functor(args=args):
+            yield term
+            for arg in args:
+                yield from _functors(arg)
+        case Record(args=args):
+            for arg in args:
+                yield from _functors(arg)
+        case _:
+            pass
 
 
 def term_variables(term: Term | None) -> Iterator[int]:

@@ -19,7 +19,7 @@ account, arrangement, chain, column = (
 control, heap, homes, level = rounds.Control.place, machine.Heap.place, machine.Homes.place, machine.Level.place
 loop, marks, path, proposer = rounds.Loop.place, machine.Marks.place, rounds.Path.place, machine.Proposer.place
 relation, runs, symbols, verdicts = machine.Relation.place, machine.Runs.place, machine.Symbols.place, machine.Verdicts.place
-produced = machine.Produced.place
+union, produced = machine.Union.place, machine.Produced.place
 bucket, candidate, change, collection = (
     rounds.Bucket.place,
     rows.Candidate.place,

@@ -58,6 +58,7 @@ from dlog.engine.kernels.static.runs import scan_runs, sort_changes
 from dlog.engine.kernels.static.sets import find_rows, insert_block, share_block
 from dlog.engine.kernels.static.storage import append_block, behind, register, scratch_block
 from dlog.engine.kernels.static.sweep import sweep
+from dlog.engine.kernels.static.unions import unite_changes
 from dlog.engine.kernels.values.texts import text_block
 
 _FAIL = -1
@@ -403,6 +404,9 @@ def include_changes(ctl: Control, loop: Loop):
 @kernel
 def advance(ctl: Control, loop: Loop):
     """Makes the rows that this iteration added the next one's changes. Returns how many, -1 with ctl.error set on error."""
+    for u in range(loop.union_count):
+        if not unite_changes(ctl, loop.unions[u]):
+            return -1
     relations = loop.relations
     changes = 0
     full = False

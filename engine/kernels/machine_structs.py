@@ -187,6 +187,24 @@ class Runs(Struct):
     least: i64  # fewest changes that are
 
 
+class Union(Struct):
+    """Union-find over the values of pairs (static/unions.py)."""
+
+    pairs: Relation
+    classes: Relation  # values and the names of their classes
+    done: i64  # pairs that have been united
+    forgets: i64  # whether pairs that have been are forgotten
+    count: i64  # values
+    capacity: i64
+    values: Words
+    slots: Numbers  # numbers of values plus one, by hash
+    slot_count: i64
+    parents: Numbers
+    following: Numbers  # the next member of the class, in a circle
+    sizes: Numbers  # members of the class, of a root
+    merged: Numbers  # roots that are no more
+
+
 class Produced(Struct):
     """Rows that a table function has made for a block of arguments, column by column."""
 

@@ -13,6 +13,7 @@ from dlog.engine.kernels.machine_structs import (
     Numbers,
     Relation,
     Runs,
+    Union,
     WordColumns,
     Words,
 )
@@ -316,6 +317,8 @@ class Loop(Struct):
     arrangement_count: i64
     runs: Array[Pointer[Runs]]
     run_count: i64
+    unions: Array[Pointer[Union]]
+    union_count: i64
 
 
 class Control(Struct):

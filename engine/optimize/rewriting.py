@@ -22,8 +22,8 @@ def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapp
     """The program with these rules, and `more` relations, in strata of their own."""
     relations = {**program.relations, **(more or {})}
     flat = tuple(rule for found in rules.values() for rule in found)
-    checked = Checked(program.source, program.types, relations, program.facts, flat, program.io)
-    return stratify(replace(checked, retentions=program.retentions, options=program.options))
+    known = (program.io, program.inline, program.retentions, program.options, program.eqrels, program.classes, program.functors)
+    return stratify(Checked(program.source, program.types, relations, program.facts, flat, *known))
 
 
 def has_given_rows(program: Program, relation: str) -> bool:

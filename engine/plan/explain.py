@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from dlog.engine.ir.functors import FUNCTORS
+from dlog.engine.ir.functors import is_infix
 from dlog.engine.ir.nodes import (
     Accumulate,
     AntiJoin,
@@ -55,6 +55,7 @@ def explain(scope: Scope, program: Program) -> str:
     names = rules_of(scope, program)
     lines = [f"{heading(scope)}{_over(scope.model)}"]
     lines += [f"  {x.relation} {_kept(x)}" for x in scope.lattices]
+    lines += [f"  {x.classes} has the classes of {x.pairs}: united, after each iteration" for x in scope.unions]
     if scope.connection is not None:
         lines.append(f"  {connected(scope.connection)}")
     if shared := _arrangements(scope):
@@ -223,7 +224,7 @@ class Drawer:
                 return self.name(i)
             case Constant(value=value):
                 return "nil" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
-            case Functor(op=op, args=(left, right)) if FUNCTORS[op].form == "infix":
+            case Functor(op=op, args=(left, right)) if is_infix(op):
                 return f"({self.term(left)} {op} {self.term(right)})"
             case Functor(op=op, args=args):
                 return f"{op}({self.terms(args)})"

@@ -35,27 +35,9 @@ def less_equal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray((a <= b).all(axis=0))
 
 
-def less_than(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """A mask of where `a` is before `b` and not `b` itself."""
-    return np.asarray(less_equal(a, b) & (a != b).any(axis=0))
-
-
 def join(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Least upper bounds."""
     return np.asarray(np.maximum(a, b))
-
-
-def meet(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Greatest lower bounds."""
-    return np.asarray(np.minimum(a, b))
-
-
-def compare(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """-1, 0 or 1 where `a` is before, the same as, or after `b` in the lexicographic order, a total order (int8)."""
-    signs = np.zeros(np.broadcast_shapes(a.shape[1:], b.shape[1:]), np.int8)
-    for x, y in zip(a[::-1], b[::-1], strict=True):  # the first coordinate decides last
-        signs = np.where(x == y, signs, np.where(x < y, np.int8(-1), np.int8(1)))
-    return signs
 
 
 def order(times: np.ndarray) -> np.ndarray:
@@ -63,41 +45,9 @@ def order(times: np.ndarray) -> np.ndarray:
     return np.asarray(np.lexsort(times[::-1])) if len(times) else np.arange(times.shape[1])
 
 
-def advance(times: np.ndarray, frontier: np.ndarray) -> np.ndarray:
-    """The representative of each time for readers in advance of `frontier`: the meet of its joins with the elements. It is not
-    monotone in the lexicographic order: sort again where order matters. An empty frontier leaves all as it is."""
-    if not frontier.shape[1]:
-        return times
-    advanced = np.maximum(times, frontier[:, :1])
-    for k in range(1, frontier.shape[1]):
-        advanced = np.minimum(advanced, np.maximum(times, frontier[:, k : k + 1]))
-    return np.asarray(advanced)
-
-
 def in_advance(times: np.ndarray, frontier: np.ndarray) -> np.ndarray:
     """A mask of times at or after some element of `frontier`."""
     found = np.zeros(times.shape[1], bool)
     for k in range(frontier.shape[1]):
         found |= less_equal(frontier[:, k : k + 1], times)
-    return found
-
-
-def minimal(times: np.ndarray) -> np.ndarray:
-    """The minimal elements, each once, in lexicographic order: the frontier of all these times."""
-    rest = times[:, order(times)]
-    if len(times) <= 1:
-        return rest[:, :1]
-    if len(times) == 2:
-        return rest[:, _records(rest[1])]
-    kept = []
-    while rest.shape[1]:  # the first in lexicographic order has nothing before it
-        kept.append(rest[:, :1])
-        rest = rest[:, ~less_equal(rest[:, :1], rest)]
-    return np.concatenate(kept, axis=1) if kept else rest
-
-
-def _records(values: np.ndarray) -> np.ndarray:
-    """A mask of values less than all before them."""
-    found = np.ones(len(values), bool)
-    found[1:] = values[1:] < np.minimum.accumulate(values)[:-1]
     return found

@@ -49,10 +49,6 @@ class Antichain:
         """The frontier of all times."""
         return Antichain((minimum(depth),))
 
-    def insert(self, time: Time) -> Antichain:
-        """With `time`, unless an element is at or before it; without the elements after it."""
-        return self if self.dominates(time) else Antichain.of((*self.elements, time))
-
     def dominates(self, time: Time) -> bool:
         """Whether `time` is at or after some element: whether it is *in advance of* this frontier."""
         return any(less_equal(e, time) for e in self.elements)
@@ -60,10 +56,6 @@ class Antichain:
     def precedes(self, other: Antichain) -> bool:
         """Whether every element of `other` is in advance of this frontier; the empty one comes after all others."""
         return all(self.dominates(e) for e in other.elements)
-
-    def meet(self, other: Antichain) -> Antichain:
-        """The latest frontier that precedes both: the times in advance of either."""
-        return self if self.elements == other.elements else Antichain.of(self.elements + other.elements)
 
     def join(self, other: Antichain) -> Antichain:
         """The earliest frontier that both precede: the times in advance of both."""

@@ -2,7 +2,7 @@
 
 Batches never change, so a cursor stays valid whatever is inserted and merged afterwards, in this thread or another. It reads at
 times in advance of `since` only, since earlier times may have been compacted away, and not in advance of `upper`, since updates
-at such times may still come. All look-ups take many probes at once.
+at such times may still come.
 """
 
 from __future__ import annotations
@@ -12,26 +12,23 @@ from functools import reduce
 
 import numpy as np
 
-from dlog.engine.kernels.trace.seeking import accumulate, expand
 from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.description import Description, strictly_before
-from dlog.engine.trace.layer import Layer, address_of
+from dlog.engine.trace.layer import Layer
 from dlog.engine.trace.merge import Merge
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """Updates as arrays of equal length: columns int64, times (depth, n), diffs int64. `probes` tells which probe an update was
-    found for, where there were any."""
+    """Updates as arrays of equal length: columns int64, times (depth, n), diffs int64."""
 
     columns: tuple[np.ndarray, ...]
     times: np.ndarray
     diffs: np.ndarray
-    probes: np.ndarray
 
     @property
     def rows(self) -> int:
@@ -39,11 +36,11 @@ class Found:
 
     def only(self, chosen: np.ndarray) -> Found:
         columns = tuple(c[chosen] for c in self.columns)
-        return Found(columns, self.times[:, chosen], self.diffs[chosen], self.probes[chosen])
+        return Found(columns, self.times[:, chosen], self.diffs[chosen])
 
 
 class Cursor:
-    """Batches from the oldest to the newest, contiguous. `skipped` counts layers that a look-up could leave out."""
+    """Batches from the oldest to the newest, contiguous. `skipped` counts layers that reads could leave out."""
 
     def __init__(self, arity: int, depth: int, batches: tuple[Batch, ...], since: Antichain, upper: Antichain) -> None:
         self.arity, self.depth, self.batches, self.since, self.upper = arity, depth, batches, since, upper
@@ -53,50 +50,6 @@ class Cursor:
     def rows(self) -> int:
         """Updates stored: no less than rows present at any time."""
         return sum(batch.rows for batch in self.batches)
-
-    def layers(self, time: Time | None = None) -> list[Layer]:
-        """The layers that may have updates at or before `time`."""
-        chosen = [b for b in self.batches if time is None or b.description.may_reach(time)]
-        self.skipped += sum(len(b.layers) for b in self.batches) - sum(len(b.layers) for b in chosen)
-        return [layer for batch in chosen for layer in batch.layers]
-
-    # ---------------------------------------------------------------------------------------------------------- look-ups
-
-    def lookup(self, keys: np.ndarray, time: Time | None = None) -> Found:
-        """The updates of all rows that begin with a key, a column of `keys` (prefix columns, probes) each; only those at or
-        before `time` where it is given. They come batch by batch, so a row may come several times."""
-        keys = np.ascontiguousarray(keys, np.int64)
-        if time is not None:
-            self.check_readable(time)
-        found = [self._look_up(layer, keys, time) for layer in self.layers(time)]
-        return joined(found, self.arity, self.depth)
-
-    def _look_up(self, layer: Layer, keys: np.ndarray, time: Time | None) -> Found:
-        starts, ends = layer.seek(keys)
-        total = int((ends - starts).sum())
-        probes, rows = np.empty(total, np.int64), np.empty(total, np.int64)
-        expand(address_of(starts), address_of(ends), len(starts), address_of(probes), address_of(rows))
-        if time is not None and not T.less_equal(T.one(layer.latest), T.one(time)).all():
-            within = T.less_equal(layer.times(rows), T.one(time))
-            probes, rows = probes[within], rows[within]
-        return Found(layer.columns(rows), layer.times(rows), layer.diffs(rows), probes)
-
-    def count(self, keys: np.ndarray, time: Time) -> np.ndarray:
-        """For each key, a prefix or a whole row, the sum of the diffs at or before `time`: how often the row is there, or how
-        many rows begin with the prefix."""
-        self.check_readable(time)
-        keys = np.ascontiguousarray(keys, np.int64)
-        sums = np.zeros(keys.shape[1], np.int64)
-        wanted = np.array(time, np.int64)
-        for layer in self.layers(time):
-            starts, ends = layer.seek(keys)
-            if layer.settled:
-                sums += ends - starts
-            else:
-                accumulate(
-                    layer.address, address_of(starts), address_of(ends), len(sums), address_of(wanted), address_of(sums)
-                )
-        return sums
 
     # ------------------------------------------------------------------------------------------------------- whole contents
 
@@ -110,7 +63,7 @@ class Cursor:
         found = joined([_all_of(layer, None) for layer in merged], self.arity, self.depth)
         found = found.only(T.less_equal(found.times, T.one(time)))
         found = found.only(np.lexsort(found.columns[::-1])) if found.columns and len(merged) > 1 else found
-        return Found(found.columns, np.repeat(T.one(time), found.rows, axis=1), found.diffs, found.probes)
+        return Found(found.columns, np.repeat(T.one(time), found.rows, axis=1), found.diffs)
 
     def updates_between(self, lower: Antichain, upper: Antichain) -> Found:
         """The updates at times in advance of `lower` and not of `upper`, in order. Merging must not have moved earlier updates
@@ -124,22 +77,11 @@ class Cursor:
         found = found.only(T.in_advance(found.times, first) & ~T.in_advance(found.times, last))
         return found.only(np.lexsort([*found.columns[::-1], *found.times[::-1]]))
 
-    def import_at(self, time: Time) -> tuple[Found, Found]:
-        """The updates for a late subscriber: the collection at `time`, then the updates that bring it from there to all later
-        times, those advanced to `time`. Both are consolidated."""
-        self.check_readable(time)
-        merged = self._merged(Antichain((time,)), None)
-        found = joined([_all_of(layer, None) for layer in merged], self.arity, self.depth)
-        times = T.advance(found.times, T.one(time))
-        found = Found(found.columns, times, found.diffs, found.probes)
-        now = T.less_equal(times, T.one(time))
-        later = found.only(~now)
-        return self.read_at(time), later.only(np.lexsort([*later.columns[::-1], *later.times[::-1]]))
-
     def _merged(self, since: Antichain, time: Time | None) -> tuple[Layer, ...]:
         """All that may matter at `time` in one batch, times advanced to `since`. The newest, being small, are merged first."""
         start, end = Antichain.start(self.depth), Antichain.of([])
         chosen = [b for b in self.batches if b.layers and (time is None or b.description.may_reach(time))]
+        self.skipped += sum(len(b.layers) for b in self.batches) - sum(len(b.layers) for b in chosen)
         if not chosen:
             return ()
         # Not all batches are there, so their descriptions touch no longer: these are made for this merge only.
@@ -186,7 +128,7 @@ def _shown(time: Time) -> str:
 def _all_of(layer: Layer, time: Time | None) -> Found:
     """All updates of a layer, at one time where it is given."""
     times = layer.times() if time is None else np.repeat(T.one(time), layer.rows, axis=1)
-    return Found(layer.columns(), times, layer.diffs(), np.zeros(layer.rows, np.int64))
+    return Found(layer.columns(), times, layer.diffs())
 
 
 def joined(parts: list[Found], arity: int, depth: int) -> Found:
@@ -195,10 +137,9 @@ def joined(parts: list[Found], arity: int, depth: int) -> Found:
         return parts[0]
     if not parts:
         none = np.empty(0, np.int64)
-        return Found((none,) * arity, np.empty((depth, 0), np.int64), none, none)
+        return Found((none,) * arity, np.empty((depth, 0), np.int64), none)
     return Found(
         tuple(np.concatenate(pieces) for pieces in zip(*(p.columns for p in parts), strict=True)),
         np.concatenate([p.times for p in parts], axis=1),
         np.concatenate([p.diffs for p in parts]),
-        np.concatenate([p.probes for p in parts]),
     )

@@ -250,10 +250,6 @@ class TraceHandle:
         """The updates at times from `lower` on and not from `upper` on."""
         return self.cursor().updates_between(lower, upper)
 
-    def import_at(self, time: Time) -> tuple[Found, Found]:
-        """The collection at `time`, and the updates from there on."""
-        return self.cursor().import_at(time)
-
     def _open(self) -> Spine:
         if self._spine is None:
             raise InternalError("trace", "a dropped handle is used")

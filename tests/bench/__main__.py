@@ -19,6 +19,7 @@ spark-graph  graphs in Spark, of integers and of strings, against GraphFrames
 graph   the graph library on a million edges, beside NetworkX and igraph
 late    streams that begin with one row, beside the same streams all at once
 live    sessions that are opened again, and rules that come and go beside a large closure
+collections  breadth-first search and degrees by collections, beside the same by rules
 wide    single rounds that touch one chain of rules among many
 tails   commits of 64 rows to relations that grow to millions: the longest
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
@@ -35,6 +36,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tests.bench import (
+    collections,
     files,
     graph,
     late,
@@ -86,6 +88,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "live": live.run,
     "wide": wide.run,
     "late": late.run,
+    "collections": collections.run,
     "spine": spine.run,
     "tails": tails.run,
 }

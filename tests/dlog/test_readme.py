@@ -42,6 +42,17 @@ def test_values_of_algebraic_data_types_are_built_and_taken_apart() -> None:
     assert result["sign"] == {(whole, Branch("Zero")), (last, Branch("Minus")), (Branch("Num", -3), Branch("Minus"))}
 
 
+def test_the_equivalence_relation_runs() -> None:
+    program = next(block for block in blocks("prolog") if "eqrel" in block)
+    facts = {
+        "equal": [("a", "b"), ("c", "f(b)")],
+        "apply": [("f(a)", "f", "a"), ("f(b)", "f", "b"), ("f(f(a))", "f", "f(a)"), ("f(c)", "f", "c"), ("g(a)", "g", "a")],
+    }
+    result = run_text(program, facts)
+    assert result["alike"] == {("f(a)",), ("f(b)",), ("c",)}
+    assert ("f(c)", "f(f(a))") in result["same"]
+
+
 def test_the_components_run() -> None:
     [text] = [block for block in blocks("prolog") if ".comp" in block]
     result = run_text(text, {"roads.edge": [("Bonn", "Jena")], "flights.edge": [("Bonn", "Rome"), ("Rome", "Oslo")]})

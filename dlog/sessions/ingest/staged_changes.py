@@ -177,8 +177,8 @@ class StagedChanges:
         relation = program.relations.get(name) if isinstance(name, str) else None
         if relation is None:
             raise unknown_relation(name, program.relations, program.inline)
-        derived = any(name in stratum.relations and stratum.rules for stratum in program.strata)
-        if derived and not any(io.action == "input" and io.relation == name for io in program.io):
+        given = program.inputs | program.plain_eqrels
+        if name not in given and any(name in stratum.relations and stratum.rules for stratum in program.strata):
             raise derived_relation(name)
         made = self._intakes[name] = RowReader(relation, self._codec)
         return made

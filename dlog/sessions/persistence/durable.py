@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from threading import RLock
 from typing import Any, TypeVar, cast
+from uuid import uuid4
 
 import numpy as np
 
@@ -54,7 +55,8 @@ class Durable(PlainRounds):
     def __init__(self, state: State, text: Text, program: Program, engines: Engines, inner: RoundsEngine | None = None) -> None:
         self.program = program
         self._state, self._text, self._engines, self._inner = state, str(text), engines, inner
-        self._fingerprint = fingerprint(text.formatted)
+        self._fingerprint = fingerprint(text.formatted if not program.functors else [*text.formatted, uuid4().hex])
+        """Of what the derived rows follow from: functions of users are not known to be those of another session."""
         self._lock = RLock()
         self._told = inner is not None
         """Whether the engine knows what the last round changed."""

@@ -227,7 +227,7 @@ def _opened(copy: Path) -> Iterator[tuple[State, Text, Program]]:
     state = State(copy, "never", None)
     try:
         text = stored_text(state.text or "", copy)
-        program = text.compiled()
+        program = text.checked()
         state.means(program)
         yield state, text, program
     finally:

@@ -17,6 +17,7 @@ from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.values.differences import apply_changes, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
+from dlog.functors import Given
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
@@ -29,14 +30,14 @@ _SHOWN_CLAUSES = 10
 """So many clauses are named."""
 
 
-def reopen(state: State, given: Text | None, engines: Engines) -> tuple[Text, Durable]:
+def reopen(state: State, given: Text | None, engines: Engines, functors: Given) -> tuple[Text, Durable]:
     """The program that was given, or the state's own, on a state. Raises DlogError where they do not fit."""
     left = None if state.text is None else stored_text(state.text, state.path)
-    text = given or left or stored_text("", state.path)
+    text = given or replace(left or stored_text("", state.path), functors=functors)
     program = text.compiled()
     if left is None or Counter(left.formatted) == Counter(text.formatted):
         return text, Durable(state, text, program, engines)
-    before = left.compiled()
+    before = left.checked()
     state.means(before)
     gone, came = _rows_gone(state, before, program), _more(program, before)
     old, inner, round = Durable(state, left, before, engines), None, state.round

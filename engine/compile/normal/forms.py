@@ -182,7 +182,7 @@ class _Filling:
             return self.constants.get(term, term)
         if kind is Functor:
             span = self.spans.get(id(term.span), term.span)
-            return Functor(term.op, self.terms(term.args), term.kind, term.result, span)
+            return Functor(term.op, self.terms(term.args), term.kind, term.result, span, term.stateful)
         if kind is Record:
             return Record(term.type, self.terms(term.args))
         return term

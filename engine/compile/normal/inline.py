@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 from dlog.engine.compile.normal.comparisons import HAS_TYPE, OPPOSITE
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.resolve import Resolved
-from dlog.engine.compile.walk import has_aggregate, map_body, map_term, variables, walk
+from dlog.engine.compile.walk import has_aggregate, map_body, map_term, parts, variables, walk
 from dlog.engine.ir.aggregates import dominance_of
 from dlog.grammar.syntax import (
     AggregateTerm,
@@ -28,6 +28,7 @@ from dlog.grammar.syntax import (
     Body,
     Clause,
     Constraint,
+    Counter,
     Nil,
     Not,
     Or,
@@ -61,6 +62,7 @@ def inlined(resolved: Resolved, problems: Problems) -> Resolved:
     before = len(problems)
     _check_written(resolved, problems)
     _check_cycles(definitions, problems)
+    _check_counters(resolved, problems)
     if len(problems) > before:
         return resolved
     inliner = _Inliner(definitions, resolved.attributes, problems)
@@ -103,6 +105,17 @@ def _check_written(resolved: Resolved, problems: Problems) -> None:
             message = f"the relation `{io.relation}` is inline: it has no rows, so that `.{io.action}` cannot be"
             labels = (Label(io.span), Label(resolved.relations[io.relation].span, "declared here"))
             problems.add("inline-io", message, *labels)
+
+
+def _check_counters(resolved: Resolved, problems: Problems) -> None:
+    """Where a body takes the place of an atom there are other matches to number."""
+    for clause in resolved.clauses:
+        own = isinstance(clause, Clause) and any(head.name in resolved.inline for head in clause.heads)
+        for atom in (n for part in parts(clause) for n in walk(part) if isinstance(n, Atom)):
+            for counter in (n for a in atom.args for n in walk(a) if isinstance(n, Counter)):
+                if own or atom.name in resolved.inline:
+                    message = f"`autoinc()` in {'a clause of' if own else 'an atom of'} the inline relation `{atom.name}`"
+                    problems.add("inline-counter", message, Label(counter.span), notes=["declare it without `inline`"])
 
 
 def _check_cycles(definitions: dict[str, list[Definition]], problems: Problems) -> None:

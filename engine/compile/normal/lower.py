@@ -27,13 +27,13 @@ from dlog.engine.compile.typing.typed import (
 )
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import FUNCTORS, find_functor
-from dlog.engine.ir.rules import PAD, Compare, Constant, Functor, Kind, Record, Term, Type, Variable
+from dlog.engine.ir.rules import AUTOINC, PAD, Compare, Constant, Functor, Kind, Record, Term, Type, Variable
 from dlog.engine.ir.signatures import Intrinsic
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import BranchTerm, Call, Cast, Nil, RecordTerm, String, Wildcard
+from dlog.grammar.syntax import BranchTerm, Call, Cast, Counter, Nil, RecordTerm, String, Wildcard
 from dlog.grammar.syntax import Variable as Name
 
 
@@ -177,6 +177,10 @@ class Lowering:
                 return Record(self.clause.records[term.slot] or "", tuple(self._term(a) for a in term.args))
             case BranchTerm(branch=branch):
                 return self._branch(f"${branch}", term.args)
+            case Counter():
+                return Functor(AUTOINC, (), kind, kind, term.node.span, True)
+            case Call(name=name) if name.startswith("@"):
+                return Functor(name, tuple(self._term(a) for a in term.args), kind, kind, term.node.span, term.stateful)
             case Call(name=name, args=args):
                 row = find_functor(name, len(args))
                 if row is None:

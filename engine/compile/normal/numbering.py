@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dlog.engine.compile.normal.lower import Variables
 from dlog.engine.ir.rules import (
     Aggregate,
@@ -67,8 +69,8 @@ class _Numbering:
                 return self.variable(term)
             case Constant():
                 return term
-            case Functor(op=op, args=args, kind=kind, result=result, span=span):
-                return Functor(op, tuple(self.term(a) for a in args), kind, result, span)
+            case Functor(args=args):
+                return replace(term, args=tuple(self.term(a) for a in args))
             case Record(type=name, args=args):
                 return Record(name, tuple(self.term(a) for a in args))
 

@@ -11,6 +11,7 @@ another variable's place only if nothing else gives that variable its values.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from dlog.engine.compile.normal.lower import (
     Falsehood,
@@ -43,8 +44,8 @@ class Substitution:
         match term:
             case Variable(id=id):
                 return self.terms.get(id, term)
-            case Functor(op=op, args=args, kind=kind, result=result, span=span):
-                return Functor(op, tuple(self.term(a) for a in args), kind, result, span)
+            case Functor(args=args):
+                return replace(term, args=tuple(self.term(a) for a in args))
             case Record(type=name, args=args):
                 return Record(name, tuple(self.term(a) for a in args))
             case Constant():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Program, Rule, Stratum, Unpack
+from dlog.engine.ir.traversal import stateful_functors
 from dlog.grammar.source import Span
 
 
@@ -67,10 +68,12 @@ def relations_asked(program: Program, stratum: Stratum) -> set[str]:
 
 def retained(program: Program) -> frozenset[str]:
     """The relations that stay as the text has them: those of which rows may go, all others of their strata, and what
-    subsumption reads."""
-    kept = program.retentions.keys() | program.iterated
-    strata = [s for s in program.strata if not kept.isdisjoint(s.relations)]
-    return frozenset(name for s in strata for name in (*s.relations, *_read_by_subsumption(program, s)))
+    subsumption reads; those of strata with stateful functors, and what these read."""
+    retaining = program.retentions.keys() | program.iterated
+    strata = [s for s in program.strata if not retaining.isdisjoint(s.relations)]
+    kept = {name for s in strata for name in (*s.relations, *_read_by_subsumption(program, s))}
+    stateful = [s for s in program.strata if any(any(stateful_functors(rule)) for rule in s.rules)]
+    return frozenset(kept.union(*((*s.relations, *relations_asked(program, s)) for s in stateful)))
 
 
 def _read_by_subsumption(program: Program, stratum: Stratum) -> set[str]:

@@ -15,7 +15,7 @@ from typing import Final
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir.aggregates import dominance_of
 from dlog.engine.ir.dominance import Dominance
-from dlog.engine.ir.functors import FUNCTORS
+from dlog.engine.ir.functors import FUNCTORS, is_called
 from dlog.engine.ir.kinds import NUMERIC
 from dlog.engine.ir.rules import (
     Aggregate,
@@ -213,7 +213,7 @@ def _monotone(term: Term, values: set[int]) -> bool:
     match term:
         case Variable():
             return True
-        case Functor(op=op, args=args) if term.result in NUMERIC and FUNCTORS[op].monotone:
+        case Functor(op=op, args=args) if term.result in NUMERIC and not is_called(op) and FUNCTORS[op].monotone:
             growing = args if FUNCTORS[op].monotone == "all" else args[:1]
             others = args[len(growing) :]
             return all(_monotone(a, values) for a in growing) and not any(values & set(term_variables(a)) for a in others)

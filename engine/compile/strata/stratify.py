@@ -9,7 +9,7 @@ through `count` or `sum` (thresholds.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -21,8 +21,10 @@ from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of, latti
 from dlog.engine.compile.strata.thresholds import thresholds
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.aggregates import dominance_of
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import (
+    AUTOINC,
     Constant,
     Head,
     Lattice,
@@ -33,6 +35,7 @@ from dlog.engine.ir.rules import (
     Rule,
     Stratum,
 )
+from dlog.engine.ir.traversal import stateful_functors
 
 MAX_FACT_RULES = 64
 """Facts in the text up to which a relation with a subsumption can be a lattice, whose facts are rules."""
@@ -63,10 +66,12 @@ def stratify(checked: Checked) -> Program:
     strata: list[Stratum] = []
     lattices: dict[str, Lattice] = {}
     facts = dict(checked.facts)
+    classes = frozenset(checked.classes.values())
     for component in components(graph.rules, graph.edges):
         inner = _inner(component, graph)
         lattice = None
-        if any(d.how != "positive" for d in inner):
+        lattices |= {name: Lattice(name, Dominance.LEAST, 1) for name in component if name in classes}
+        if any(d.how != "positive" for d in inner if d.relation not in classes):
             lattice = _lattice(component, graph, checked, inner, problems)
         elif not graph.retentions.keys().isdisjoint(component):
             lattice = _subsumed(component, graph, checked)
@@ -75,6 +80,7 @@ def stratify(checked: Checked) -> Program:
         rules = tuple(rule for name in component for rule in graph.rules[name])
         if _facts_are_rules(component[0], graph, facts):
             rules = (*rules, *map(partial(_fact_rule, checked.relations[component[0]]), facts.pop(component[0], ())))
+        _check_counters(rules, component, problems)
         strata.append(Stratum(tuple(component), rules, bool(inner) or lattice is not None))
     problems.check()
     return Program(
@@ -89,7 +95,20 @@ def stratify(checked: Checked) -> Program:
         checked.retentions,
         _first_symbols(checked),
         checked.options,
+        checked.eqrels,
+        checked.classes,
+        checked.functors,
     )
+
+
+def _check_counters(rules: Iterable[Rule], component: list[str], problems: Problems) -> None:
+    """`autoinc()` would number the iterations of a recursive rule, which no text says."""
+    for rule in rules:
+        counters = [functor for functor in stateful_functors(rule) if functor.op == AUTOINC]
+        if counters and not set(component).isdisjoint(relations_read(rule)):
+            for counter in counters:
+                notes = ["number the rows in a rule of its own, after the recursion"]
+                problems.add("recursive-counter", "`autoinc()` in a recursive rule", Label(counter.span), notes=notes)
 
 
 def _first_symbols(checked: Checked) -> tuple[str, ...]:

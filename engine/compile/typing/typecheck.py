@@ -30,6 +30,7 @@ from dlog.engine.compile.typing.typed import (
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import find_functor
 from dlog.engine.ir.kinds import ALL, NUMERIC, ORDERED
+from dlog.engine.ir.kinds import NUMBER as NUMBERS
 from dlog.engine.ir.kinds import SYMBOL as SYMBOLS
 from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
@@ -160,15 +161,16 @@ class _Checker:
         return TypedGenerator(call.name, args, results, common, span)
 
     def _results(self, pattern: Term, row: TableFunction, call: Call) -> tuple[Term, ...]:
-        """The terms that take the columns of a table function's rows."""
-        if len(row.columns) == 1:
-            return (pattern,)
-        if isinstance(pattern, RecordTerm) and len(pattern.args) == len(row.columns):
-            return pattern.args
-        shown = ", ".join(column.name for column in row.columns)
-        message = f"`{row.name}` gives rows of {len(row.columns)} values"
-        self.problems.add("wrong-arity", message, Label(call.span), notes=[f"write `[{shown}] = {row.name}(...)`"])
-        return ()
+        """The terms that take the columns of a table function's rows; one that is no list takes the last column."""
+        width = len(row.columns)
+        if width == 1 or not isinstance(pattern, RecordTerm):
+            return (*(Wildcard(span=call.span),) * (width - 1), pattern)
+        if len(pattern.args) != width:
+            shown = ", ".join(column.name for column in row.columns)
+            message = f"`{row.name}` gives rows of {width} values, but {len(pattern.args)} are named"
+            notes = [f"write `[{shown}] = {row.name}(...)`, or `{row.columns[-1].name} = {row.name}(...)` for the last one"]
+            self.problems.add("wrong-arity", message, Label(call.span), notes=notes)
+        return pattern.args[:width]
 
     def _aggregate(self, aggregation: Aggregation) -> TypedAggregate:
         bodies = tuple(self._literals(body) for body in aggregation.alternatives)
@@ -216,7 +218,9 @@ class _Checker:
                 return self._call(term)
             case Cast():
                 return self._cast(term)
-            case Number() | Counter() | AggregateTerm():
+            case Counter():
+                return TypedTerm(term, self.slots.new(NUMBERS, Evidence(term.span, "number", "a counter")), (), True)
+            case Number() | AggregateTerm():
                 return TypedTerm(term, self.slots.new())
             case _:
                 assert_never(term)
@@ -246,7 +250,20 @@ class _Checker:
         self.slots.restrict_type(slot, self.types[adt], Evidence(term.span, adt, why))
         return TypedTerm(term, slot, args)
 
+    def _user_call(self, call: Call) -> TypedTerm:
+        declared = self.resolved.functors[call.name[1:]]
+        args = tuple(self._term(a) for a in call.args)
+        for arg, found in zip(args, declared.params, strict=True):
+            why = Evidence(arg.node.span, _what(found), f"an argument of `{call.name}`", declared.span)
+            self.slots.restrict_type(arg.slot, found, why)
+        slot = self.slots.new()
+        why = Evidence(call.span, _what(declared.result), f"the result of `{call.name}`", declared.span)
+        self.slots.restrict_type(slot, declared.result, why)
+        return TypedTerm(call, slot, args, declared.stateful)
+
     def _call(self, call: Call) -> TypedTerm:
+        if call.name.startswith("@"):
+            return self._user_call(call)
         row = find_functor(call.name, len(call.args))
         if row is None:
             raise InternalError("typecheck", f"no functor `{call.name}`")

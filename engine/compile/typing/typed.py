@@ -12,11 +12,12 @@ from dlog.grammar.syntax import Term
 
 @dataclass(frozen=True, slots=True)
 class TypedTerm:
-    """A term, its slot, and its arguments in the same form."""
+    """A term, its slot, and its arguments in the same form; of a call, whether it may give another value each time."""
 
     node: Term
     slot: int
     args: tuple[TypedTerm, ...] = ()
+    stateful: bool = False
 
 
 @dataclass(frozen=True, slots=True)

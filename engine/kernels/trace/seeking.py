@@ -1,4 +1,4 @@
-"""Finding rows of a layer by a prefix of their columns, and summing their diffs up to a time."""
+"""Finding rows of a layer by a prefix of their columns."""
 
 from __future__ import annotations
 
@@ -75,29 +75,3 @@ def seek(layer: LayerHeader, keys: Words, count, probes, starts: Words, ends: Wo
         starts[p] = low
         ends[p] = end
         at = low
-
-
-@entry()
-def expand(starts: Words, ends: Words, count, probes: Words, rows: Words):
-    """Writes every row of every range with the number of its probe."""
-    at = 0
-    for p in range(count):
-        for row in range(starts[p], ends[p]):
-            probes[at] = p
-            rows[at] = row
-            at += 1
-
-
-@entry()
-def accumulate(layer: LayerHeader, starts: Words, ends: Words, count, time: Words, sums: Words):
-    """Adds to the sum of each probe the diffs in its range whose times are at or before `time`."""
-    arity, depth = layer.arity, layer.depth
-    for p in range(count):
-        total = sums[p]
-        for row in range(starts[p], ends[p]):
-            c = 0
-            while c < depth and load_value(layer, arity + c, row) <= time[c]:
-                c += 1
-            if c == depth:
-                total += load_value(layer, arity + depth, row)
-        sums[p] = total

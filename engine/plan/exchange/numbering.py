@@ -8,36 +8,28 @@ from collections.abc import Iterable, Iterator
 from dlog.engine.compile.strata.dependencies import through_aggregates
 from dlog.engine.compile.strata.thresholds import mentioned
 from dlog.engine.ir.rules import (
+    AUTOINC,
     ITERATION_COUNTER,
     Aggregate,
-    Arg,
     Atom,
-    Compare,
-    Constant,
     Functor,
-    Generator,
-    Literal,
-    Negation,
     Program,
-    Record,
     Rule,
-    Term,
-    Unpack,
-    Variable,
 )
+from dlog.engine.ir.traversal import functors, stateful_functors
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Span
 
 
 def ords(rule: Rule) -> Iterator[Functor]:
-    """Every `ord` of a rule."""
-    terms = (*rule.head.args, *(term for literal in rule.body for term in _terms(literal)))
-    return (functor for term in terms for functor in _functors(term) if functor.op == "ord")
+    """Every `ord` of a rule, and every functor that one worker must call for all."""
+    return (functor for functor in functors(rule) if functor.op == "ord" or functor.stateful)
 
 
 def refuse_for_workers(program: Program) -> None:
     """Raises DlogError for a program that several workers are to run together and that only one can."""
-    numbered = (functor.span for stratum in program.strata for rule in stratum.rules for functor in ords(rule))
+    rules = [rule for stratum in program.strata for rule in stratum.rules]
+    numbered = (functor.span for rule in rules for functor in functors(rule) if functor.op == "ord")
     why = "each worker numbers strings and records for itself"
     found = [_refused("ord", span, why, program) for span in dict.fromkeys(numbered)]
     if found := [*found, *_counting(program)]:
@@ -45,8 +37,8 @@ def refuse_for_workers(program: Program) -> None:
 
 
 def counts(program: Program) -> bool:
-    """Whether a program is recursive through `count` or `sum`, or has relations that do not keep all of their rows: one worker
-    runs it."""
+    """Whether a program is recursive through `count` or `sum`, has relations that do not keep all of their rows, or functors
+    that are stateful: one worker runs it."""
     return any(_counting(program))
 
 
@@ -66,6 +58,10 @@ def _counting(program: Program) -> Iterator[Diagnostic]:
             what = next(way for way, found in ways.items() if found)
             span = kept.dominated[0].span if kept.dominated else program.relations[name].span
             yield _refused(what, span, f"which rows `{name}` keeps is decided in one place", program)
+    stateful = {f.span: f for s in program.strata for rule in s.rules for f in stateful_functors(rule)}
+    for span, functor in stateful.items():
+        name = f"`{functor.op}()`" if functor.op == AUTOINC else f"the stateful functor `{functor.op}`"
+        yield _refused(name, span, "what it gives is decided in one place", program)
     cycles = through_aggregates(program) - program.lattices.keys()
     spans = (span for name in sorted(cycles) for span in _recursive(program.rules.get(name, ()), cycles))
     for span in dict.fromkeys(spans):
@@ -80,33 +76,3 @@ def _recursive(rules: Iterable[Rule], cycles: frozenset[str]) -> Iterator[Span]:
 def _refused(what: str, span: Span, why: str, program: Program) -> Diagnostic:
     notes = (why, "one worker can run it: `--workers 1`, workers=1")
     return Diagnostic("not-on-spark", f"not supported on Spark: {what}", (Label(span),), notes, program.source)
-
-
-def _terms(literal: Literal) -> Iterator[Term]:
-    """The terms of a literal that may hold functors: atoms have variables and constants only."""
-    match literal:
-        case Compare(left=left, right=right):
-            yield from (left, right)
-        case Generator(args=args):
-            yield from args
-        case Aggregate(target=target, alternatives=alternatives):
-            if target is not None:
-                yield target
-            for alternative in alternatives:
-                for inner in alternative:
-                    yield from _terms(inner)
-        case Atom() | Negation() | Unpack():
-            pass
-
-
-def _functors(term: Term | Arg) -> Iterator[Functor]:
-    match term:
-        case Functor(args=args):
-            yield term
-            for arg in args:
-                yield from _functors(arg)
-        case Record(args=args):
-            for arg in args:
-                yield from _functors(arg)
-        case Variable() | Constant() | None:
-            pass

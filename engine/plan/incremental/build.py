@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of_subsumption
 from dlog.engine.ir.nodes import Path, Scan, Scope
-from dlog.engine.ir.rules import Program, Stratum
+from dlog.engine.ir.rules import AUTOINC, Program, Stratum
+from dlog.engine.ir.traversal import stateful_functors
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.check import check_rounds
 from dlog.engine.plan.incremental.delayed_minima import with_delayed_minima
@@ -22,7 +23,7 @@ from dlog.engine.plan.incremental.temporaries import Projections
 from dlog.engine.plan.joins.domains import domains
 from dlog.engine.plan.joins.existence import separate_existence
 from dlog.engine.plan.static.aggregates import Aggregates
-from dlog.engine.plan.static.build import estimates, lower_rule, single_sources
+from dlog.engine.plan.static.build import estimates, lower_rule, single_sources, unions_of
 from dlog.engine.plan.static.lattices import monotone
 from dlog.engine.plan.static.share import share_arrangements
 from dlog.engine.plan.static.stages import Stages
@@ -67,7 +68,14 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
 
 
 def not_maintained(stratum: Stratum, program: Program) -> str:
-    """Why a stratum of relations that do not keep all of their rows is computed anew; empty where there are none."""
+    """Why a stratum with stateful functors, of relations that do not keep all of their rows, or of some that are equivalent by
+    what they derive, is computed anew; empty where there are none."""
+    stateful = next((functor for rule in stratum.rules for functor in stateful_functors(rule)), None)
+    if stateful is not None:
+        name = "autoinc()" if stateful.op == AUTOINC else stateful.op
+        return f"`{name}` may give another value each time"
+    if united := [union.pairs for union in unions_of(stratum, program) if union.pairs in stratum.relations]:
+        return f"the pairs of `{united[0]}` follow from its own classes"
     if program.iterated.isdisjoint(stratum.relations):
         return ""
     found = [n for n in stratum.relations if n in program.retentions]

@@ -11,7 +11,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dlog.engine.compile.strata.dependencies import relations_asked
-from dlog.engine.ir.rules import Program, Stratum
+from dlog.engine.ir.rules import (
+    AUTOINC,
+    Aggregate,
+    Compare,
+    Constant,
+    Functor,
+    Generator,
+    Kind,
+    Literal,
+    Program,
+    Record,
+    Rule,
+    Stratum,
+    Term,
+)
+from dlog.engine.ir.traversal import functors
+
+COUNTED = 1 << 40
+"""Numbers that the counter of one stratum may give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +58,7 @@ def parts(program: Program, reasons: Mapping[int, str]) -> tuple[Part, ...]:
         else:
             shared.setdefault(level, []).append(stratum)
         depth |= dict.fromkeys(stratum.relations, level + (number in reasons))
+    program = with_apart_counters(program)
     taken: set[str] = set()
     made = []
     for level in sorted(shared.keys() | alone.keys()):
@@ -48,6 +67,49 @@ def parts(program: Program, reasons: Mapping[int, str]) -> tuple[Part, ...]:
         for number in alone.get(level, ()):
             made.append(_part(program, [program.strata[number]], reasons[number], taken))
     return tuple(made)
+
+
+def with_apart_counters(program: Program) -> Program:
+    """The program whose strata have numbers of their own from `autoinc()`, each computed by an engine that counts from 0: the
+    second one from `COUNTED` on, and so forth."""
+    counting = [s for s in program.strata if any(f.op == AUTOINC for rule in s.rules for f in functors(rule))]
+    if len(counting) < 2:
+        return program
+    firsts = {s.relations: COUNTED * number for number, s in enumerate(counting)}
+    return replace(program, strata=tuple(_from(s, firsts.get(s.relations, 0)) for s in program.strata))
+
+
+def _from(stratum: Stratum, first: int) -> Stratum:
+    """The stratum, which counts from a number on."""
+    return replace(stratum, rules=tuple(_rule_from(rule, first) for rule in stratum.rules)) if first else stratum
+
+
+def _rule_from(rule: Rule, first: int) -> Rule:
+    head = replace(rule.head, args=tuple(_shifted(t, first) for t in rule.head.args))
+    return replace(rule, head=head, body=tuple(_literal_from(x, first) for x in rule.body))
+
+
+def _literal_from(literal: Literal, first: int) -> Literal:
+    match literal:
+        case Compare(left=left, right=right):
+            return replace(literal, left=_shifted(left, first), right=_shifted(right, first))
+        case Generator(args=args):
+            return replace(literal, args=tuple(_shifted(a, first) for a in args))
+        case Aggregate(target=target, alternatives=bodies):
+            inner = tuple(tuple(_literal_from(x, first) for x in body) for body in bodies)
+            return replace(literal, target=target if target is None else _shifted(target, first), alternatives=inner)
+        case _:
+            return literal
+
+
+def _shifted(term: Term, first: int) -> Term:
+    match term:
+        case Functor(op=op) if op == AUTOINC:
+            return Functor("+", (term, Constant(first, Kind.NUMBER)), Kind.NUMBER, Kind.NUMBER, term.span)
+        case Functor(args=args) | Record(args=args):
+            return replace(term, args=tuple(_shifted(a, first) for a in args))
+        case _:
+            return term
 
 
 def _part(program: Program, strata: list[Stratum], why: str | None, taken: set[str], *, everything: bool = False) -> Part:

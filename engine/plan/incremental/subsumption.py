@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir.rules import Atom, Negation, Program, Rule, Stratum, Variable, reading_rule
+from dlog.engine.ir.traversal import stateful_functors
 from dlog.engine.plan.incremental.threshold_rules import MARK
 
 
@@ -22,6 +23,8 @@ def separable(stratum: Stratum, program: Program) -> bool:
     name = stratum.relations[0]
     kept = program.retentions.get(name)
     if kept is None or stratum.recursive or len(stratum.relations) > 1 or kept.keys or kept.logs or kept.join is not None:
+        return False
+    if any(any(stateful_functors(rule)) for rule in (*stratum.rules, *kept.dominated)):
         return False
     given = name in program.inputs or program.facts.get(name)
     return not given and all(name not in relations_read(replace(rule, body=rule.body[2:])) for rule in kept.dominated)

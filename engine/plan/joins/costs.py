@@ -9,6 +9,7 @@ from math import log2, sqrt
 from dlog.engine.ir.nodes import AntiJoin, LookUp
 from dlog.engine.ir.rules import Compare, Constant, Generator, Unpack, Variable
 from dlog.engine.plan.joins.moves import Index, SearchState
+from dlog.engine.plan.joins.ranges import range_length
 from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all
 from dlog.engine.plan.statistics import Estimator
 
@@ -149,7 +150,7 @@ def selectivity(condition: Condition, added: int) -> float:
             checked = sum(1 for f in fields if f is not None) - added.bit_count()
             return 0.8 * 0.1 ** max(checked, 0)
         case Generator():
-            return GENERATED if added else 0.5
+            return (range_length(condition) or GENERATED) if added else 0.5
         case LookUp():
             return 1.0 if added else 0.1
         case AntiJoin():

@@ -32,6 +32,7 @@ from dlog.engine.ir.nodes import (
 from dlog.engine.ir.nodes import UnpackRecord as UnpackStep
 from dlog.engine.ir.rules import PAD, Arg, Compare, Constant, Functor, Generator, Kind, Record, Term, Unpack, Variable
 from dlog.engine.plan.joins.moves import Apply, Join, Keep, Meet, Move, Seed
+from dlog.engine.plan.joins.ranges import range_checks
 from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all, solve
 
 
@@ -139,6 +140,10 @@ class _Emitter:
                 self.steps.append(UnpackStep(value.id, type, binds))
                 self.steps.extend(checks)
             case Generator(function=function, args=args, results=results, kind=kind):
+                in_range = None if mask_all(results) & ~self.bound else range_checks(condition)
+                if in_range is not None:
+                    self.steps.extend(in_range)
+                    return
                 binds, checks = self._bind(list(enumerate(results)))
                 self.steps.append(Generate(function, args, binds, kind))
                 self.steps.extend(checks)

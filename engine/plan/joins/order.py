@@ -14,6 +14,7 @@ from dlog.engine.ir.nodes import AntiJoin, LookUp
 from dlog.engine.ir.rules import Compare, Generator, Unpack, Variable
 from dlog.engine.plan.joins.costs import Costs, bound_columns, lookup_cost, readers_of, selectivity
 from dlog.engine.plan.joins.moves import Apply, Index, Join, Keep, Meet, SearchState, Seed
+from dlog.engine.plan.joins.ranges import range_checks
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask_all, newly_bound, targets
 from dlog.engine.plan.statistics import Estimator
 
@@ -81,7 +82,20 @@ class _Search:
             for other in self.query.conditions:
                 if other is not condition and condition_mask(other) & reach:
                     reach |= targets(other)
+        if isinstance(condition, Generator) and range_checks(condition) is not None:
+            return not self._only_by(reach)
         return not reach & read
+
+    def _only_by(self, reach: int) -> bool:
+        """Whether some reading would be a cross product with the others but for these variables: then their values had better
+        be generated, and not compared."""
+        for i, variables in enumerate(self.masks):
+            others = 0
+            for j, other in enumerate(self.masks):
+                others |= other if j != i else 0
+            if variables & reach and not variables & ~reach & others:
+                return True
+        return False
 
     # ------------------------------------------------------------------------------------------------------- search
 

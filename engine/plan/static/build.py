@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from dlog.engine.garbage import uncollected
-from dlog.engine.ir.nodes import Insert, Scope
+from dlog.engine.ir.nodes import Insert, Scope, Union
 from dlog.engine.ir.rules import Program, Rule, Stratum
-from dlog.engine.ir.traversal import positive_atoms
+from dlog.engine.ir.traversal import positive_atoms, stateful_functors
 from dlog.engine.plan.check import check
 from dlog.engine.plan.joins.computed import with_computed
 from dlog.engine.plan.joins.delta import Paths
@@ -39,7 +39,10 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
     paths = Paths(estimator, feedback)
     stages = Stages(program)
     aggregates = Aggregates(program, paths, stages, feedback)
-    bodies = [lower_rule(aggregates, rule, i) for i, r in enumerate(stratum.rules) for rule in monotone(program, r)]
+    unions = unions_of(stratum, program)
+    united = {union.classes for union in unions}
+    rules = [(i, rule) for i, r in enumerate(stratum.rules) if r.head.relation not in united for rule in monotone(program, r)]
+    bodies = [lower_rule(aggregates, rule, i) for i, rule in rules]
     if stratum.recursive:
         estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
     bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
@@ -57,13 +60,19 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
         stages=tuple(stages.stages),
         enter=tuple(enter),
         loop=tuple(loop),
-        lattices=tuple(program.lattices[r] for r in stratum.relations if r in program.lattices),
+        lattices=tuple(program.lattices[r] for r in stratum.relations if r in program.lattices and r not in united),
+        unions=unions,
         keys=(*((r, key) for r, key in paths.keys.items() if r in single), *_keys_of_lattices(stratum, program, loaded)),
     )
     scope = share_arrangements(scope)
     scope = replace(scope, connection=connection(scope))
     check(scope, program)
     return scope
+
+
+def unions_of(stratum: Stratum, program: Program) -> tuple[Union, ...]:
+    """The equivalence relations whose classes are among the stratum's relations."""
+    return tuple(Union(pairs, classes) for pairs, classes in program.classes.items() if classes in stratum.relations)
 
 
 def estimates(stratum: Stratum, program: Program, statistics: Statistics) -> Estimator:
@@ -87,7 +96,8 @@ def lower_rule(aggregates: Aggregates, rule: Rule, number: int) -> Body:
     if weight is not None and name in aggregates.program.lattices:
         args, weight = (*args, weight), None
     output = args if weight is None else (*args, weight)
-    query = canonical(unify(Query(readings, conditions, output, rule.weight is not None, rule.kinds)))
+    every_match = rule.weight is not None or any(stateful_functors(rule))
+    query = canonical(unify(Query(readings, conditions, output, every_match, rule.kinds)))
     return Body(query, Insert(name, args, weight=weight), number)
 
 

@@ -10,6 +10,7 @@ from dlog.engine.plan.query import can_stop
 from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.layered import Layered
 from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.paired import origin_of, paired_engine
 from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
 
 
@@ -26,9 +27,10 @@ def make_engine(
     `old` is the engine that the program's earlier form had: the new one starts empty but at the same round, and shares its
     symbols and records, so that ids keep their meaning."""
     reasons = unmaintained(program)
+    old = origin_of(old)
     if reasons:
-        return Layered(program, reasons, threads=threads, memory=memory, max_iterations=max_iterations, old=old)
-    return Maintained(program, threads=threads, memory=memory, max_iterations=max_iterations, old=old)
+        return paired_engine(Layered(program, reasons, threads=threads, memory=memory, max_iterations=max_iterations, old=old))
+    return paired_engine(Maintained(program, threads=threads, memory=memory, max_iterations=max_iterations, old=old))
 
 
 class EmbeddedMaker:
@@ -49,9 +51,11 @@ class EmbeddedMaker:
     ) -> RoundsEngine:
         if not is_incremental(program):
             raise IncompatibleImage("the program cannot be maintained")
+        if program.functors:
+            raise IncompatibleImage("functors may compute something else by now")
         made = Maintained(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
         made.resume(image)
-        return made
+        return paired_engine(made)
 
     def close(self) -> None:
         """Closes nothing: engines of this process share nothing."""
@@ -67,14 +71,15 @@ def _dominated(stratum: Stratum, program: Program) -> tuple[Rule, ...]:
 
 
 def unmaintained(program: Program) -> dict[int, str]:
-    """The strata that cannot be maintained over rounds, by number, and why: functors that can stop the run, or relations that
-    do not keep all of their rows."""
+    """The strata that cannot be maintained over rounds, by number, and why: functors that are stateful or can stop the run,
+    relations that do not keep all of their rows, or equivalence relations whose pairs follow from their own classes."""
     found = {}
     for number, stratum in enumerate(program.strata):
         try:
             iterated = not program.iterated.isdisjoint(stratum.relations)
-            if iterated and not separable(stratum, program):
-                found[number] = not_maintained(stratum, program)
+            reason = "" if iterated and separable(stratum, program) else not_maintained(stratum, program)
+            if reason:
+                found[number] = reason
             elif any(can_stop(rule) for rule in (*stratum.rules, *(_dominated(stratum, program) if iterated else ()))):
                 whole, made = pieces(program, stratum)
                 for piece in made:

@@ -407,8 +407,8 @@ class Maintained(PlainRounds):
         except DlogError as error:
             raise at_rule(self.worker.control, flow, self.whole, error) from None
 
-    def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
-        return evaluate(call, args, self.catalog.symbols)
+    def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray], rows: int) -> np.ndarray:
+        return evaluate(call, args, rows, self.catalog)
 
     # --------------------------------------------------------------------------------------------------------- succession
 

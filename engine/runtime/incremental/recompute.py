@@ -141,7 +141,7 @@ class Recompute(PlainRounds):
 
     def rows(self, relation: str) -> int:
         executor = self._state.executor
-        return 0 if executor is None else executor.rows(relation)
+        return 0 if executor is None else executor.catalog.relations[relation].rows
 
     def ranks(self, relation: str) -> None:
         return None
@@ -162,7 +162,7 @@ def _empty(arity: int) -> External:
 
 def _table(state: _State, relation: str, program: Program) -> Table:
     if state.executor is not None:
-        return state.executor.table(relation)
+        return state.executor.stored_table(relation)
     columns, rows = _empty(program.relations[relation].arity)
     return Table(program.relations[relation].kinds, columns, rows)
 

@@ -1,4 +1,5 @@
-"""Instructions that Python evaluates on a block: those on strings that kernels/values/texts.py could not finish."""
+"""Instructions that Python evaluates on a block: those on strings that kernels/values/texts.py could not finish, counters,
+table functions, and functors of users."""
 
 from __future__ import annotations
 
@@ -6,15 +7,27 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dlog.engine.ir.rules import AUTOINC
 from dlog.engine.runtime.lowering.lower import ExternalCall
+from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.values.patterns import wanted_verdict
-from dlog.engine.values.symbols import SymbolTable
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
-def evaluate(call: ExternalCall, args: Sequence[np.ndarray], symbols: SymbolTable) -> np.ndarray:
+def evaluate(call: ExternalCall, args: Sequence[np.ndarray], rows: int, catalog: Catalog) -> np.ndarray:
     """The call's value for each row of the block; comparisons give 1 or 0."""
+    if call.op == AUTOINC:
+        return catalog.next_numbers(rows)
+    if call.op.startswith("@"):
+        return call_functor(call.op, args, rows, catalog)
+    if call.produced is not None:
+        from dlog.engine.values.generated import generated
+
+        call.produced.take(*generated(call.op, args, call.kinds, rows, catalog.symbols))
+        return np.zeros(rows, np.int64)
     from dlog.engine.values import functions  # needed by programs with string functors only
 
+    symbols = catalog.symbols
     if call.verdicts is not None:
         found = call.verdicts.of(int(args[0][0]), args[1], symbols)
         holds: np.ndarray = found == wanted_verdict(call.op == "match")
@@ -22,3 +35,12 @@ def evaluate(call: ExternalCall, args: Sequence[np.ndarray], symbols: SymbolTabl
     if call.result is None:
         return functions.compare(call.op, args[0], args[1], symbols).astype(np.int64)
     return functions.evaluate(call.op, args, call.kinds, symbols)
+
+
+def call_functor(op: str, args: Sequence[np.ndarray], rows: int, catalog: Catalog) -> np.ndarray:
+    """The values of a user's functor, `@f`."""
+    functor = catalog.program.functors[op[1:]]
+    if functor.function is None:
+        raise DlogError(Diagnostic("missing-functor", f"the functor `{op}` has no function"))
+    made: np.ndarray = functor.function(functor, args, rows, catalog)
+    return made

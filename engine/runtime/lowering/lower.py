@@ -10,11 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, assert_never
 
+import numpy as np
+
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir import nodes
-from dlog.engine.ir.functors import FUNCTORS
+from dlog.engine.ir.functors import FUNCTORS, is_called
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.ir.signatures import KEEP
+from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.arithmetic import Arithmetic
@@ -48,10 +51,26 @@ _FORMS = {
 }
 
 
+class ProducedRows:
+    """Rows that a table function has made for the block at hand: see `machine_structs.Produced`."""
+
+    def __init__(self) -> None:
+        self._struct = Struct(L.produced.size)
+        self._kept: tuple[np.ndarray, ...] = ()
+        self.address = self._struct.address
+
+    def take(self, offsets: np.ndarray, columns: Sequence[np.ndarray]) -> None:
+        """The rows of row i of the block are those from offsets[i] on, before offsets[i + 1]."""
+        values = np.ascontiguousarray(np.stack(columns))
+        self._kept = offsets, values
+        self._struct[L.produced.offsets], self._struct[L.produced.values] = offsets.ctypes.data, values.ctypes.data
+        self._struct[L.produced.stride] = values.shape[1]
+
+
 @dataclass(frozen=True, slots=True)
 class ExternalCall:
-    """A string functor, or a comparison whose mask goes to `target`: what Python needs to evaluate it on a block when kernels
-    cannot. `verdicts` are those of a constant pattern."""
+    """A functor that is no kernel's or makes strings, or a comparison of strings whose mask goes to `target`: what Python needs
+    to evaluate it on a block when kernels cannot. `verdicts` are those of a constant pattern."""
 
     op: str
     args: tuple[int, ...]
@@ -59,6 +78,8 @@ class ExternalCall:
     result: Kind | None
     target: int
     verdicts: Verdicts | None = None
+    produced: ProducedRows | None = None
+    """Takes the rows of a table function."""
 
 
 @dataclass
@@ -360,7 +381,14 @@ class PathLowering:
         self._emit(Operation.MASK, *I.Mask.operands(mask=target, live=len(live)), *live)
 
     def _external(
-        self, op: str, native: Text, args: tuple[int, ...], kinds: tuple[Kind, ...], result: Kind | None, target: int
+        self,
+        op: str,
+        native: Text,
+        args: tuple[int, ...],
+        kinds: tuple[Kind, ...],
+        result: Kind | None,
+        target: int,
+        produced: ProducedRows | None = None,
     ) -> None:
         self.shareable = self.shareable and native in READING
         verdicts = None
@@ -369,7 +397,7 @@ class PathLowering:
                 verdicts = self.tables.verdicts.setdefault(args[0], Verdicts())
             else:
                 native = Text.NONE
-        self.tables.externals.append(ExternalCall(op, args, kinds, result, target, verdicts))
+        self.tables.externals.append(ExternalCall(op, args, kinds, result, target, verdicts, produced))
         known = 0 if verdicts is None else verdicts.address
         forms = [w for kind, register in zip(kinds, args, strict=True) for w in (_FORMS[kind], register)]
         number = len(self.tables.externals) - 1
@@ -388,6 +416,9 @@ class PathLowering:
 
     def _generate(self, step: nodes.Generate, needed: frozenset[int]) -> None:
         args = [self._term(t) for t in step.args]
+        if step.function != "range":
+            self._rows_of_call(step, args, needed)
+            return
         carried = self._next_level(needed)
         targets = [self._bind(v, step.kind) for _, v in step.binds if v in needed]
         target = targets[0] if targets else self._fresh()
@@ -401,6 +432,18 @@ class PathLowering:
             carried=len(carried),
         )
         self._emit(Operation.RANGE, *head, *(w for pair in carried for w in pair))
+
+    def _rows_of_call(self, step: nodes.Generate, args: Sequence[int], needed: frozenset[int]) -> None:
+        """Python makes the rows for a block, which the next level goes through."""
+        produced = ProducedRows()
+        arg_kinds = tuple(self._kind(t) for t in step.args)
+        self._external(step.function, Text.NONE, tuple(args), arg_kinds, None, self._fresh(), produced)
+        carried = self._next_level(needed)
+        kinds = TABLE_FUNCTIONS[step.function].kinds(step.kind)
+        bound = [(column, self._bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
+        flat = [w for pair in (*carried, *bound) for w in pair]
+        head = I.CalledRows.operands(produced=produced.address, carried=len(carried), bound=len(bound))
+        self._emit(Operation.CALLED, *head, *flat)
 
     def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
         relation = self.storage.relation(step.relation)
@@ -535,6 +578,8 @@ class PathLowering:
 def operation(term: Functor, kinds: tuple[Kind, ...]) -> Arithmetic | Text | None:
     """What the kernels do for a functor on arguments of these kinds, of more than two from the left; None where the value has
     the argument's bits."""
+    if is_called(term.op):
+        return Text.NONE
     opcode = FUNCTORS[term.op].opcodes[kinds[0]]
     if opcode == KEEP:
         return None

@@ -32,6 +32,7 @@ from dlog.engine.runtime.static.worker import VALUES, RunFailed, Worker
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory, raw
+from dlog.engine.values.equivalence import first_pairs, pair_count, pairs_of
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
@@ -128,11 +129,29 @@ class Executor:
 
     def table(self, relation: str, copy: bool = True) -> Table:
         """The rows of a relation. Without `copy` the arrays are views that end with the executor."""
+        classes = self.program.classes.get(relation)
+        if classes is not None:
+            return pairs_of(self.stored_table(classes, copy=False))
+        return self.stored_table(relation, copy)
+
+    def first_rows(self, relation: str, most: int) -> Table:
+        """Some rows of a relation, as views that end with the executor."""
+        classes = self.program.classes.get(relation)
+        table = self.stored_table(classes or relation, copy=False)
+        if classes is not None:
+            return first_pairs(table, most)
+        return Table(table.kinds, tuple(column[:most] for column in table.columns), min(table.rows, most))
+
+    def stored_table(self, relation: str, copy: bool = True) -> Table:
+        """The rows that are stored under a relation's name, which of an equivalence relation with classes are some pairs."""
         stored = self.catalog.relations[relation]
         columns = tuple(np.array(stored.typed(c), copy=copy or None) for c in range(stored.arity))
         return Table(stored.kinds, columns, stored.rows)
 
     def rows(self, relation: str) -> int:
+        classes = self.program.classes.get(relation)
+        if classes is not None:
+            return pair_count(self.stored_table(classes, copy=False))
         return self.catalog.relations[relation].rows
 
     # -------------------------------------------------------------------------------------------------------------- run
@@ -213,7 +232,7 @@ class Executor:
         if self.on_progress is None:
             return
         control = self.thread_pool.workers[0].control
-        rows = sum(self.rows(n) for n in stratum.relations)
+        rows = sum(self.catalog.relations[n].rows for n in stratum.relations)
         shown = tuple(name for name in stratum.relations if MARK not in name)
         done = number + 1, len(self.program.strata), shown
         self.on_progress(Progress(*done, control[L.control.iteration], control[L.control.changes], rows, self.memory.used))

@@ -21,6 +21,7 @@ from dlog.engine.runtime.lowering.lower_runs import add_runs
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.static.components import connect
 from dlog.engine.runtime.static.thread_pool import BULK_ROWS, ThreadPool, seed_rows
+from dlog.engine.runtime.static.unions import shares, united
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.extent import Extents, infer_extents
@@ -117,11 +118,13 @@ class ScopeRun:
             catalog.add(temporary.relation, [Kind(k) for k in temporary.kinds])
         for reduction in scope.reductions:
             catalog.add(reduction.relation, list(reduction.columns))
-        made = {p.sink.relation: len(_sink_terms(p)) for p in self._all_paths()}
+        paths = [*self._all_paths(), *(path for union in scope.unions for path in shares(union))]
+        made = {p.sink.relation: len(_sink_terms(p)) for p in paths}
         start: dict[str, Extents] = {n: catalog.extents(n) for n in made if catalog.holds(n)}
-        extents = infer_extents(self._all_paths(), made, catalog.extents, start)
+        extents = infer_extents(paths, made, catalog.extents, start)
         lattices = {lattice.relation: lattice for lattice in scope.lattices}
         distinct = {p.sink.relation for p in self._all_paths() if _distinct(p)}.union(scope.variables)
+        distinct -= {union.classes for union in scope.unions}
         for name in {*made, *scope.relations}:
             relation = catalog.relations[name]
             columns = extents.get(name, relation.extents)
@@ -199,8 +202,8 @@ class ScopeRun:
             return False
         return seed_rows(path.path, self) >= BULK_ROWS
 
-    def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
-        return evaluate(call, args, self.catalog.symbols)
+    def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray], rows: int) -> np.ndarray:
+        return evaluate(call, args, rows, self.catalog)
 
     def _lower(self, paths: Sequence[nodes.Path], remembers: bool = False) -> tuple[list[LoweredPath], Tables]:
         tables = Tables(remembers=remembers)
@@ -232,8 +235,14 @@ class ScopeRun:
         lowered, tables = self._lower(self.scope.loop, remembers=not self.catalog.memory.limited)
         runs = add_runs(lowered, self, tables)
         self.thread_pool.prepare(tables)
-        self._run_loop(lowered, self._loop(lowered, self.scope.variables, runs))
-        self._account(lowered)
+        with united(self.scope, self.catalog) as unions:
+            loop = self._loop(lowered, self.scope.variables, runs)
+            loop.point(L.loop.unions, words(union.address for union in unions))
+            loop[L.loop.union_count] = len(unions)
+            self._run_loop(lowered, loop)
+            self._account(lowered)
+            for union in unions:
+                union.settle()
 
     def _loop(self, lowered: Sequence[LoweredPath], names: Iterable[str], runs: Iterable[Struct] = ()) -> Struct:
         """The loop over these paths, whose changes are those of the relations `names`, some of them sorted to `runs`."""

@@ -226,6 +226,6 @@ def _failed(futures: Sequence[Future[None]]) -> bool:
     return any(f.done() and f.exception() is not None for f in futures)
 
 
-def _no_externals(call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
+def _no_externals(call: ExternalCall, args: Sequence[np.ndarray], rows: int) -> np.ndarray:
     raise AssertionError(f"{call.op} in a shared path")
 

@@ -28,7 +28,7 @@ VALUES: Mapping[int, tuple[str, str]] = {
 }
 """What values of a program do to a run: the code and the message."""
 
-Evaluate = Callable[[ExternalCall, Sequence[np.ndarray]], np.ndarray]
+Evaluate = Callable[[ExternalCall, Sequence[np.ndarray], int], np.ndarray]
 
 
 class RunFailed(Exception):
@@ -129,7 +129,7 @@ class Worker:
         rows, instruction = control[L.control.rows], External(control[L.control.pc])
         call = self.externals[instruction.number]
         args = [typed(self.registers[r, :rows], k) for r, k in zip(call.args, call.kinds, strict=True)]
-        self.registers[call.target, :rows] = _bits(evaluate(call, args))
+        self.registers[call.target, :rows] = _bits(evaluate(call, args, rows))
         control[L.control.pc] += 8 * instruction.length
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
+import numpy as np
+
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.kernels import layout as L
@@ -32,6 +34,7 @@ class Catalog:
         self.complete = {name for name in program.relations if name not in defined}
         self._figures: dict[tuple[str, str, tuple[int, ...]], float] = {}
         self.keys = Keys()
+        self._numbers = 0
 
     @property
     def symbols(self) -> SymbolTable:
@@ -51,6 +54,11 @@ class Catalog:
     @records.setter
     def records(self, tables: RecordTables) -> None:
         self.encoder.records = tables
+
+    def next_numbers(self, count: int) -> np.ndarray:
+        """The next numbers of the run's counter."""
+        first, self._numbers = self._numbers, self._numbers + count
+        return np.arange(first, first + count, dtype=np.int64)
 
     # ------------------------------------------------------------------------------------------------------- statistics
 

@@ -29,7 +29,7 @@ from dlog.engine.ir.rules import (
 )
 from tests.naive import compare
 from tests.naive_functors import aggregated, apply, result_type
-from tests.naive_generators import values_of
+from tests.naive_generators import rows_of
 
 Row = tuple[Any, ...]
 Env = dict[int, Any]
@@ -127,8 +127,8 @@ def hold(literal: Literal, env: Env, rows: dict[str, set[Row]]) -> Iterator[Env]
             if env[i] is not None:
                 yield from match_row(fields, env[i], env)
         case Generator(function=name, args=args, results=results, kind=kind):
-            for made in values_of(name, [value(a, env) for a in args], kind.value):
-                yield from match_row(results, (made,), env)
+            for made in rows_of(name, [value(a, env) for a in args], kind.value):
+                yield from match_row(results, made, env)
         case Aggregate(result=Variable(id=i)):
             assert i not in env, "the result of an aggregate is bound by the aggregate"
             yield from ({**env, i: result} for result in aggregate(literal, env, rows))

@@ -29,7 +29,7 @@ from dlog.engine.ir.rules import (
 )
 from tests.engine.compile.interpret import counts_bindings
 from tests.naive_functors import aggregated
-from tests.naive_generators import values_of
+from tests.naive_generators import rows_of
 
 Row = tuple[Any, ...]
 Relations = dict[str, set[Row]]
@@ -167,8 +167,8 @@ class Interpreter:
                 if env[variable] is not None:
                     yield env | {v: env[variable][f] for f, v in binds}
             case nodes.Generate(function=name, args=args, binds=binds, kind=kind):
-                for made in values_of(name, [value(t, env) for t in args], kind.value):
-                    yield env | {v: (made,)[c] for c, v in binds}
+                for made in rows_of(name, [value(t, env) for t in args], kind.value):
+                    yield env | {v: made[c] for c, v in binds}
             case nodes.LookUp(relation=relation, key=key, variable=variable, default=default):
                 group = self.groups[relation].get(tuple(value(t, env) for t in key))
                 if group is not None:
@@ -252,8 +252,8 @@ def extend(literal: Literal, env: Env, data: Mapping[str, set[Row]]) -> Iterator
             if env[v.id] is not None and (found := unify(fields, env[v.id], env)) is not None:
                 yield found
         case Generator(function=name, args=args, results=results, kind=kind):
-            for made in values_of(name, [value(a, env) for a in args], kind.value):
-                if (found := unify(results, (made,), env)) is not None:
+            for made in rows_of(name, [value(a, env) for a in args], kind.value):
+                if (found := unify(results, made, env)) is not None:
                     yield found
         case Negation(atom=atom):
             if not any(matches(row, atom.args, env) for row in data.get(atom.relation, ())):

@@ -17,7 +17,7 @@ from dlog.engine.ir.nodes import Path, Reduction, Scope, View
 from dlog.engine.ir.rules import Compare, Constant, Functor, Record, Term, Variable
 from tests import naive
 from tests.naive_functors import aggregated, apply, result_type
-from tests.naive_generators import values_of
+from tests.naive_generators import rows_of
 
 Row = tuple[Any, ...]
 Env = dict[int, Any]
@@ -232,8 +232,8 @@ class Interpreter:
             case nodes.Map(variable=variable, term=term):
                 yield env | {variable: value(term, env)}, seed, 1
             case nodes.Generate(function=name, args=args, binds=binds, kind=kind):
-                for made in values_of(name, [value(t, env) for t in args], kind.value):
-                    yield env | {v: (made,)[c] for c, v in binds}, seed, 1
+                for made in rows_of(name, [value(t, env) for t in args], kind.value):
+                    yield env | {v: made[c] for c, v in binds}, seed, 1
             case nodes.UnpackRecord(variable=variable, binds=binds):
                 if env[variable] is not None:
                     yield env | {v: env[variable][f] for f, v in binds}, seed, 1

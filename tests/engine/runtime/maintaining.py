@@ -10,12 +10,14 @@ import numpy as np
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Program
+from dlog.engine.optimize.classes import with_classes
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.runtime.incremental.batches import batches
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.engines import is_incremental, make_engine, unmaintained
 from dlog.engine.runtime.incremental.layered import Layered
 from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.paired import paired_engine
 from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics, StatisticChange
 from dlog.engine.runtime.incremental.replanning import Watched
 from dlog.engine.values.updates import Updates
@@ -91,6 +93,15 @@ class Anew(Maintained):
 def anew_rounds(program: Program, **options: Any) -> RoundsEngine:
     """The engine for a program, which begins anew all the time where it is maintained."""
     return Anew(program, **options) if is_incremental(program) else make_engine(program, **options)
+
+
+def with_classes_kept(make: Callable[..., RoundsEngine]) -> Callable[..., RoundsEngine]:
+    """Engines that keep equivalence relations by their classes."""
+
+    def made(program: Program, **options: Any) -> RoundsEngine:
+        return paired_engine(make(with_classes(program, frozenset(program.relations)), **options))
+
+    return made
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,10 +22,7 @@ def test_elementwise_functions(lists: Lists) -> None:
     depth, a, b = lists
     x, y = columns.pack(a, depth), columns.pack(b, depth)
     assert columns.less_equal(x, y).tolist() == [lattice.less_equal(s, t) for s, t in zip(a, b, strict=True)]
-    assert columns.less_than(x, y).tolist() == [lattice.less_than(s, t) for s, t in zip(a, b, strict=True)]
     assert columns.unpack(columns.join(x, y)) == [lattice.join(s, t) for s, t in zip(a, b, strict=True)]
-    assert columns.unpack(columns.meet(x, y)) == [lattice.meet(s, t) for s, t in zip(a, b, strict=True)]
-    assert columns.compare(x, y).tolist() == [(s > t) - (s < t) for s, t in zip(a, b, strict=True)]
 
 
 @given(two_lists)
@@ -38,18 +34,16 @@ def test_one_time_against_many(lists: Lists) -> None:
 
 
 @given(two_lists)
-def test_advance_and_in_advance(lists: Lists) -> None:
+def test_times_in_advance_of_a_frontier(lists: Lists) -> None:
     depth, a, frontier = lists
     x, f = columns.pack(a, depth), columns.pack(frontier, depth)
-    assert columns.unpack(columns.advance(x, f)) == [lattice.advance(t, frontier) for t in a]
     assert columns.in_advance(x, f).tolist() == [Antichain.of(frontier).dominates(t) for t in a]
 
 
 @given(time_lists(max_size=12))
-def test_minimal_times_and_order(given_times: tuple[int, list[Time]]) -> None:
+def test_order_is_lexicographic(given_times: tuple[int, list[Time]]) -> None:
     depth, listed = given_times
     packed = columns.pack(listed, depth)
-    assert columns.unpack(columns.minimal(packed)) == list(Antichain.of(listed))
     assert columns.unpack(packed[:, columns.order(packed)]) == sorted(listed)
 
 
@@ -57,15 +51,3 @@ def test_minimal_times_and_order(given_times: tuple[int, list[Time]]) -> None:
 def test_no_times_at_all(depth: int) -> None:
     none = columns.pack([], depth)
     assert none.shape == (depth, 0)
-    assert columns.minimal(none).shape == columns.advance(none, columns.one((1,) * depth)).shape == (depth, 0)
-
-
-def test_advancing_is_not_monotone_in_the_lexicographic_order() -> None:
-    times = columns.pack([(1, 5), (2, 3)], 2)
-    assert columns.unpack(columns.advance(times, columns.one((2, 0)))) == [(2, 5), (2, 3)]
-
-
-def test_the_largest_times_are_kept() -> None:
-    largest = np.iinfo(np.int64).max
-    times = columns.pack([(largest,), (0,)], 1)
-    assert columns.unpack(columns.advance(times, columns.one((7,)))) == [(largest,), (7,)]

@@ -8,16 +8,23 @@ from threading import Event, Thread
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from dlog.engine.dataflow.readings import Reading
 from dlog.engine.kernels.trace_structs import MergeHeader, MergeInput
+from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
+from dlog.engine.times.lattice import Time, less_equal
 from dlog.engine.trace.batch import Batch
+from dlog.engine.trace.cursor import Found
 from dlog.engine.trace.description import Description
 from dlog.engine.trace.merge import Merge
 from dlog.engine.trace.pages import MIN_MAPPED_BYTES, Pages, allocate
 from dlog.engine.trace.spine import Spine
 from dlog.grammar.diagnostics import DlogError, InternalError
 from tests.engine.kernels.workbench import JIT, MANY
+from tests.engine.times.strategies import all_times, times
 from tests.engine.trace.model import Update, batch_of, rows_of, updates_of
 
 at = Antichain.at
@@ -118,17 +125,6 @@ def test_changes_are_refused_where_history_was_moved_onto_them() -> None:
     assert handle.updates_between(at(2), at(2)).rows == 0
 
 
-def test_a_late_subscriber_gets_a_snapshot_and_then_the_changes() -> None:
-    spine = Spine(1, 1)
-    handle = spine.handle()
-    insert(spine, 0, ((FRANK,), (0,), 1))
-    insert(spine, 1, ((DAVID,), (1,), 1))
-    insert(spine, 2, ((FRANK,), (2,), -1))
-    snapshot, changes = handle.import_at((1,))
-    assert updates_of(snapshot) == [((FRANK,), (1,), 1), ((DAVID,), (1,), 1)]
-    assert updates_of(changes) == [((FRANK,), (2,), -1)]
-
-
 def test_settled_rows_take_no_room_for_times_and_diffs() -> None:
     spine = grown(rounds=16, rows=MANY // 16, span=1 << 20)
     spine.settle()
@@ -175,9 +171,10 @@ def test_an_index_is_given_up_where_few_rows_come_out() -> None:
     settled, opened = spine.batches[0].layers
     assert (settled.rows, settled.indexed) == (rows - 50, True)
     assert (opened.rows, opened.indexed) == (50, False)
-    keys = np.array([[0, rows // 2, rows - 101, rows - 100, rows - 99, rows - 1, rows]])
-    assert handle.cursor().count(keys, (1,)).tolist() == [1, 1, 1, 1, 0, 0, 0]
-    assert handle.cursor().count(keys, (2,)).tolist() == [1, 1, 1, 1, 1, 1, 0]
+    keys = np.array([0, rows // 2, rows - 101, rows - 100, rows - 99, rows - 1, rows])
+    found = Reading([settled, opened], 1, 1).lookup([keys], len(keys))
+    assert found.probes.tolist() == [0, 1, 2, 3, 4, 5]
+    assert found.delta.rounds.tolist() == [0, 0, 0, 0, 2, 2]
 
 
 def test_rows_that_are_there_twice_stay_open() -> None:
@@ -204,9 +201,8 @@ def test_a_long_history_of_one_row_is_kept_and_then_compacted() -> None:
     handle.advance(at(39, 0))
     spine.settle()
     assert spine.rows <= 9
-    assert [t for _, t, _ in updates_of(handle.cursor().lookup(np.array([[7]])))] == sorted(
-        t for _, t, _ in updates_of(handle.cursor().lookup(np.array([[7]])))
-    )
+    (batch,) = spine.batches
+    assert all(T.unpack(layer.times()) == sorted(T.unpack(layer.times())) for layer in batch.layers)
 
 
 def test_without_columns_a_trace_counts() -> None:
@@ -215,7 +211,7 @@ def test_without_columns_a_trace_counts() -> None:
     for round in range(100):
         insert(spine, round, ((), (round,), 1 if round % 3 else -1))
     assert rows_of(handle.read_at((99,))) == {(): 66 - 34}
-    assert handle.cursor().count(np.empty((0, 2), np.int64), (1,)).tolist() == [0, 0]
+    assert rows_of(handle.read_at((1,))) == {}
     handle.advance(at(99))
     spine.settle()
     assert rows_of(handle.read_at((99,))) == {(): 32}
@@ -258,7 +254,7 @@ def test_reads_skip_batches_that_come_later() -> None:
     insert(spine, 0, *(((x,), (0,), 1) for x in range(100)))
     insert(spine, 1, ((1,), (1,), 1))
     cursor = handle.cursor()
-    assert cursor.count(np.array([[1]]), (0,)).tolist() == [1]
+    assert rows_of(cursor.read_at((0,)))[1,] == 1
     assert cursor.skipped == 1
 
 
@@ -398,3 +394,19 @@ def test_readers_in_other_threads_see_whole_rounds() -> None:
     stop.set()
     thread.join()
     assert not wrong
+
+
+frontiers = st.lists(times(2), min_size=1, max_size=3)
+
+
+@given(frontiers, times(2))
+def test_merging_moves_times_to_where_no_reader_tells_the_difference(frontier: list[Time], time: Time) -> None:
+    """The time that an update is moved to is at or before exactly those readers' times that the time itself is."""
+    since, start = Antichain.of(frontier), Antichain.start(2)
+    batch = batch_of([((1,), time, 2)], 1, start, at(20, 0))
+    merged = Merge(batch, Batch(Description(at(20, 0), at(20, 0), start), ()), since).result
+    (layer,) = merged.layers
+    ((_, moved, _),) = updates_of(Found(layer.columns(), layer.times(), layer.diffs()))
+    for reader in all_times(2):
+        if since.dominates(reader):
+            assert less_equal(time, reader) == less_equal(moved, reader)

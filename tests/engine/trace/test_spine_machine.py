@@ -10,13 +10,14 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
+from dlog.engine.dataflow.readings import Reading
 from dlog.engine.times.frontier import Antichain
-from dlog.engine.times.lattice import Time, less_equal
-from dlog.engine.trace.cursor import Cursor
+from dlog.engine.times.lattice import Time
+from dlog.engine.trace.cursor import Cursor, Found
 from dlog.engine.trace.spine import Spine, TraceHandle
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.kernels.workbench import EXAMPLES
-from tests.engine.trace.model import Update, accumulated, batch_of, columns_of, rows_of, summed, updates_of
+from tests.engine.trace.model import Update, accumulated, batch_of, rows_of, summed, updates_of
 from tests.examples import examples
 
 VALUES = st.integers(0, 3)
@@ -117,12 +118,12 @@ class Traces(RuleBasedStateMachine):
     def check_reads(self, cursor: Cursor, time: Time, updates: list[Update]) -> None:
         expected = accumulated(updates, time)
         assert rows_of(cursor.read_at(time)) == expected
-        keys = list(itertools.product(range(5), range(5)))
-        counts = cursor.count(np.stack(columns_of(keys, 2)), time)
-        assert dict(zip(keys, counts.tolist(), strict=True)) == {key: expected.get(key, 0) for key in keys}
-        found = cursor.lookup(np.array([[2, 9]]), time)
-        assert set(found.probes.tolist()) <= {0}
-        assert accumulated(updates_of(found), time) == {row: d for row, d in expected.items() if row[0] == 2}
+        layers = [layer for batch in cursor.batches for layer in batch.layers]
+        keys = np.array([2, 9, 0])
+        found = Reading(layers, 2, self.depth).lookup([keys], len(keys))
+        assert (found.delta.columns[0] == keys[found.probes]).all()
+        listed = updates_of(Found(found.delta.columns, found.delta.times, found.delta.diffs))
+        assert accumulated(listed, time) == {row: d for row, d in expected.items() if row[0] in (2, 0)}
 
     @rule(handle=handles, length=st.integers(0, 3), ahead=st.integers(0, 3))
     def changes_between(self, handle: TraceHandle, length: int, ahead: int) -> None:
@@ -140,18 +141,6 @@ class Traces(RuleBasedStateMachine):
         elif not any(all(t == 0 or f < t for f, t in zip(e, first.elements[0], strict=True)) for e in handle.frontier):
             with pytest.raises(DlogError, match="no longer told apart"):
                 handle.updates_between(first, last)
-
-    @rule(handle=handles, ahead=st.integers(0, 2), iteration=st.integers(0, 2))
-    def late_subscriber(self, handle: TraceHandle, ahead: int, iteration: int) -> None:
-        start = self.at(handle.frontier.elements[0][0] + ahead, iteration)
-        if not handle.frontier.dominates(start) or start[0] >= self.round:
-            return
-        snapshot, later = handle.import_at(start)
-        assert rows_of(snapshot) == accumulated(self.updates, start)
-        told = updates_of(snapshot) + updates_of(later)
-        assert not any(less_equal(time, start) for _, time, _ in updates_of(later))
-        for round, i in itertools.product(range(start[0], self.round), range(iteration, ITERATIONS)):
-            assert accumulated(told, self.at(round, i)) == accumulated(self.updates, self.at(round, i))
 
     # ----------------------------------------------------------------------------------------------------------- snapshots
 

@@ -1,0 +1,141 @@
+"""Collections beside rules: breadth-first search and degrees, maintained by both over the same changes of a random graph.
+
+A case loads its edges, then changes one a round, round by round, then many rounds in one batch. Times are processor time of the
+committing thread. At the end both must have the same rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+import dlog
+from dlog.dataflow import Dataflow
+from tests.bench.process import Options
+from tests.bench.report import save, seconds, show
+from tests.dlog.dataflow.algorithms import distances
+
+SINGLE, TOGETHER = 300, 5_000
+"""Rounds one by one, and in a batch."""
+BFS = """.decl edge(src: number, dst: number)
+.decl root(node: number)
+.decl found(node: number, distance: number)
+found(x, 0) :- root(x).
+found(y, d + 1) :- found(x, d), edge(x, y).
+found(x, d) <= found(x, e) :- e < d.
+"""
+DEGREES = """.decl edge(src: number, dst: number)
+.decl root(node: number)
+.decl degree(src: number, n: number)
+degree(x, n) :- edge(x, _), n = count : { edge(x, _) }.
+.decl found(n: number, nodes: number)
+found(n, m) :- degree(_, n), m = count : { degree(_, n) }.
+"""
+
+
+class Maintained(Protocol):
+    """What follows changes of edges."""
+
+    def change(self, edges: np.ndarray, diffs: np.ndarray, rounds: np.ndarray) -> None:
+        """Does all rounds up to the last of these."""
+
+    def rows(self) -> set[Any]: ...
+
+
+class Rules:
+    def __init__(self, text: str) -> None:
+        self.session = dlog.session(text, {"root": [(0,)]}, threads=1)
+
+    def change(self, edges: np.ndarray, diffs: np.ndarray, rounds: np.ndarray) -> None:
+        self.session.commit_rounds({"edge": {"src": edges[:, 0], "dst": edges[:, 1], "diff": diffs, "round": rounds + 2}})
+
+    def rows(self) -> set[Any]:
+        return set(self.session["found"])
+
+
+class Collections:
+    def __init__(self, bfs: bool) -> None:
+        self.flow = Dataflow()
+        self.edges = self.flow.input(src=int, dst=int)
+        roots = self.flow.input(node=int)
+        degrees = self.edges.map("src").count("n").map("n").count("nodes")
+        self.found = (distances(roots, self.edges) if bfs else degrees).capture()
+        roots.insert([0])
+
+    def change(self, edges: np.ndarray, diffs: np.ndarray, rounds: np.ndarray) -> None:
+        self.edges.update(edges, diffs, at=rounds)
+        self.flow.advance_to(int(rounds.max()) + 1)
+
+    def rows(self) -> set[Any]:
+        return set(self.found)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Seconds for loading, of a round done alone (median), and of one in a batch."""
+
+    load: float
+    alone: float
+    together: float
+
+
+CASES: dict[str, tuple[str, bool, int, int]] = {
+    "bfs 1k/3k": (BFS, True, 1_000, 3_000),
+    "bfs 100k/500k": (BFS, True, 100_000, 500_000),
+    "degrees 10k/50k": (DEGREES, False, 10_000, 50_000),
+    "degrees 1m/5m": (DEGREES, False, 1_000_000, 5_000_000),
+}
+
+
+def run(options: Options) -> bool:
+    """Measures, prints and saves; false where the two differ."""
+    lines, figures, same = [], {}, True
+    for name, (text, bfs, nodes, size) in CASES.items():
+        rules, expected = measure(Rules(text), nodes, size)
+        ours, found = measure(Collections(bfs), nodes, size)
+        same = same and found == expected
+        figures[name] = {"rules": asdict(rules), "collections": asdict(ours)}
+        lines.append([name, *_cells(rules, ours), "same" if found == expected else "DIFFERENT"])
+    show("collections, and how many times as long as rules", ["case", "load", "round alone", "round in a batch", "rows"], lines)
+    save("collections", figures, options.json)
+    return same
+
+
+def _cells(rules: Figures, ours: Figures) -> Iterable[str]:
+    pairs = ((ours.load, rules.load), (ours.alone, rules.alone), (ours.together, rules.together))
+    return [f"{seconds(mine)} ({mine / theirs:.1f}x)" for mine, theirs in pairs]
+
+
+def measure(maintained: Maintained, nodes: int, size: int) -> tuple[Figures, set[Any]]:
+    rng = np.random.default_rng(3)
+    there = np.unique(rng.integers(0, nodes, (size, 2)), axis=0)
+    rng.shuffle(there)
+    load = timed(lambda: maintained.change(there, np.ones(len(there), np.int64), np.zeros(len(there), np.int64)))
+    taken = [timed(partial(_change, maintained, there, k, 1)) for k in range(SINGLE)]
+    together = timed(partial(_change, maintained, there, SINGLE, TOGETHER))
+    return Figures(load, float(np.median(taken)), together / TOGETHER), maintained.rows()
+
+
+def _change(maintained: Maintained, there: np.ndarray, first: int, rounds: int) -> None:
+    maintained.change(*_changed(there, first, rounds))
+
+
+def _changed(there: np.ndarray, first: int, rounds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """In each round another edge goes, and the one that went in the round before comes back."""
+    gone = np.arange(first, first + rounds)
+    edges = np.concatenate([there[gone % len(there)], there[(gone - 1) % len(there)]])
+    diffs = np.repeat([-1, 1], rounds)
+    kept = np.ones(2 * rounds, bool)
+    kept[rounds] = first > 0  # before the first round no edge had gone
+    return edges[kept], diffs[kept], np.concatenate([gone, gone])[kept] + 1
+
+
+def timed(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
