@@ -228,6 +228,28 @@ t(v) :- a(1, v), a(2, v), a(3, _)."""
     assert result["p"] == {(1, 2, 2), (2, 3, 4)} and result["q"] == {(1,), (2,), (3,)} and result["t"] == {(2,)}
 
 
+def test_values_are_joined_by_functors_of_the_user() -> None:
+    def together(a: int, b: int) -> int:
+        return a | b
+
+    text = f"""{EDGES}.functor together(a: number, b: number): number
+.lattice number<> {{ Bottom -> 0, Lub -> @together(_, _) }}
+.decl r(x: number, v: number<>)
+r(x, v) :- e(x, v).
+r(x + 1, v) :- r(x, v), x < 3."""
+    assert run_text(text, {"e": [(1, 1), (1, 4), (2, 2)]}, functors={"together": together})["r"] == {(1, 5), (2, 7), (3, 7)}
+
+
+def test_a_relation_of_a_cycle_may_be_an_equivalence() -> None:
+    text = f"""{EDGES}.decl same(x: number, y: number) eqrel
+same(x, y) :- e(x, y).
+same(x, y) :- r(x, y).
+.decl r(x: number, y: number) choice-domain x
+r(x, y) :- same(x, y), x < y."""
+    result = run_text(text, {"e": [(1, 2), (2, 3), (7, 8)]})
+    assert result["r"] == {(1, 2), (2, 3), (7, 8)} and len(result["same"]) == 13
+
+
 def test_two_columns_are_joined_apart() -> None:
     text = """.lattice number<> { Lub -> max(_, _) }
 .lattice float<> { Lub -> min(_, _) }
