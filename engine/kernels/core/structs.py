@@ -147,7 +147,7 @@ def evaluate(annotation: Any, names: dict[str, Any]) -> Any:
     name, _, argument = annotation.partition("[")
     if not name.isidentifier():
         return None
-    declared = names[name] if name in names else PointerTo(name)
+    declared: Any = names[name] if name in names else PointerTo(name)
     return field_type(declared[evaluate(argument.removesuffix("]"), names)] if argument else declared)
 
 
