@@ -231,10 +231,6 @@ def json_pieces(
     form = io.get("format", "object" if by_line else "list")
     if form not in ("list", "object"):
         raise directive_error(io, program, "bad-parameter", f"format={form!r} is neither list nor object")
-    for name, type_ in relation.attributes:
-        if _has_branches(type_, program.types):
-            message = f"`{name}` of `{relation.name}` has an algebraic data type: JSON has no form for these"
-            raise directive_error(io, program, "unsupported", message, "text files, Parquet, Arrow and SQLite have one")
     writer = _Writer(program.types, symbols, records, form == "object")
     between = "\n" if by_line else ",\n"
     yield b"" if by_line else b"["
@@ -248,19 +244,6 @@ def json_pieces(
         rows = writer.rows(names, block, min(ROWS, table.rows - begin))
         yield ((between if begin else "") + between.join(rows)).encode()
     yield b"" if by_line and not table.rows else b"\n" if by_line else b"]\n"
-
-
-def _has_branches(type_: Type, types: Mapping[str, Type]) -> bool:
-    """Whether values of a type have branches, or have others in them that do."""
-    seen, queue = {type_.name}, [type_]
-    while queue:
-        current = queue.pop()
-        if getattr(current, "branches", ()):
-            return True
-        inner = {name for _, name in current.fields} - seen
-        seen |= inner
-        queue += [types[name] for name in inner]
-    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ import gzip
 import io as streams
 import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import DlogError
-from tests.engine.formats.fakes import TYPES, Records, directive, program, relation
+from tests.engine.formats.fakes import Records, directive, program, relation
 
 ROW = relation("number", "symbol", "float", "unsigned")
 NESTED = relation("Pair", "List")
@@ -152,14 +150,6 @@ def test_lines_and_records_that_do_not_fit_are_refused(desk: Desk) -> None:
     said = refusal(desk, '[[[1, "a"], null], [[1], null]]', NESTED)
     assert said == "bad-record r.json: row 2 (`a`): [1] is not a record `Pair` with 2 fields"
     assert refusal(desk, '[["x", null]]', NESTED).startswith('bad-record r.json: row 1 (`a`): "x" is not a record')
-
-
-def test_values_with_branches_are_not_written_as_records(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    branching: Any = SimpleNamespace(name="Pair", kind=Kind.RECORD, fields=(("tag", "number"),), branches=("$Leaf",))
-    monkeypatch.setitem(TYPES, "Pair", branching)
-    with pytest.raises(DlogError, match="`a` of `r` has an algebraic data type: JSON has no form for these"):
-        desk.save(Table((Kind.RECORD,), (np.zeros(1, np.int32),), 1), relation("Tree"))
-    assert desk.save(Table((Kind.RECORD,), (np.zeros(1, np.int32),), 1), relation("List")) == "[[null]]\n"
 
 
 def test_the_format_is_one_of_two(desk: Desk) -> None:
