@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 MODULES = frozenset(
     [
         *("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml", "subprocess", "multiprocessing"),
-        *("runpy", "imp", "zipimport", "code", "codeop", "pty"),
+        *("runpy", "imp", "zipimport", "code", "codeop", "pty", "sqlite3"),
     ]
 )
 BUILTINS = frozenset(["eval", "exec", "compile", "__import__", "breakpoint"])
@@ -88,6 +88,7 @@ def test_what_can_run_something_is_listed_with_its_source_of_trust() -> None:
         ("import importlib.util as u\nu.spec_from_file_location('a', path)", {"importlib"}),
         ("np.load(path)", {"numpy.load"}),
         ("x.load(path, allow_pickle=True)", {"pickle"}),
+        ("import sqlite3", {"sqlite3"}),
         ("import sys\nsys.path.insert(0, '.')", {"sys.path"}),
         ("re.compile('a')\njson.loads('1')\nfrom ctypes import c_int64", set()),
     ],
