@@ -99,6 +99,11 @@ def linked(program: Program, given: Given) -> Program:
     return replace(program, functors={**program.functors, **made})
 
 
+def functions_of(program: Program) -> dict[str, Function]:
+    """The functions that a program has been linked with."""
+    return {name: f.function.function for name, f in program.functors.items() if isinstance(f.function, _Called)}
+
+
 def _found(name: str, given: Given) -> Function | None:
     if given is None:
         return None

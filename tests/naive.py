@@ -10,7 +10,7 @@ not keep all of their rows are evaluated iteration by iteration (naive_retention
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dlog.branch import Branch
@@ -25,6 +25,7 @@ from dlog.grammar.syntax import (
     Cast,
     Clause,
     Constraint,
+    FunctorDecl,
     Nil,
     Not,
     Number,
@@ -56,6 +57,13 @@ from tests.naive_functors import DivisionByZero, aggregated, apply, literal, res
 from tests.naive_generators import is_call, rows_of, without_calls
 from tests.naive_retention import Iterations, retentions
 
+USER_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "other": lambda x: x ^ 5,
+    "near": lambda x, y: int(abs(x - y) < 3),
+    "text": lambda x, y: y * (x % 4) + str(x),
+}
+"""Those of the functors that random programs call."""
+
 __all__ = ["DivisionByZero", "NotStratified", "TooBig", "Ungrounded", "evaluate"]
 
 Row = tuple[Any, ...]
@@ -82,6 +90,7 @@ class _Evaluation:
         self.branches = {
             b.name: (i.name, [f.type for f in b.fields]) for i in program.items if isinstance(i, AdtDecl) for b in i.branches
         }
+        self.functors = {f"@{i.name}": i for i in program.items if isinstance(i, FunctorDecl)}
         decls = [i for i in program.items if isinstance(i, RelationDecl)]
         self.types = {name: [a.type.removesuffix("<>") for a in d.attributes] for d in decls for name in d.names}
         self.types |= {d.names[0]: [*self.types[d.debug_delta.relation], "unsigned"] for d in decls if d.debug_delta}
@@ -158,6 +167,8 @@ class _Evaluation:
             case AggregateTerm(op=op, target=target):
                 fixed = {"count": "number", "mean": "float"}.get(op)
                 return fixed or (self.type_of(target) if target else None)
+            case Call(name=name) if name in self.functors:
+                return self.functors[name].result
             case Call(name=name, args=args):
                 return result_type(name) or next((t for a in args if (t := self.type_of(a))), None)
             case _:
@@ -174,6 +185,9 @@ class _Evaluation:
             case BranchTerm(branch=branch, args=args):
                 for arg, t in zip(args, self.branches[branch][1], strict=True):
                     self.expect(arg, t)
+            case Call(name=name, args=args) if name in self.functors:
+                for arg, param in zip(args, self.functors[name].params, strict=True):
+                    self.expect(arg, param.type)
             case Call(name=name, args=args) if result_type(name) is None:
                 for arg in args:
                     self.expect(arg, type_name)
@@ -375,6 +389,9 @@ class _Evaluation:
                 return self.enumeration(inner).index(name)
             case Cast(term=inner, type=t):
                 return apply("as", [self.value(inner, self.type_of(inner), binding, scope)], self.kind(t))
+            case Call(name=name, args=args) if name in self.functors:
+                given = self.values(args, [p.type for p in self.functors[name].params], binding, scope)
+                return FAILED if FAILED in given else USER_FUNCTIONS[name[1:]](*given)
             case Call(name=name, args=args):
                 common = None if result_type(name) else self.type_of(term) or type_name
                 operands = [self.value(a, common or self.type_of(a), binding, scope) for a in args]

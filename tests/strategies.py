@@ -59,11 +59,14 @@ class Case:
     relations: tuple[Relation, ...]
     rules: tuple[Rule, ...]
     facts: Facts = field(hash=False)
+    functors: tuple[str, ...] = field(default=(), kw_only=True)
+    """Declarations."""
 
     @property
     def text(self) -> str:
         types = type_declarations(t for r in self.relations for t in r.types)
-        return "\n".join([*types, *(r.declaration for r in self.relations), *(r.text for r in self.rules), ""])
+        declared = [*types, *self.functors, *(r.declaration for r in self.relations)]
+        return "\n".join([*declared, *(r.text for r in self.rules), ""])
 
     def __repr__(self) -> str:
         return f"Case of\n{self.text}with facts {self.facts!r}"
@@ -459,6 +462,31 @@ def graph_programs(draw: Draw, counting: bool = False) -> Case:
     mentioned = " ".join(r.text for r in rules)
     relations = tuple(r for r in SHAPE_RELATIONS if f"{r.name}(" in mentioned)
     return Case(relations, rules, {r.name: facts[r.name] for r in relations if not r.stratum})
+
+
+CALLS = (
+    ".functor other(x: number): number",
+    ".functor near(x: number, y: number): number",
+    ".functor text(x: number, y: symbol): symbol",
+)
+CALLING = (
+    "p(x, @other(y)) :- e(x, y).",
+    "p(@other(x), z) :- p(x, y), e(y, z).",
+    "q(x, n) :- e(x, _), n = count : { e(x, y), @near(x, y) = 1 }.",
+    "node(x) :- e(x, y), !p(y, @other(x)), @near(@other(x), y) != 1.",
+    't(x, @text(y, "a")) :- q(x, y).',
+    "source(strlen(s)) :- t(x, s), e(_, x).",
+)
+
+
+@st.composite
+def calling_programs(draw: Draw) -> Case:
+    """Rules that call functors, some of those of `CALLING`, over a random graph: `naive.USER_FUNCTIONS`."""
+    known = draw(st.lists(st.sampled_from(CALLING), min_size=2, unique=True))
+    rules = tuple(parsed_rule(r) for r in CALLING if r in known)
+    shown = [r for r in SHAPE_RELATIONS if r.name in ("e", "p", "q", "node", "source")]
+    relations = (*shown, Relation("t", ("number", "symbol"), 1))
+    return Case(relations, rules, {"e": draw(graphs(7, 14))}, functors=CALLS)
 
 
 def programs() -> st.SearchStrategy[Case]:

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
+from dlog import api
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from tests.conftest import RunText
 from tests.engines import EVERY_ENGINE
 from tests.examples import examples
-from tests.naive import TooBig, evaluate
-from tests.strategies import Case, counting_programs, graph_programs, programs, random_programs, shuffled
+from tests.naive import USER_FUNCTIONS, TooBig, evaluate
+from tests.shards import run_sharded
+from tests.strategies import Case, calling_programs, counting_programs, graph_programs, programs, random_programs, shuffled
 from tests.strategies_components import ComponentCase, component_programs
 
 BUDGET = 200_000
@@ -57,6 +59,14 @@ def test_executor_equals_naive_evaluator_on_graphs(run_text: RunText, case: Case
 @given(case=counting_programs())
 def test_executor_equals_naive_evaluation_on_recursion_through_count_and_sum(run_text: RunText, case: Case) -> None:
     assert executed(run_text, case) == by_naive_evaluation(case)
+
+
+@examples(60)
+@given(case=calling_programs())
+def test_executor_and_workers_equal_naive_evaluation_on_programs_that_call_functors(case: Case) -> None:
+    expected = by_naive_evaluation(case)
+    assert written(api.run_text(case.text, case.facts, functors=USER_FUNCTIONS), case) == expected
+    assert written(run_sharded(case.text, case.facts, functors=USER_FUNCTIONS), case) == expected
 
 
 @pytest.mark.exhaustive

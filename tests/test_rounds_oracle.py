@@ -15,6 +15,7 @@ from hypothesis import given
 
 from dlog.engine.runtime.incremental.engines import make_engine
 from dlog.engine.runtime.incremental.recompute import Recompute
+from dlog.functors import linked
 from tests.engine.runtime.maintaining import (
     anew_rounds,
     layered_rounds,
@@ -23,9 +24,10 @@ from tests.engine.runtime.maintaining import (
     with_classes_kept,
 )
 from tests.examples import examples
+from tests.naive import USER_FUNCTIONS
 from tests.rounds import Driver, MakeEngine, Story, check, stories
 from tests.shards import exchanging_rounds, sharded_rounds
-from tests.strategies import counting_programs, graph_programs, random_programs
+from tests.strategies import calling_programs, counting_programs, graph_programs, random_programs
 from tests.strategies_components import component_programs
 from tests.strategies_retention import retention_programs
 
@@ -75,6 +77,12 @@ def test_every_round_equals_naive_evaluation_on_recursion_through_count_and_sum(
 @given(story=stories(retention_programs()))
 def test_every_round_equals_naive_evaluation_of_what_relations_keep(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
+
+
+@examples(30)
+@given(story=stories(calling_programs()))
+def test_every_round_equals_naive_evaluation_on_programs_that_call_functors(engine: MakeEngine, story: Story) -> None:
+    check(lambda program, **options: engine(linked(program, USER_FUNCTIONS), **options), story)
 
 
 @pytest.mark.exhaustive

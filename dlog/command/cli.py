@@ -10,12 +10,45 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dlog.command.options import (
+    AUTO,
+    Engine,
+    EngineChoice,
+    FactFolder,
+    FindingsFormat,
+    Include,
+    Jobs,
+    Legacy,
+    LoadedFacts,
+    Macro,
+    MaxIterations,
+    Memory,
+    ModuleFolders,
+    Modules,
+    NoWarnings,
+    OutputFormat,
+    Pragmas,
+    ProgramFile,
+    ProgramFiles,
+    Provenance,
+    SessionWorkers,
+    Stage,
+    StateFolder,
+    Strategy,
+    StrategyChoice,
+    Sync,
+    SyncPolicy,
+    Warnings,
+    Workers,
+    macros_of,
+    pragmas_of,
+    usage_error,
+)
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -37,140 +70,6 @@ app = typer.Typer(
 # typer carries its own click or the installed one, depending on its version: the base class is found, not imported.
 _BASES: dict[str, Any] = {base.__name__: base for base in typer.BadParameter.__mro__ if issubclass(base, Exception)}
 _UsageError, _ClickException = _BASES["UsageError"], _BASES["ClickException"]
-
-
-class Engine(StrEnum):
-    EMBEDDED = "embedded"
-    SPARK = "spark"
-
-
-class Strategy(StrEnum):
-    AUTO = "auto"
-    BARRIER = "barrier"
-    JOBS = "jobs"
-
-
-class Stage(StrEnum):
-    AST = "ast"
-    TYPED = "typed"
-    STRATA = "strata"
-    PLAN = "plan"
-
-
-class OutputFormat(StrEnum):
-    CSV = "csv"
-    JSON = "json"
-
-
-class FindingsFormat(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
-
-
-class Provenance(StrEnum):
-    NONE = "none"
-    EXPLAIN = "explain"
-
-
-class Sync(StrEnum):
-    ALWAYS = "always"
-    OFTEN = "often"
-    NEVER = "never"
-
-
-ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The Datalog program.", show_default=False)]
-ProgramFiles = Annotated[list[Path], typer.Argument(metavar="PROGRAM...", help="Datalog programs.", show_default=False)]
-FactFolder = Annotated[
-    str | None, typer.Option("--fact-dir", "-F", metavar="DIR", help="Where input files are.", show_default=".")
-]
-Pragmas = Annotated[
-    list[str] | None,
-    typer.Option("--pragma", "-P", metavar="KEY:VALUE", help="Sets a pragma, whatever the program says; repeatable."),
-]
-Legacy = Annotated[bool, typer.Option("--legacy", help="Allow what old Souffle allowed: the pragma `legacy`.")]
-Include = Annotated[
-    list[str] | None, typer.Option("--include-dir", "-I", metavar="DIR", help="Where included files are; repeatable.")
-]
-Macro = Annotated[
-    list[str] | None, typer.Option("--macro", "-M", metavar="NAME=VALUE", help="Defines preprocessor macros; repeatable.")
-]
-
-Modules = Annotated[
-    list[str] | None,
-    typer.Option("--module", "-l", metavar="NAME", help="A Python module, NAME.py, with functions for functors; repeatable."),
-]
-ModuleFolders = Annotated[
-    list[str] | None, typer.Option("--module-dir", "-L", metavar="DIR", help="Where such modules are (.); repeatable.")
-]
-NoWarnings = Annotated[bool, typer.Option("--no-warn", "-w", help="Silence all warnings.")]
-Warnings = Annotated[
-    list[str] | None,
-    typer.Option("-W", metavar="WHAT", help="error: warnings are mistakes; no-CODE: silence one kind; repeatable."),
-]
-
-StateFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--state", metavar="DIR", help="Keep the session there, and go on where the last one with it ended.", show_default=False
-    ),
-]
-SyncPolicy = Annotated[
-    Sync,
-    typer.Option("--sync", help="When rounds are forced to the disk: before they count, ten times a second, or not at all."),
-]
-EngineChoice = Annotated[Engine, typer.Option("--engine", help="What executes the plan.")]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", metavar="N", min=1, help="Tasks of Spark that work together.", show_default="all slots"),
-]
-StrategyChoice = Annotated[
-    Strategy,
-    typer.Option("--strategy", help="How tasks of Spark work together: in a barrier stage, or in one job after the other."),
-]
-SessionWorkers = Annotated[
-    int | None,
-    typer.Option("--workers", metavar="N", min=1, help="Tasks of Spark that work together.", show_default="all slots but one"),
-]
-
-
-def _usage_error(message: str, *notes: str) -> NoReturn:
-    raise DlogError(Diagnostic("bad-usage", message, notes=notes))
-
-
-def _size(text: str) -> int:
-    from dlog.memory import parse_size
-
-    try:
-        return parse_size(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a size; write 512M, 2G or a number of bytes") from None
-
-
-def _jobs(text: str) -> int:
-    """Souffle's `-j N` and `-j auto`, which is 0."""
-    if text == "auto":
-        return 0
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise typer.BadParameter(f"{text!r} is not a number of threads; write 4 or auto")
-    return int(text)
-
-
-Jobs = Annotated[
-    int, typer.Option("--jobs", "-j", metavar="N", parser=_jobs, help="Threads; auto is one per core.", show_default="auto")
-]
-AUTO: Any = "auto"
-"""typer sends the default through the parser too."""
-Memory = Annotated[
-    int | None,
-    typer.Option("--memory", metavar="SIZE", parser=_size, help="Refuse what needs more memory than this (512M, 2G)."),
-]
-MaxIterations = Annotated[
-    int | None, typer.Option("--max-iterations", metavar="N", min=1, help="Refuse what takes more iterations of a stratum.")
-]
-LoadedFacts = Annotated[
-    str | None, typer.Option("--fact-dir", "-F", metavar="DIR", help="Load these inputs first; without it they are empty.")
-]
 
 
 @app.command()
@@ -210,10 +109,10 @@ def run(
     from dlog.interruption import prompt_interruption
     from dlog.pipeline import Job, available_cores, discard_unfinished, run_job
 
-    texts, tell = (tuple(include or ()), tuple(_macros(macro))), warning_choice(no_warn, warn or ()).tell
+    texts, tell = (tuple(include or ()), tuple(macros_of(macro))), warning_choice(no_warn, warn or ()).tell
     if provenance is Provenance.EXPLAIN and engine is Engine.SPARK:
-        _usage_error("`-t explain` asks about a run of the embedded engine", "leave `--engine` out")
-    pragmas = (*_pragmas(pragma, legacy), *([f"provenance:{provenance.value}"] if provenance is not None else []))
+        usage_error("`-t explain` asks about a run of the embedded engine", "leave `--engine` out")
+    pragmas = (*pragmas_of(pragma, legacy), *([f"provenance:{provenance.value}"] if provenance is not None else []))
     modules = tuple(module or ()), tuple(module_dir or ())
     told = tell, pragmas
     job = Job(program, *texts, facts, output, jobs or available_cores(), memory, *told, *modules, _explain_if_asked)
@@ -276,7 +175,7 @@ def watch(
     from dlog.watch.watch import Watch
     from dlog.watch.watch import watch as run_watch
 
-    written, text = None if format is None else format.value, (tuple(include or ()), tuple(_macros(macro)))
+    written, text = None if format is None else format.value, (tuple(include or ()), tuple(macros_of(macro)))
     threads = jobs or available_cores()
     limits, executed = (memory, max_iterations), (engine.value, workers)
     job = Watch(program, stream, follow, facts, output, written, *text, threads, *limits, state, sync.value, *executed)
@@ -304,7 +203,7 @@ def repl(
     """Type rules, facts and queries: a session that follows every change. Works in a pipe, too."""
     from dlog.repl import Options, run_repl
 
-    files, modules = (tuple(include or ()), tuple(_macros(macro))), (tuple(module or ()), tuple(module_dir or ()))
+    files, modules = (tuple(include or ()), tuple(macros_of(macro))), (tuple(module or ()), tuple(module_dir or ()))
     code = run_repl(Options(program, facts, *files, jobs or None, memory, max_iterations, state, sync.value, *modules))
     if code:
         raise typer.Exit(code)
@@ -332,7 +231,7 @@ def check(
     found: list[Diagnostic] = []
     said: list[str] = []
     for path in programs:
-        own, line = _checked(path, include or (), _macros(macro), choice, _pragmas(pragma, legacy))
+        own, line = _checked(path, include or (), macros_of(macro), choice, pragmas_of(pragma, legacy))
         found += own
         said += [line] if line else []
     if format is FindingsFormat.TEXT:
@@ -374,15 +273,6 @@ def _print_findings(found: list[Diagnostic], said: list[str]) -> None:
         raise DlogError(mistakes)
 
 
-def _macros(flags: list[str] | None) -> list[str]:
-    """One definition each; Souffle takes several in one flag, separated by spaces."""
-    return [definition for flag in flags or () for definition in flag.split()]
-
-
-def _pragmas(flags: list[str] | None, legacy: bool) -> tuple[str, ...]:
-    return (*(flags or ()), *(["legacy"] if legacy else []))
-
-
 def _plural(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -397,7 +287,7 @@ def fmt(
     from dlog.command.formatting import formatted, rewrite
 
     if write and check:
-        _usage_error("--write and --check exclude each other")
+        usage_error("--write and --check exclude each other")
     unformatted = []
     for path in programs:
         before, after = formatted(path)
@@ -435,17 +325,17 @@ def plan(
 
     if engine is Engine.SPARK:
         if rounds or stage is not Stage.PLAN:
-            _usage_error("`--engine spark` is for the plan of a run", "leave `--stage` and `--rounds` out")
+            usage_error("`--engine spark` is for the plan of a run", "leave `--stage` and `--rounds` out")
         jobs = strategy is Strategy.JOBS
-        text = (explain_jobs if jobs else explain_workers)(program, include or (), _macros(macro), facts)
+        text = (explain_jobs if jobs else explain_workers)(program, include or (), macros_of(macro), facts)
     elif rounds:
         if facts is not None or stage is not Stage.PLAN:
-            _usage_error("`--rounds` is for the plan, of assumed sizes", "leave `--stage` and `--fact-dir` out")
-        text = explain_rounds(program, include or (), _macros(macro))
+            usage_error("`--rounds` is for the plan, of assumed sizes", "leave `--stage` and `--fact-dir` out")
+        text = explain_rounds(program, include or (), macros_of(macro))
     elif stage is Stage.PLAN:
-        text = explain_plan(program, include or (), _macros(macro), facts)
+        text = explain_plan(program, include or (), macros_of(macro), facts)
     else:
-        text = explain_stage(program, include or (), _macros(macro), stage.value)
+        text = explain_stage(program, include or (), macros_of(macro), stage.value)
     print(text.rstrip("\n"))
 
 
@@ -459,7 +349,7 @@ def lsp(include: Include = None, macro: Macro = None) -> None:
             raise
         note = "install it with: pip install 'dlog-engine[lsp]'"
         raise DlogError(Diagnostic("missing-package", "`dlog lsp` needs pygls", notes=(note,))) from None
-    serve(tuple(include or ()), tuple(_macros(macro)))
+    serve(tuple(include or ()), tuple(macros_of(macro)))
 
 
 @app.command()
@@ -541,7 +431,7 @@ def invoke(arguments: Sequence[str]) -> int:
         if "NoArgsIsHelp" in type(error).__name__:
             print(error.format_message())
             return 1
-        _usage_error(error.format_message().replace("Value error, ", ""), *_hints(error))
+        usage_error(error.format_message().replace("Value error, ", ""), *_hints(error))
     return 0
 
 
@@ -554,4 +444,4 @@ def _suggest_run(arguments: Sequence[str]) -> None:
     """`dlog program.dl` is what people type first."""
     first = arguments[0] if arguments else ""
     if first.endswith(".dl") or ("." in first and not first.startswith("-") and os.path.isfile(first)):
-        _usage_error(f"{first!r} is not a command", f"did you mean `dlog run {' '.join(arguments)}`?")
+        usage_error(f"{first!r} is not a command", f"did you mean `dlog run {' '.join(arguments)}`?")

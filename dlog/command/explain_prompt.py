@@ -15,6 +15,7 @@ from typing import Any, Final, TextIO
 
 from dlog.engine.compiler import parse
 from dlog.engine.ir.rules import Program
+from dlog.functors import functions_of
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.syntax import Clause, ComponentDecl, Item
 from dlog.pipeline import Job
@@ -205,5 +206,6 @@ def explain(job: Job, program: Program) -> None:
         memory=job.memory,
         include=job.include,
         macros=job.macros,
+        functors=functions_of(program),
     ) as opened:
         ExplainPrompt(opened, program, sys.stdin, sys.stdout).run()

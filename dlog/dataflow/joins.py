@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Self
 
+from dlog.arguments import bad_argument
 from dlog.dataflow.base import Base, Term, key_pairs, select_columns
 from dlog.dataflow.expressions import Expression
 from dlog.dataflow.schema import Schema, plain
-from dlog.engine.dataflow.join import HalfJoin, Join, propose, settle
+from dlog.engine.dataflow.half_join import Extend, HalfJoin, Relation, propose, settle
+from dlog.engine.dataflow.join import Join
+from dlog.engine.dataflow.operator import Operator
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
@@ -93,11 +96,35 @@ class Proposals:
         plain(other.schema, "`half_join`")
         left_keys, right_keys = key_pairs(self.schema, other.schema, on)
         ordered = changes._ordered((*left_keys, *changes.schema.others(left_keys)))
-        operator = ordered._operator(HalfJoin, len(left_keys), other._arranged(right_keys), ties)
+        relation = Relation(other._arranged(right_keys), tuple(range(len(left_keys))), ties)
+        operator = ordered._operator(HalfJoin, relation)
         schema, _ = joined_layout(self.schema, other.schema, left_keys, right_keys, "_right")
-        times = changes.schema.names[len(self.schema.names) :]
+        return self._next(operator, schema)
+
+    def extend(self, name: str, *relations: tuple[Base, Any, bool]) -> Proposals:
+        """With one more column, of the values that all of several relations have: each a collection, its key as in `on`, and
+        `ties` as for `half_join`. A relation has the columns of its key and the new one. For every change the relation with
+        the fewest rows proposes values, which the others validate: joins in this manner are worst-case optimal."""
+        changes, bound = self._changes, []
+        for other, on, ties in relations:
+            changes._check_together(other)
+            plain(other.schema, "`extend`")
+            left_keys, right_keys = key_pairs(self.schema, other.schema, on)
+            if other.schema.others(right_keys) != (name,):
+                message = f"a relation that extends by `{name}` has its key and that column, not ({other.schema})"
+                raise DlogError(Diagnostic("unlike-collections", message))
+            bound.append(Relation(other._arranged((*right_keys, name)), self.schema.places(left_keys), ties))
+        kinds = {other.schema.kind(name) for other, _, _ in relations}
+        if len(kinds) != 1 or name in self.schema.names:
+            raise bad_argument("relations", f"relations of one new column `{name}` of one kind", relations)
+        schema = self.schema.with_columns((*self.schema.names, name), (*self.schema.kinds, *kinds))
+        return self._next(changes._operator(Extend, bound), schema)
+
+    def _next(self, operator: Operator, schema: Schema) -> Proposals:
+        """What an operator makes of the proposals, with the times that they carry."""
+        times = self._changes.schema.names[len(self.schema.names) :]
         carried = schema.with_columns((*schema.names, *times), (*schema.kinds, *(int,) * len(times)))
-        return Proposals(changes._emitted(operator, carried), schema)
+        return Proposals(self._changes._emitted(operator, carried), schema)
 
     def collect(self) -> Any:
         """The collection of what has been found, at its times."""

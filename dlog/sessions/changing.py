@@ -319,9 +319,14 @@ class Changing(Reading):
         return Round(self, before + 1, last)
 
     def _follow(self) -> None:
-        """Has collections follow the rounds that are done."""
+        """Has collections follow the rounds that are done. If what is made of them fails, they follow no longer."""
         if self._dataflow is not None:
-            self._dataflow.follow()
+            try:
+                self._dataflow.follow()
+            except BaseException:
+                self._dataflow.close()
+                self._dataflow = None
+                raise
 
     def _committed(self, before: int) -> Committed:
         engine = self._engine

@@ -61,6 +61,11 @@ class SessionDataflow:
         if self._session.round >= self.flow.round:
             self.flow.advance_to(self._session.round + 1)
 
+    def close(self) -> None:
+        """Follows no longer."""
+        for _, subscription in self._followed.values():
+            subscription.close()
+
 
 def feed(session: Followed, relation: rules.Relation, collection: Collection) -> None:
     """Has a relation's rows be those of a collection: its changes are staged as they come."""

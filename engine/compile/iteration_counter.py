@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from dlog.engine.compile.walk import map_body, map_term, parts, walk
 from dlog.engine.ir.rules import ITERATION_COUNTER
-from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.syntax import And, Atom, Attribute, Body, Call, Clause, Program, RelationDecl, Term, Variable
 
 
@@ -26,7 +25,7 @@ def with_counter(program: Program) -> Program:
 
 
 def _counting(clause: Clause) -> Clause:
-    if isinstance(clause, LiteralFact) or not any(_is_counter(n) for part in parts(clause) for n in walk(part)):
+    if not any(_is_counter(n) for part in parts(clause) for n in walk(part)):
         return clause
     variable = Variable(f"_@{ITERATION_COUNTER}")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import NOWHERE, Source, Span
@@ -11,13 +13,18 @@ from dlog.grammar.suggest import closest
 __all__ = ["Label", "Problems", "suggestion"]
 
 
+INSTANCE_NAME: Final = re.compile(r"(?<![\w.?])(?:[?A-Za-z_][?\w]*\.)+(?=[?A-Za-z_])")
+"""The part of a name before its last dot: the component instance that has it."""
+
+
 class Problems:
-    """Findings so far. A mistake in a part shared by several disjuncts is found once per disjunct and kept once."""
+    """Findings so far. A mistake in a part shared by several disjuncts is found once per disjunct and kept once; one in a
+    component is kept once per instance that its labels name."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self._times = 0
-        self._found: dict[tuple[str, str, Span], Diagnostic] = {}
+        self._found: dict[tuple[str, str, Span, frozenset[str]], Diagnostic] = {}
 
     def __len__(self) -> int:
         """The number of findings, the same one again included: it grows with each clause that has any."""
@@ -27,7 +34,8 @@ class Problems:
         place = labels[0].span if labels else NOWHERE
         finding = Diagnostic(code, message, labels, tuple(n for n in notes if n), self.source)
         self._times += 1
-        self._found.setdefault((code, message, place), finding)
+        instances = frozenset(name for label in labels for name in INSTANCE_NAME.findall(label.message))
+        self._found.setdefault((code, message, place, instances), finding)
 
     def check(self) -> None:
         """Raise all findings, if there are any."""

@@ -119,7 +119,8 @@ def resolve(program: Program, source: Source) -> Resolved:
                 continue
         _check_clause(clause, resolved, problems)
     problems.check()
-    check_plans((*clauses, *subsumptions), inline, problems)
+    shown = {each.relation for each in io if each.action in ("output", "printsize")}
+    check_plans((*clauses, *subsumptions), shown, inline, problems)
     problems.check()
     return resolved
 

@@ -58,44 +58,6 @@ class Join(Operator):
         self.emit(Delta(columns, T.join(new.times, old.times), products(new.diffs, old.diffs)))
 
 
-class HalfJoin(Operator):
-    """Rows meet what an arrangement has before their own times, in a total order of times; what they meet joins the times they
-    carry in their last columns.
-
-    The order is that of the work: by batch, then by moment, then by round. Rows at the same time are before if `ties` says so.
-    If each of several relations proposes its changes to the others, those after it with ties and those before it without, every
-    combination is found once, by its last change: on partially ordered times, too.
-    """
-
-    def __init__(self, scheduler: Scheduler, scope: Scope, keys: int, other: Arranged, ties: bool) -> None:
-        super().__init__(scheduler, scope)
-        self.keys, self.other, self.ties = keys, other, ties
-        other.source.trace.slack = 1  # history moved onto the batch would seem to be of it
-        other.precede(self, 1)
-
-    @property
-    def ports(self) -> int:
-        return 2
-
-    def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
-        delta = joined(arrived[0])
-        if delta is None:
-            return
-        matches = self.other.now().lookup(key_of(delta, self.keys), delta.rows)
-        met, proposals = matches.delta, delta.only(matches.probes)
-        low = self.rounds.low
-        in_batch = (met.rounds >= low) & (met.times[1:] == np.array(moment, np.int64)[:, None]).all(axis=0)
-        before = met.rounds <= proposals.rounds if self.ties else met.rounds < proposals.rounds
-        kept = ~in_batch | before
-        self._emit(proposals.only(kept), met.only(kept))
-
-    def _emit(self, proposals: Delta, met: Delta) -> None:
-        depth = len(proposals.times)
-        carried = [np.maximum(t, m) for t, m in zip(proposals.columns[-depth:], met.times, strict=True)]
-        columns = (*proposals.columns[:-depth], *met.columns[self.keys :], *carried)
-        self.emit(Delta(columns, proposals.times, products(proposals.diffs, met.diffs)))
-
-
 def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Diffs multiplied. Raises DlogError where that could need more than 64 bits."""
     found = left * right
@@ -106,14 +68,3 @@ def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def _largest(diffs: np.ndarray) -> int:
     return max(int(diffs.max()), -int(diffs.min()))
-
-
-def propose(delta: Delta) -> Delta:
-    """Has updates carry their times in columns, the last ones."""
-    return delta.with_columns((*delta.columns, *delta.times))
-
-
-def settle(delta: Delta) -> Delta:
-    """Moves updates to the times that they carry."""
-    depth = len(delta.times)
-    return Delta(delta.columns[:-depth], np.stack(delta.columns[-depth:]), delta.diffs)

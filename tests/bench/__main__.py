@@ -10,6 +10,7 @@ orders  the same rules with their atoms in every order
 rounds  programs maintained while their inputs change
 strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
+equivalence  equivalence relations beside Souffle's
 skew    a vertex with a tenth of the edges among 16 workers
 spark   programs on Spark against GraphFrames, DataFrame loops and the recursive CTE ($DLOG_GRAPHFRAMES: JARs or coordinates)
 spark-bulk  one worker and two on work of seconds
@@ -37,6 +38,7 @@ from pathlib import Path
 
 from tests.bench import (
     collections,
+    equivalence,
     files,
     graph,
     late,
@@ -78,6 +80,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "rounds": rounds.run,
     "strings": strings.run,
     "memory": memory.run,
+    "equivalence": equivalence.run,
     "skew": skew.run,
     "spark": spark.run,
     "spark-bulk": spark_bulk.run,
@@ -101,6 +104,7 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
     parser.add_argument("bench", nargs="?", default="suite", choices=BENCHES)
     own: dict[str, Iterable[str]] = {
         "rounds": rounds.WORKLOADS,
+        "equivalence": equivalence.WORKLOADS,
         "spark": spark_workloads.WORKLOADS,
         "spark-bulk": spark_bulk.WORKLOADS,
         "wide": wide.CHAINS,

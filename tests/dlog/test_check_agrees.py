@@ -61,6 +61,6 @@ def test_the_command_says_so(tmp_path: Path) -> None:
 
 def test_a_long_body_is_checked_and_run(run_text: RunText) -> None:
     body = ", ".join(f"a(x{n}, x{n + 1})" for n in range(60))
-    text = f".decl a(x: number, y: number)\na(1, 1).\n.decl p(x: number)\np(x0) :- {body}.\n.output p\n"
+    text = f".decl a(x: number, y: number)\na(1, 1).\n.decl p(x: number, y: number)\np(x0, x60) :- {body}.\n.output p\n"
     check_execution(compile_program(text))
-    assert run_text(text, {})["p"] == {(1,)}
+    assert run_text(text, {})["p"] == {(1, 1)}

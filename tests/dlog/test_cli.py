@@ -7,7 +7,8 @@ import typer
 from typer.testing import CliRunner
 
 from dlog import __version__
-from dlog.command.cli import _jobs, app
+from dlog.command.cli import app
+from dlog.command.options import jobs_of
 from dlog.command.warmup import warm
 from dlog.grammar.diagnostics import DlogError
 from tests.dlog.command import CLOSURE, closure, dlog
@@ -198,4 +199,4 @@ def test_a_plan_over_rounds_shows_how_relations_are_maintained(tmp_path: Path) -
 @pytest.mark.parametrize("text", ["\u00b2", "-1", "1" * 5000, "many"])
 def test_threads_are_a_number_or_auto(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="is not a number of threads"):
-        _jobs(text)
+        jobs_of(text)

@@ -99,6 +99,16 @@ def test_values_of_all_kinds_go_in_and_come_out() -> None:
     assert set(result["m"]) == {(1.25,), (1.0,)}
 
 
+def test_branches_go_in_and_come_out() -> None:
+    text = ".type T = A {x: number} | B {x: symbol, t: T} | E {}\n.functor f(t: T): T\n.decl p(t: T)\n.decl r(t: T)\n"
+    text += 'p($A(3)). p($B("x", $E())).\nr(@f(t)) :- p(t).\n'
+    result = dlog.run(text, functors={"f": lambda t: dlog.Branch("B", str(t.name), t)})
+    a, b = dlog.Branch("A", 3), dlog.Branch("B", "x", dlog.Branch("E"))
+    assert set(result["r"]) == {(dlog.Branch("B", "A", a),), (dlog.Branch("B", "B", b),)}
+    with pytest.raises(DlogError, match="the functor `@f` gives what it must not"):
+        dlog.run(text, functors={"f": lambda t: dlog.Branch("C")})
+
+
 def test_a_functor_recurses() -> None:
     text = ".functor step(x: number): number\n.decl r(x: number)\nr(0). r(@step(x)) :- r(x), x < 1000.\n"
     assert sorted(dlog.run(text, functors={"step": lambda x: x + 7})["r"]) == [(x,) for x in range(0, 1002, 7)]

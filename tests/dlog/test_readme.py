@@ -16,10 +16,17 @@ from tests.check import commands
 from tests.dlog.command import CLOSURE, ROOT, dlog
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+LANGUAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def program_with(word: str) -> str:
+    """The program of docs/language.md that has a word."""
+    [text] = [block for block in re.findall(r"```prolog\n(.*?)```", LANGUAGE, re.DOTALL) if word in block]
+    return text
 
 
 def test_the_first_program_runs() -> None:
@@ -29,13 +36,13 @@ def test_the_first_program_runs() -> None:
 
 def test_recursion_through_count_and_sum_runs() -> None:
     friends = [(x, y) for x in "abcd" for y in "abcd" if x != y] + [("d", "e"), ("e", "d")]
-    result = run_text(blocks("prolog")[2], {"owns": [("a", "b", 60), ("a", "c", 30), ("b", "c", 30)], "friend": friends})
+    result = run_text(program_with(".decl owns"), {"owns": [("a", "b", 60), ("a", "c", 30), ("b", "c", 30)], "friend": friends})
     assert {(x, y) for x, y in result["controls"] if x != y} == {("a", "b"), ("a", "c")}
     assert result["core"] == {("a",), ("b",), ("c",), ("d",)}
 
 
 def test_values_of_algebraic_data_types_are_built_and_taken_apart() -> None:
-    result = run_text(blocks("prolog")[3], {})
+    result = run_text(program_with(".decl sign"), {})
     last = Branch("Add", Branch("Num", 2), Branch("Num", -3))
     whole = Branch("Add", Branch("Num", 1), last)
     assert {v for _, v in result["value"]} == {1, 2, -3, -1, 0}
@@ -43,7 +50,7 @@ def test_values_of_algebraic_data_types_are_built_and_taken_apart() -> None:
 
 
 def test_the_equivalence_relation_runs() -> None:
-    program = next(block for block in blocks("prolog") if "eqrel" in block)
+    program = program_with("eqrel")
     facts = {
         "equal": [("a", "b"), ("c", "f(b)")],
         "apply": [("f(a)", "f", "a"), ("f(b)", "f", "b"), ("f(f(a))", "f", "f(a)"), ("f(c)", "f", "c"), ("g(a)", "g", "a")],
@@ -54,7 +61,7 @@ def test_the_equivalence_relation_runs() -> None:
 
 
 def test_the_components_run() -> None:
-    [text] = [block for block in blocks("prolog") if ".comp" in block]
+    text = program_with(".comp")
     result = run_text(text, {"roads.edge": [("Bonn", "Jena")], "flights.edge": [("Bonn", "Rome"), ("Rome", "Oslo")]})
     assert result["trip"] == {(x, y) for x in ("Bonn", "Jena") for y in ("Rome", "Oslo")}
     assert ("Jena", "Bonn") in result["roads.reach"]

@@ -375,8 +375,10 @@ class Durable(PlainRounds):
                 inner.close()
 
     def _worth(self, inner: RoundsEngine, relation: str) -> bool:
-        """Whether the rows of a relation with rules are written: many that are elsewhere are rather derived again."""
-        return not inner.elsewhere or inner.rows(relation) <= MAX_RELAYED_ROWS
+        """Whether the rows of a relation with rules are written: many that are elsewhere, or pairs of an equivalence relation,
+        are rather derived again."""
+        plain = not inner.elsewhere and relation not in self.program.eqrels
+        return plain or inner.rows(relation) <= MAX_RELAYED_ROWS
 
     def _gathered(self, inner: RoundsEngine) -> dict[str, Table | BulkChange]:
         """The external rows of relations that have too many bulk changes, in one piece."""

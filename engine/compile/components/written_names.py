@@ -12,11 +12,10 @@ from dataclasses import replace
 from typing import Final
 
 from dlog.engine.compile.components.declarations import Component
+from dlog.engine.compile.problems import INSTANCE_NAME
 from dlog.grammar.diagnostics import Diagnostic, Label
 from dlog.grammar.source import Span
 
-_QUALIFIED: Final = re.compile(r"(?<![\w.?])(?:[?A-Za-z_][?\w]*\.)+(?=[?A-Za-z_])")
-"""The part of a name before its last dot."""
 _OF_WHOLE_PROGRAM: Final = frozenset({"never-filled", "never-read", "never-fires"})
 """Warnings about an instance rather than about its component: another instance may use all of it."""
 
@@ -85,7 +84,7 @@ def _shortened(diagnostic: Diagnostic, prefixes: set[str], removed: set[str]) ->
         return path[len(known) :]
 
     def text(value: str) -> str:
-        return _QUALIFIED.sub(shorten, value)
+        return INSTANCE_NAME.sub(shorten, value)
 
     labels = tuple(Label(label.span, text(label.message)) for label in diagnostic.labels)
     return replace(

@@ -118,6 +118,7 @@ class Form:
                 return
         elif kind is syntax.BranchTerm:
             self._said.append(node.branch)
+            self._decisive = True  # its tag is a constant like those that literals become
         elif kind is syntax.Cast:
             self._said.append(node.type)
         elif kind is syntax.AggregateTerm:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from dlog.engine.compile.components import Expansion
 from dlog.engine.compile.components.checks import unused_overrides
+from dlog.engine.compile.plans import ineffective_plans
 from dlog.engine.compile.pragmas import ineffective_pragmas, listed, values
 from dlog.engine.compile.warnings.codes import CODES
 from dlog.engine.compile.warnings.floats import Floats
@@ -55,6 +56,7 @@ def _found(tree: Program) -> Iterator[Diagnostic]:
             yield from floats.compared(item)
     yield from usage.warnings(silent)
     yield from ineffective_pragmas(items, names)
+    yield from ineffective_plans([item for item in items if isinstance(item, Clause)])
 
 
 __all__ = ["CODES", "find_warnings"]

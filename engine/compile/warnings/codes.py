@@ -45,6 +45,10 @@ CODES: Final[dict[str, WarningKind]] = {
         "A component overrides a relation that it does not inherit: the rules of no other component are replaced.",
         ".comp A { .decl p(x: number) overridable\np(1). }\n.comp B : A { .override q\np(2). }\n.init b = B\n.output b.p",
     ),
+    "ineffective-plan": WarningKind(
+        "A rule that is not recursive has a plan: it says in which order versions of recursive rules read their atoms.",
+        ".decl e(x: number)\n.input e\n.decl p(x: number)\n.output p\np(x) :- e(x). .plan 0: (1)",
+    ),
     "ineffective-pragma": WarningKind(
         "A pragma changes nothing: it is unknown, is set again behind it, names a relation that there is not, or is for what "
         "Souffle has and dlog does otherwise.",

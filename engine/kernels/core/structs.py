@@ -144,15 +144,11 @@ def evaluate(annotation: Any, names: dict[str, Any]) -> Any:
         return field_type(annotation)
     if annotation in ("int", "bool", "float", "None"):
         return None
-    if annotation.isidentifier():
-        # Most are: to compile those as well would take most of the time of an import.
-        return field_type(names[annotation]) if annotation in names else PointerTo(annotation)
-    return field_type(eval(annotation, {}, _Names(names)))
-
-
-class _Names(dict[str, Any]):
-    def __missing__(self, name: str) -> Any:
-        return PointerTo(name)
+    name, _, argument = annotation.partition("[")
+    if not name.isidentifier():
+        return None
+    declared: Any = names[name] if name in names else PointerTo(name)
+    return field_type(declared[evaluate(argument.removesuffix("]"), names)] if argument else declared)
 
 
 if TYPE_CHECKING:

@@ -68,14 +68,14 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
 
 
 def not_maintained(stratum: Stratum, program: Program) -> str:
-    """Why a stratum with stateful functors, of relations that do not keep all of their rows, or of some that are equivalent by
-    what they derive, is computed anew; empty where there are none."""
+    """Why a stratum with stateful functors, of relations that do not keep all of their rows, or of classes, is computed anew;
+    empty where there are none. Classes could be lattices, but along a chain a value takes the class of every other one."""
     stateful = next((functor for rule in stratum.rules for functor in stateful_functors(rule)), None)
     if stateful is not None:
         name = "autoinc()" if stateful.op == AUTOINC else stateful.op
         return f"`{name}` may give another value each time"
-    if united := [union.pairs for union in unions_of(stratum, program) if union.pairs in stratum.relations]:
-        return f"the pairs of `{united[0]}` follow from its own classes"
+    if unions := unions_of(stratum, program):
+        return f"the values of `{unions[0].pairs}` are united to classes"
     if program.iterated.isdisjoint(stratum.relations):
         return ""
     found = [n for n in stratum.relations if n in program.retentions]

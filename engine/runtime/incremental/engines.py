@@ -72,7 +72,7 @@ def _dominated(stratum: Stratum, program: Program) -> tuple[Rule, ...]:
 
 def unmaintained(program: Program) -> dict[int, str]:
     """The strata that cannot be maintained over rounds, by number, and why: functors that are stateful or can stop the run,
-    relations that do not keep all of their rows, or equivalence relations whose pairs follow from their own classes."""
+    relations that do not keep all of their rows, or classes of equivalence relations."""
     found = {}
     for number, stratum in enumerate(program.strata):
         try:

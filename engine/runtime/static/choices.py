@@ -1,13 +1,14 @@
 """The choice of a choice domain: of rows that agree on a key the first one, in the order of their values.
 
-Numbers are ordered by value, records field by field, nil first; strings that stand in facts of the program's text come first,
-in the order of the text, and the others by their bytes. So the choice depends on which rows there are, not on how they came.
-With several keys the rows are gone through in that order, and one stays if it agrees on no key with one that stays already.
+Numbers are ordered by value, records field by field, nil first, algebraic data by their branches before; strings that stand in
+facts of the program's text come first, in the order of the text, and the others by their bytes. So the choice depends on which
+rows there are, not on how they came. With several keys the rows are gone through in that order, and one stays if it agrees on
+no key with one that stays already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +19,7 @@ from dlog.engine.ir.rules import Constant, Kind, Type
 from dlog.engine.kernels.static.choice import choose_rows
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.relation import StoredRelation
+from dlog.engine.values.shapes import own_types, shapes
 
 
 @dataclass(frozen=True)
@@ -65,36 +67,37 @@ class ValueOrder:
     def _type(self, name: str) -> Type:
         return self.catalog.program.types[name]
 
-    def _fields(self, type: Type, ids: np.ndarray) -> list[tuple[Type, np.ndarray]]:
-        """The types and values of the fields of ids that are not nil."""
-        types = [self._type(name) for _, name in type.fields]
-        return list(zip(types, self.catalog.records.fields(len(types), ids), strict=True))
+    def _shapes(self, type: Type, ids: np.ndarray) -> Iterator[tuple[np.ndarray, list[tuple[Type, np.ndarray]]]]:
+        """The records among ids, those of an algebraic data type by branches: their places, the types and values of fields."""
+        types = self.catalog.program.types
+        for shape in shapes(type, types, ids, self.catalog.records):
+            yield shape.places, list(zip(own_types(shape.type, types), shape.columns, strict=True))
 
     def _held(self, level: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """By type, the records that records hold."""
         found: dict[str, list[np.ndarray]] = {}
         for name, ids in level.items():
-            for type, values in self._fields(self._type(name), ids[ids > 0]):
-                if type.kind is Kind.RECORD:
-                    found.setdefault(type.name, []).append(values)
+            for _, fields in self._shapes(self._type(name), ids):
+                for type, values in fields:
+                    if type.kind is Kind.RECORD:
+                        found.setdefault(type.name, []).append(values)
         return {name: np.unique(np.concatenate(parts)) for name, parts in found.items()}
 
     def _ranked(
         self, type: Type, ids: np.ndarray, lower: Mapping[str, np.ndarray], ranks: Mapping[str, np.ndarray]
     ) -> np.ndarray:
-        """The ranks of distinct ids, which ascend; `ranks` are those of the ids in `lower`."""
+        """The ranks of distinct ids, which ascend; `ranks` are those of the ids in `lower`. 0 is that of nil."""
         result = np.zeros(len(ids), np.int64)
-        some = ids > 0
-        columns = []
-        for field, values in self._fields(type, ids[some]):
-            if field.kind is Kind.RECORD:
-                columns.append(ranks[field.name][np.searchsorted(lower[field.name], values)])
-            else:
-                columns.append(self.keys(field, _as_typed(field.kind, values)))
-        if columns and len(columns[0]):
-            places = np.empty(len(columns[0]), np.int64)
-            places[np.lexsort(columns[::-1])] = np.arange(1, len(places) + 1)
-            result[some] = places
+        ranked = 1
+        for places, fields in self._shapes(type, ids):
+            columns = [np.zeros(len(places), np.int64)]
+            for field, values in fields:
+                if field.kind is Kind.RECORD:
+                    columns.append(ranks[field.name][np.searchsorted(lower[field.name], values)])
+                else:
+                    columns.append(self.keys(field, _as_typed(field.kind, values)))
+            result[places[np.lexsort(columns[::-1])]] = np.arange(ranked, ranked + len(places))
+            ranked += len(places)
         return result
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.dataflow import AltNeu, Collection, Dataflow, Input, col
+from dlog.engine.dataflow.half_join import Extend
 from dlog.grammar.diagnostics import DlogError
 from tests.examples import examples
 
@@ -88,8 +89,24 @@ def test_delta_queries_of_triangles_are_joins(changes: list, batches: list[int])
     plain = edges.join(edges, on="src").rename(a="src", b="dst", c="dst_right").semijoin(edges, on={"b": "src", "c": "dst"})
     triangles_in_order(edges, True).assert_eq(plain)
     half_joined(edges).assert_eq(plain)
+    extended(edges).assert_eq(plain)
     for each, round, diff in changes:
         edges.update([each], diff, at=round)
+    run(flow, batches)
+
+
+@examples(50)
+@given(st.lists(st.tuples(change, st.integers(0, 2)), max_size=14), ends)
+def test_delta_queries_are_joins_in_loops_too(changes: list, batches: list[int]) -> None:
+    """Edges come at rounds and iterations: their times are partially ordered."""
+    flow = Dataflow()
+    given_edges = flow.input(src=int, dst=int, iteration=int)
+    edges = given_edges.enter_at(flow.scope.loop(), "iteration").map("src", "dst")
+    plain = edges.join(edges, on="src").rename(a="src", b="dst", c="dst_right").semijoin(edges, on={"b": "src", "c": "dst"})
+    half_joined(edges).assert_eq(plain)
+    extended(edges).assert_eq(plain)
+    for (each, round, diff), iteration in changes:
+        given_edges.update([(*each, iteration)], diff, at=round)
     run(flow, batches)
 
 
@@ -103,6 +120,39 @@ def half_joined(edges: Collection) -> Collection:
     ]
     first, *others = (each.collect().map("a", "b", "c") for each in found)
     return first.concat(*others)
+
+
+def extended(edges: Collection) -> Collection:
+    """The same, an attribute at a time."""
+    ab, ac, bc = edges.rename(a="src", b="dst"), edges.rename(a="src", c="dst"), edges.rename(b="src", c="dst")
+    found = [
+        ab.propose().extend("c", (ac, "a", True), (bc, "b", True)),
+        ac.propose().extend("b", (ab, "a", False), (bc.map("c", "b"), "c", True)),
+        bc.propose().extend("a", (ab.map("b", "a"), "b", False), (ac.map("c", "a"), "c", False)),
+    ]
+    first, *others = (each.collect().map("a", "b", "c") for each in found)
+    return first.concat(*others)
+
+
+def test_no_more_values_are_proposed_than_the_smallest_relation_has() -> None:
+    """A node of degree 1,000 has a million pairs of neighbours; each edge looks at about one value."""
+    flow = Dataflow()
+    edges = flow.input(src=int, dst=int)
+    found = extended(edges).capture()
+    edges.insert([(0, x) for x in range(1, 1001)] + [(1, 2), (2, 3)])
+    flow.commit()
+    assert found.counts() == {(0, 1, 2): 1, (0, 2, 3): 1}
+    proposed = sum(operator.proposed for operator in flow.operators if isinstance(operator, Extend))
+    assert 1000 <= proposed < 1010
+
+
+def test_what_extends_has_its_key_and_one_column() -> None:
+    flow = Dataflow()
+    ab, abc = flow.input(a=int, b=int), flow.input(a=int, b=int, c=int)
+    with pytest.raises(DlogError, match="has its key and that column"):
+        ab.propose().extend("c", (abc, "a", True))
+    with pytest.raises(DlogError, match="one new column `b`"):
+        ab.propose().extend("b", (ab, "a", True))
 
 
 def test_half_joins_are_right_where_the_calculus_is_not() -> None:

@@ -72,3 +72,21 @@ def test_what_follows_from_a_session_can_come_back_a_round_later() -> None:
     assert s.staged == {"doubled": 1}
     s.commit()
     assert set(s["doubled"]) == {(1, 4)}
+
+
+def test_a_failure_of_what_is_made_of_collections_does_not_hold_the_session_up() -> None:
+    s = dlog.session(PATHS)
+    kept = s.collection("edge").capture()
+    s.collection("path").filter(col("x") == 3).assert_empty()
+    s.insert("edge", (1, 2))
+    s.commit()
+    s.insert("edge", (3, 4))
+    with pytest.raises(DlogError, match="is there 1 times"):
+        s.commit()
+    s.insert("edge", (4, 5))
+    s.commit()
+    assert set(s["edge"]) == {(1, 2), (3, 4), (4, 5)}
+    assert (4, 5) not in kept.counts()
+    again = s.collection("edge").capture()
+    s.commit()
+    assert set(again) == {(1, 2), (3, 4), (4, 5)}

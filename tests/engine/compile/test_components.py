@@ -217,6 +217,15 @@ def test_a_mistake_of_one_instance_names_it() -> None:
     assert found.notes[-1] == "in the instance `bad` of `C`"
 
 
+def test_a_mistake_of_all_instances_names_none() -> None:
+    text = ".comp C { .decl r(x: number)\nr(x) :- r(y), x = cat(y, y). }\n.init a = C\n.init b = C\n"
+    with pytest.raises(DlogError) as raised:
+        compile_source(Source(text, "c.dl"))
+    for found in raised.value.diagnostics:
+        assert "`r`" in render(found)
+        assert "instance" not in render(found)
+
+
 def test_a_mistake_outside_of_components_has_full_names() -> None:
     text = ".comp C { .decl r(x: number) }\n.init c = C\n.decl p(x: number)\np(x) :- c.r(x, x).\n"
     assert refused(text) == ["`c.r` has 1 attribute, but 2 arguments here"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dlog import run_text
 from dlog.engine.compile import check
 from dlog.engine.compile.normal import forms
 from dlog.engine.compiler import check_tree, parse
@@ -98,3 +99,12 @@ def test_all_programs_are_what_their_clauses_are_alone(monkeypatch: pytest.Monke
     assert len(sources) > 30
     for source in sources:
         assert _checked(source) == _alone(source, monkeypatch)
+
+
+def test_the_tag_of_a_branch_is_no_literal_of_the_clause() -> None:
+    text = """.type T = Leaf {} | Node { l: T, r: T } | Nothing {}
+.decl b(k: number, t: T)
+b(2, $Node($Nothing(), $Nothing())) :- true.
+b(1, $Node($Nothing(), $Nothing())) :- true."""
+    rows = run_text(text, {})["b"]
+    assert {str(t) for _, t in rows} == {str(next(iter(rows))[1])} and {k for k, _ in rows} == {1, 2}

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog import run_text, session
+from dlog.branch import Branch
 from dlog.engine.plan.static.iterations import explain_iterated
 from dlog.engine.plan.statistics import Declared
 from dlog.engine.runtime.incremental.engines import is_incremental, make_engine
@@ -176,6 +177,18 @@ r(k, l) :- a(k, l)."""
     assert run_text(text, {})["r"] == {(1, ("a", ("c", None))), (2, None)}
 
 
+def test_algebraic_data_are_chosen_by_branches_and_their_fields() -> None:
+    text = """.type T = Leaf { v: symbol } | Node { l: T, r: T } | None {}
+.decl a(k: number, t: T)
+a(1, $Node($Leaf("b"), $None())). a(1, $Node($Leaf("a"), $Leaf("z"))). a(1, $Node($Leaf("a"), $Leaf("c"))).
+a(2, $None()). a(2, $Node($None(), $None())). a(3, $Node($None(), $None())). a(3, $Leaf("q")). a(3, $Leaf("p")).
+.decl r(k: number, t: T) choice-domain k
+r(k, t) :- a(k, t)."""
+    none = Branch("None")
+    smallest = {(1, Branch("Node", Branch("Leaf", "a"), Branch("Leaf", "c"))), (2, Branch("Node", none, none))}
+    assert run_text(text, {})["r"] == smallest | {(3, Branch("Leaf", "p"))}
+
+
 def test_rows_from_outside_come_first() -> None:
     text = f"{EDGES}.decl r(x: number, y: number) choice-domain x\n.input r\nr(x, y) :- e(x, y)."
     assert run_text(text, {"e": [(1, 1), (2, 1)], "r": [(1, 5)]})["r"] == {(1, 5), (2, 1)}
@@ -213,6 +226,28 @@ t(v) :- a(1, v), a(2, v), a(3, _)."""
     result = run_text(text, {})
     assert result["a"] == {(1, 11), (2, 6), (3, 4)}
     assert result["p"] == {(1, 2, 2), (2, 3, 4)} and result["q"] == {(1,), (2,), (3,)} and result["t"] == {(2,)}
+
+
+def test_values_are_joined_by_functors_of_the_user() -> None:
+    def together(a: int, b: int) -> int:
+        return a | b
+
+    text = f"""{EDGES}.functor together(a: number, b: number): number
+.lattice number<> {{ Bottom -> 0, Lub -> @together(_, _) }}
+.decl r(x: number, v: number<>)
+r(x, v) :- e(x, v).
+r(x + 1, v) :- r(x, v), x < 3."""
+    assert run_text(text, {"e": [(1, 1), (1, 4), (2, 2)]}, functors={"together": together})["r"] == {(1, 5), (2, 7), (3, 7)}
+
+
+def test_a_relation_of_a_cycle_may_be_an_equivalence() -> None:
+    text = f"""{EDGES}.decl same(x: number, y: number) eqrel
+same(x, y) :- e(x, y).
+same(x, y) :- r(x, y).
+.decl r(x: number, y: number) choice-domain x
+r(x, y) :- same(x, y), x < y."""
+    result = run_text(text, {"e": [(1, 2), (2, 3), (7, 8)]})
+    assert result["r"] == {(1, 2), (2, 3), (7, 8)} and len(result["same"]) == 13
 
 
 def test_two_columns_are_joined_apart() -> None:

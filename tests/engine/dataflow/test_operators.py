@@ -1,0 +1,107 @@
+"""Parts of the dataflow's engine by themselves: what waits by round, joins in pieces, the order of operators, scopes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlog.dataflow import Dataflow, col
+from dlog.engine.dataflow import join
+from dlog.engine.dataflow.calendar import Calendar
+from dlog.engine.dataflow.delta import Delta
+from dlog.engine.dataflow.groups import Active
+from dlog.engine.dataflow.scope import Rounds, Scope
+from dlog.grammar.diagnostics import DlogError
+from tests.examples import examples
+
+
+def delta(rounds: list[int]) -> Delta:
+    return Delta((np.arange(len(rounds)),), np.array([rounds], np.int64), np.ones(len(rounds), np.int64))
+
+
+@examples(50)
+@given(st.lists(st.one_of(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.integers(1, 5)), max_size=30))
+def test_a_calendar_gives_what_is_due_and_keeps_the_rest(steps: list) -> None:
+    calendar, waiting, now = Calendar(), [], 0
+    for step in steps:
+        if isinstance(step, list):
+            rounds = [now + r for r in step]
+            calendar.add(0, delta(rounds))
+            waiting += rounds
+        else:
+            now += step
+            taken = [r for _, part in calendar.take(now) for r in part.rounds.tolist()]
+            assert sorted(taken) == sorted(r for r in waiting if r < now)
+            waiting = [r for r in waiting if r >= now]
+        assert len(calendar) == len(waiting)
+        assert calendar.next_round() == min(waiting, default=None)
+
+
+def test_a_calendar_has_few_blocks() -> None:
+    calendar = Calendar()
+    for round in range(1000):
+        calendar.add(0, delta([round]))
+    assert len(calendar._blocks[0]) <= 11
+
+
+def test_joins_with_many_pairs_make_them_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join, "OUTPUT_ROWS", 10)
+    flow = Dataflow()
+    left, right = flow.input(k=int, x=int), flow.input(k=int, y=int)
+    pairs = left.join(right).count(by=[]).capture()
+    left.insert([(0, x) for x in range(20)])
+    right.insert([(0, y) for y in range(30)])
+    flow.commit()
+    assert pairs.counts() == {(600,): 1}
+
+
+def test_products_beyond_64_bits_are_refused() -> None:
+    flow = Dataflow()
+    rows = flow.input(k=int)
+    rows.explode("k", diff=2**40).join(rows.explode("k", diff=2**40)).capture()
+    rows.insert([1])
+    with pytest.raises(DlogError, match="beyond 64 bits"):
+        flow.commit()
+
+
+def test_active_rounds_are_sorted_by_key_and_each_once() -> None:
+    keys = np.array([7, 3, 7, 7])
+    active = Active.of((keys,), np.array([4, 2, 1, 4]))
+    assert active.keys[0].tolist() == [3, 7]
+    assert (active.owners.tolist(), active.rounds.tolist()) == ([0, 1, 1], [2, 1, 4])
+    more = active.also(np.array([0, 1]), np.array([9, 4]))
+    assert (more.owners.tolist(), more.rounds.tolist()) == ([0, 0, 1, 1], [2, 9, 1, 4])
+    assert more.first.tolist() == [2, 1]
+
+
+def test_what_may_come_after_a_moment() -> None:
+    assert str(Rounds(3, 5).after(())) == "{(5)}"
+    assert str(Rounds(3, 5).after((2,))) == "{(3, 3), (5, 0)}"
+    assert Rounds(3, 5).scaled(2) == Rounds(6, 10)
+
+
+def test_scopes_know_where_they_are() -> None:
+    root = Scope()
+    loop, nudged = root.loop(), root.altneu()
+    assert (root.depth, loop.depth, nudged.depth, nudged.scale) == (1, 2, 1, 2)
+    assert nudged.loop().scale == 2
+    assert loop.loop().region.around(1) is loop.region
+
+
+def test_a_collection_made_after_a_loop_can_be_read_by_it() -> None:
+    """The order of operators is that of the graph, not that in which they were made."""
+    flow = Dataflow()
+    edges, nodes = flow.input(src=int, dst=int), flow.input(node=int)
+
+    def step(inner):  # type: ignore[no-untyped-def]
+        later = edges.distinct().filter(col("dst") > 0)  # outside of the loop, made within
+        moved = inner.join_map(later.enter(inner.scope), on={"node": "src"}, node="dst")
+        return moved.concat(nodes.enter(inner.scope)).distinct()
+
+    reached = nodes.iterate(step).capture()
+    nodes.insert([1])
+    edges.insert([(1, 2), (2, 3), (3, 0)])
+    flow.commit()
+    assert reached.counts() == {(1,): 1, (2,): 1, (3,): 1}
