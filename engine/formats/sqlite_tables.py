@@ -244,5 +244,5 @@ def _quoted(name: str) -> str:
     return f'"{doubled}"'
 
 
-def _refused(io: Io, program: Program, what: str, database: Path | str, error: sqlite3.Error) -> DlogError:
+def _refused(io: Io, program: Program, what: str, database: Path | str, error: Exception) -> DlogError:
     return directive_error(io, program, "sqlite", f"cannot {what} {database}: {error}")
