@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import struct
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -137,6 +138,10 @@ def apply(name: str, args: list[Any], kind: str) -> Any:
     """The functor on values of this kind; `as` reads a value as this kind."""
     match name, args:
         case ("as", [value]):
+            if isinstance(value, float) and kind != "float":
+                value = int.from_bytes(struct.pack("<d", value), "little")
+            if isinstance(value, int) and kind == "float":
+                return struct.unpack("<d", struct.pack("<Q", value % 2**64))[0]
             return wrap(value, kind) if kind in ("number", "unsigned") else value
         case ("min", _):
             return min(args)

@@ -230,7 +230,7 @@ _ROWS: Final = (
         "ord",
         Signature((ALL,), Kind.NUMBER),
         alike(ALL, KEEP),
-        lambda value: value,
+        lambda value: scalars.bits_of_float(value) if isinstance(value, float) else value,
         "The number that stands for a value; of a symbol or a record it differs between runs. The branches of an algebraic "
         "data type without fields count from 0, in the order of their names.",
         'ord("a") - ord("a") = 0',
@@ -263,6 +263,15 @@ _ROWS: Final = (
     converting("ftou", FLOAT, Kind.UNSIGNED, "FTOU", int, "ftou(2.5) = 2u"),
     converting("itou", NUMBER, Kind.UNSIGNED, KEEP, scalars.unsigned, "itou(3) = 3u"),
     converting("utoi", UNSIGNED, Kind.NUMBER, KEEP, int, "utoi(3u) = 3"),
+    Intrinsic(
+        "float_of_bits",
+        Signature((INTEGRAL,), Kind.FLOAT),
+        alike(INTEGRAL, KEEP),
+        scalars.float_of_bits,
+        "The float that has the bits of an integer; it may be a NaN other than the one there is.",
+        "",
+        "internal",
+    ),
     Intrinsic(
         "weight",
         Signature((NUMBER,), Kind.NUMBER),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from struct import pack, unpack
 
 from dlog.engine.ir.rules import Kind
 
@@ -58,6 +59,18 @@ def root(value: float) -> float:
 def whole(rounded: Callable[[float], int]) -> Callable[[float], float]:
     """A rounding of floats to floats, which keeps infinities, NaN and the sign of zero."""
     return lambda value: math.copysign(rounded(value), value) if math.isfinite(value) else value
+
+
+def float_of_bits(bits: int) -> float:
+    """
+    >>> float_of_bits(4612811918334230528)
+    2.5
+    """
+    return float(unpack("<d", pack("<Q", bits & 2**64 - 1))[0])
+
+
+def bits_of_float(value: float) -> int:
+    return int(unpack("<q", pack("<d", value))[0])
 
 
 def unsigned(value: int) -> int:

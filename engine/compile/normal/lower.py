@@ -238,6 +238,11 @@ class Lowering:
                 return Functor("utoi", (inner,), kind, kind, span)
             case (_, Kind.NUMBER):
                 return Functor("ord", (inner,), source, kind, span)
+            case (Kind.FLOAT, Kind.UNSIGNED):
+                return Functor("itou", (Functor("ord", (inner,), source, Kind.NUMBER, span),), kind, kind, span)
+            case ((Kind.NUMBER | Kind.UNSIGNED), Kind.FLOAT):
+                bits = Functor("float_of_bits", (inner,), source, kind, span)
+                return Functor("*", (bits, Constant(1.0, kind)), kind, kind, span)  # makes any NaN the one there is
             case _:
                 message = f"not supported yet: as() from {source.value} to {kind.value}"
                 function = {Kind.FLOAT: "to_float", Kind.SYMBOL: "to_string", Kind.UNSIGNED: "to_unsigned"}.get(kind)
