@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -14,7 +15,11 @@ from dlog.temporary import lock, remove_left
 
 
 def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Writes a file under another name beside its own, then renames it; leaves nothing behind on failure."""
+    """Writes a file under another name beside its own, then renames it; leaves nothing behind on failure. Devices are written
+    to: to root the system lets them be replaced as well."""
+    if path.parent == Path("/dev") or (path.is_char_device() and not path.is_symlink()):
+        _write_to_device(io, program, path, write)
+        return
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     remove_left(path.parent.glob(f".{glob.escape(path.name)}.*.part"))
     try:
@@ -29,3 +34,12 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
         raise directive_error(io, program, "unwritable-file", message, *([note] if note else [])) from error
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _write_to_device(io: Io, program: Program, path: Path, write: Callable[[BinaryIO], None]) -> None:
+    sys.stdout.flush()  # which may be the same
+    try:
+        with path.open("ab") as file:
+            write(file)
+    except OSError as error:
+        raise directive_error(io, program, "unwritable-file", f"cannot write {path}: {error.strerror}") from error

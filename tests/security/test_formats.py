@@ -54,6 +54,16 @@ def test_rejected_lines_take_the_place_of_a_link(tmp_path: Path, left: str) -> N
     assert (victim.read_text(), (facts / "wrong.txt").read_text()) == ("precious", "echo planted\n")
 
 
+def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    main, other = os.openpty()
+    name = os.ttyname(other)
+    os.set_blocking(main, False)
+    dlog.run(f'.decl r(x: number)\nr(1).\n.output r(filename="{name}")\n', output=tmp_path)
+    assert (os.read(main, 100), Path(name).is_char_device()) == (b"1\r\n", True)
+    os.close(main)
+    os.close(other)
+
+
 @pytest.mark.parametrize("name", ["r.sqlite", "file:{}/r.sqlite?mode=rwc"])
 def test_a_database_is_not_written_where_a_link_leads(tmp_path: Path, name: str) -> None:
     out, victim = tmp_path / "out", tmp_path / "victim"
