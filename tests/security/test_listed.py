@@ -68,7 +68,6 @@ def listed(text: str) -> set[tuple[str, str]]:
     return {(file, what) for file, whats, _ in rows for what in re.findall(r"`(.+?)`", whats)}
 
 
-@pytest.mark.slow
 def test_what_can_run_something_is_listed_with_its_source_of_trust() -> None:
     source, told = in_source(), listed((ROOT / "SECURITY.md").read_text())
     assert source - told == set(), "in the source, but not in SECURITY.md"
