@@ -83,7 +83,8 @@ def _left(code: int) -> NoReturn:
 def _flushed(code: int) -> int:
     """The exit code once standard output has arrived where it goes; a reader that went away has a right to."""
     try:
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # as a server leaves it
+            sys.stdout.flush()
     except BrokenPipeError:
         pass
     except OSError as error:

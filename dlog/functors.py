@@ -19,8 +19,9 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import Any, Final, TypeAlias, overload
 
 import numpy as np
@@ -28,6 +29,7 @@ import numpy as np
 from dlog.engine.ir.kinds import NUMERIC
 from dlog.engine.ir.rules import Program, UserFunctor
 from dlog.engine.ir.traversal import functors as functors_of
+from dlog.engine.kernels.core.compiler import import_numba
 from dlog.engine.values.table import DTYPES
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.values import Codec, value_preview
@@ -121,12 +123,21 @@ def load_modules(names: Sequence[str], folders: Sequence[str]) -> list[ModuleTyp
     return [_loaded(name, folders or (".",)) for name in names]
 
 
+class _Source(SourceFileLoader):
+    """Runs what the file says, and not what `__pycache__` beside it has for it, which somebody else may have put there."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def _loaded(name: str, folders: Sequence[str]) -> ModuleType:
     file = next((f for folder in folders if (f := Path(folder) / f"{name.removesuffix('.py')}.py").is_file()), None)
     if file is None:
         notes = (f"it is looked for in {', '.join(folders)}: name its folder with -L",)
         raise DlogError(Diagnostic("missing-file", f"there is no module {name.removesuffix('.py')}.py", notes=notes))
-    spec = importlib.util.spec_from_file_location(f"{_LOADED}{file.stem}", file)
+    name = f"{_LOADED}{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file, loader=_Source(name, str(file)))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # for what looks itself up: dataclasses do
@@ -246,8 +257,7 @@ def _by_value(function: Function) -> Function | bytes:
 def _loop_over(function: Function, dtypes: Sequence[Any]) -> Function | None:
     """Compiled code that fills an array with the values of a function of numbers; None where Numba cannot compile it, or its
     result has another type. The types are those of the parameters, then of the result."""
-    import numba
-
+    numba = import_numba()
     if not 1 < len(dtypes) <= len(_LOOPS) + 1:
         return None
     *args, result = (numba.from_dtype(np.dtype(d)) for d in dtypes)
@@ -317,4 +327,3 @@ def _place(trace: TracebackType | None, otherwise: str) -> str:
         return otherwise or "the call itself"
     last = frames[-1]
     return f"{last.filename}, line {last.lineno}: {last.line}"
-

@@ -15,6 +15,7 @@ from dlog.arguments import bad_argument
 from dlog.dataflow.kinds import KINDS, Kind, Objects, decode, encode
 from dlog.dataflow.schema import Schema
 from dlog.engine.dataflow.delta import Columns
+from dlog.engine.kernels.core.compiler import import_numba
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
@@ -230,9 +231,7 @@ class _Applied(Expression):
 
     @cached_property
     def _compiled(self) -> Callable[..., Any]:
-        from numba import vectorize
-
-        return vectorize(nopython=True)(self.function)  # type: ignore[no-any-return, no-untyped-call]
+        return import_numba().vectorize(nopython=True)(self.function)  # type: ignore[no-any-return]
 
     def evaluate(self, frame: Frame) -> np.ndarray:
         values = [argument.evaluate(frame) for argument in self.arguments]

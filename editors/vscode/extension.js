@@ -1,4 +1,5 @@
 // Starts `dlog lsp` for the programs of a window and ends it with the window.
+const path = require("path");
 const { workspace } = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 
@@ -6,11 +7,13 @@ let client;
 
 function activate() {
   const settings = workspace.getConfiguration("dlog");
+  const root = workspace.workspaceFolders?.[0]?.uri.fsPath ?? "";
   const flags = [
-    ...settings.get("includeDirs").flatMap((folder) => ["-I", folder]),
+    ...settings.get("includeDirs").flatMap((folder) => ["-I", path.resolve(root, folder)]),
     ...settings.get("macros").flatMap((macro) => ["-M", macro]),
   ];
-  const server = { command: settings.get("command"), args: ["lsp", ...flags] };
+  // Not in the window's folder: a program called dlog that lies there would be found before the user's on some systems.
+  const server = { command: settings.get("command"), args: ["lsp", ...flags], options: { cwd: __dirname } };
   client = new LanguageClient("dlog", "dlog", server, { documentSelector: [{ language: "souffle" }] });
   return client.start();
 }

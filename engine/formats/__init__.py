@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -18,11 +18,11 @@ import numpy as np
 
 from dlog.engine.formats.parameters import close_name, directive_error, missing_file, path_of, remark_misspelled, text_format
 from dlog.engine.formats.records import RecordTables
+from dlog.engine.formats.whole_files import write_whole
 from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.temporary import lock, remove_left
 
 TO_STDOUT = "-"
 """The output folder that means standard output, as in `-D -`."""
@@ -277,24 +277,6 @@ def _print(
 def _write_all(file: BinaryIO, pieces: Iterable[bytes | np.ndarray]) -> None:
     for piece in pieces:
         file.write(piece if isinstance(piece, bytes) else piece.data)
-
-
-def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Writes a file under another name beside its own, then renames it; leaves nothing behind on failure."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    remove_left(path.parent.glob(f".{glob.escape(path.name)}.*.part"))
-    try:
-        beside.unlink(missing_ok=True)
-        with beside.open("xb") as file:  # never one that was there, which may be somebody's link
-            lock(file.fileno())
-            write(file)
-        beside.replace(path)
-    except OSError as error:
-        note = "" if path.parent.is_dir() else f"there is no folder {path.parent}"
-        message = f"cannot write {path}: {error.strerror}"
-        raise directive_error(io, program, "unwritable-file", message, *([note] if note else [])) from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 __all__ = ["TO_STDOUT", "available_threads", "check_directives", "load", "save", "size_limit", "size_line"]

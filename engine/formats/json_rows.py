@@ -8,6 +8,7 @@ and -Infinity, as Python writes them.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -50,7 +51,15 @@ def load_json(
 ) -> Table:
     """Loads a file, or standard input where `path` is None."""
     reader = _Reader(io, relation, program, symbols, records, "<stdin>" if path is None else str(path))
-    data = text_of(io, program, path, reader.file)
+    try:
+        return _loaded(reader, path, by_line)
+    except RecursionError:
+        raise reader.mistake("bad-json", f"{reader.file}: values are nested too deeply") from None
+
+
+def _loaded(reader: _Reader, path: Path | None, by_line: bool) -> Table:
+    relation = reader.relation
+    data = text_of(reader.io, reader.program, path, reader.file)
     if by_line and Kind.RECORD not in relation.kinds and relation.arity and data[:64].tobytes().lstrip()[:1] == b"{":
         return reader.objects(data)
     return reader.table(reader.lines(data) if by_line else reader.document(data))
@@ -96,6 +105,9 @@ class _Reader:
             place = f"{self.file}:{error.lineno + lines_before}:{error.colno}"
             message = f"line {error.lineno + lines_before}: not JSON: {error.msg[:1].lower()}{error.msg[1:]}"
             raise self.mistake("bad-json", message, place=place) from None
+        except ValueError as error:  # of numbers with thousands of digits
+            place = f"{self.file}:{lines_before + 1}" if lines_before else self.file
+            raise self.mistake("bad-json", f"a number is too long: {error}", place=place) from None
 
     def objects(self, data: np.ndarray) -> Table:
         """The rows of objects on lines, without records, by Arrow."""
@@ -167,7 +179,7 @@ class _Reader:
                 self._check(name, type_.kind, values, lambda value: type(value) is str)
                 return self._interned(self.symbols, name, values)
             case Kind.FLOAT:
-                self._check(name, type_.kind, values, lambda value: type(value) in (int, float))
+                self._check(name, type_.kind, values, _is_real)
                 return one_nan(np.array(values, np.float64))
             case Kind.NUMBER | Kind.UNSIGNED:
                 low, high = _RANGES[type_.kind]
@@ -198,6 +210,11 @@ class _Reader:
             number = int(np.argmax(which == mistake.index)) + 1
             shown = _shown(values[number - 1])
             raise self.mistake("bad-record", f"row {number} (`{name}`): {shown} {mistake}") from None
+
+
+def _is_real(value: Any) -> bool:
+    """Whether a value is a number that a float can be."""
+    return type(value) is float or (type(value) is int and abs(value) <= sys.float_info.max)
 
 
 def _shown(value: Any) -> str:

@@ -7,11 +7,13 @@ written takes the place of a table, or view, with its name, in one transaction. 
 
 from __future__ import annotations
 
+import reprlib
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +30,10 @@ from dlog.grammar.diagnostics import DlogError
 ROWS = 1 << 16
 """Rows that are read or written at a time."""
 _SQL = {Kind.NUMBER: "INTEGER", Kind.UNSIGNED: "INTEGER", Kind.FLOAT: "REAL", Kind.SYMBOL: "TEXT", Kind.RECORD: "TEXT"}
+_CAUTION = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON"
+"""For databases of others: views call nothing that has effects, and pages are looked at before they are believed."""
+_SEVERAL = bytes.fromhex("d9d505f920a163d7")
+"""What a journal ends with that is one of several."""
 _LIMITS = {Kind.NUMBER: (-(2**63), 2**63), Kind.UNSIGNED: (0, 2**64)}
 
 
@@ -44,6 +50,7 @@ def load_sqlite(
     uri = database if isinstance(database, str) else f"{database.absolute().as_uri()}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
+            connection.executescript(_CAUTION)
             connection.text_factory = bytes
             columns = _chosen(io, program, relation, connection)
             chunks: list[tuple[np.ndarray, ...]] = []
@@ -57,7 +64,7 @@ def load_sqlite(
             while block := cursor.fetchmany(ROWS):
                 chunks.append(_columns(io, program, relation, block, rows, symbols, records))
                 rows += len(block)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # names need not be text
         raise _refused(io, program, "read", database, error) from error
     empty = tuple(np.empty(0, np.int64).view(_dtype(kind)) for kind in relation.kinds)
     parts = zip(*(chunks or [empty]), strict=True)
@@ -123,7 +130,7 @@ def _numbers(io: Io, program: Program, values: tuple[Any, ...], kind: Kind, wher
     except ValueError:
         row = next(i for i, value in enumerate(values) if not _fits(value, kind))
         shown = values[row].decode("utf-8", "replace") if isinstance(values[row], bytes) else values[row]
-        message = f"{where}, row {before + row + 1}: {shown!r} is not a valid {kind.value}"
+        message = f"{where}, row {before + row + 1}: {reprlib.repr(shown)} is not a valid {kind.value}"
         raise directive_error(io, program, "bad-number", message) from None
 
 
@@ -171,8 +178,12 @@ def save_sqlite(
     """Writes the rows, in order, to a table of their own."""
     name, columns = _quoted(_table(io)), [f"{_quoted(name)} {_SQL[type_.kind]}" for name, type_ in relation.attributes]
     rows = arrow_table(relation, program, table, symbols, records)
+    file = _file(database)
+    _refuse_traps(io, program, file)
     try:
         with closing(sqlite3.connect(database, uri=isinstance(database, str))) as connection, connection:
+            _refuse_another(io, program, file, connection)
+            connection.executescript(_CAUTION)
             connection.execute("BEGIN IMMEDIATE")
             for (kind,) in connection.execute("SELECT type FROM sqlite_master WHERE name = ?", (_table(io),)).fetchall():
                 connection.execute(f"DROP {'VIEW' if kind == 'view' else 'TABLE'} {name}")
@@ -187,6 +198,43 @@ def save_sqlite(
         raise _refused(io, program, "write", database, error) from error
 
 
+def _file(database: Path | str) -> Path | None:
+    """The file that is to be written; None for a database that is in none."""
+    if isinstance(database, Path):
+        return database
+    name = unquote(urlsplit(database).path) if database.startswith("file:") else ""
+    return None if not name or name.startswith(":memory:") or "mode=memory" in database else Path(name)
+
+
+def _refuse_traps(io: Io, program: Program, file: Path | None) -> None:
+    """Refuses what others may have left to have SQLite write, or remove, another file. Where a journal of several databases is
+    left, SQLite removes the file that it names as their common one."""
+    if file is None:
+        return
+    if file.is_symlink():
+        raise directive_error(io, program, "unwritable-file", f"{file} is a link: name the database itself")
+    journal = file.with_name(f"{file.name}-journal")
+    if _end(journal, len(_SEVERAL)) == _SEVERAL:
+        note = "sqlite3, or what was writing them, brings them back, if you trust who left them"
+        raise directive_error(io, program, "unwritable-file", f"{journal} is of several databases, left half written", note)
+
+
+def _end(path: Path, size: int) -> bytes:
+    """The last bytes of a file; none, if there is no file."""
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - size))
+        return file.read()
+
+
+def _refuse_another(io: Io, program: Program, file: Path | None, connection: sqlite3.Connection) -> None:
+    """Refuses a database that was opened by a link, made since it was looked for: SQLite shows where that led."""
+    ((_, _, opened),) = connection.execute("PRAGMA database_list")
+    if file is not None and opened != str(file.parent.resolve() / file.name):
+        raise directive_error(io, program, "unwritable-file", f"{file} leads to {opened}: name the database itself")
+
+
 def _table(io: Io) -> str:
     return io.get("table", io.get("name", io.relation))
 
@@ -196,5 +244,5 @@ def _quoted(name: str) -> str:
     return f'"{doubled}"'
 
 
-def _refused(io: Io, program: Program, what: str, database: Path | str, error: sqlite3.Error) -> DlogError:
+def _refused(io: Io, program: Program, what: str, database: Path | str, error: Exception) -> DlogError:
     return directive_error(io, program, "sqlite", f"cannot {what} {database}: {error}")

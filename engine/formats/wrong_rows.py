@@ -1,7 +1,8 @@
 """What becomes of a text file's rows that cannot be read: `errors` of an `.input`.
 
 `fail`, which is meant where nothing is said, refuses the file with its first mistakes; `skip` leaves them out; `reject:FILE`
-does so and writes their lines to FILE, a name in the folder of facts. What is left out is counted in a warning.
+does so and writes their lines to FILE, a name in the folder of facts, in the place of what is there. What is left out is
+counted in a warning.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from dlog.engine.formats.mistakes import explain_line, explain_text, row_end
 from dlog.engine.formats.parameters import TextFormat, directive_error
 from dlog.engine.formats.text import BadLine, BadText
+from dlog.engine.formats.whole_files import write_whole
 from dlog.engine.ir.rules import Io, Kind, Program, Relation
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -26,6 +28,8 @@ MOST = 20
 class WrongRows:
     """The wrong rows of one file."""
 
+    io: Io
+    program: Program
     file: str
     relation: Relation
     form: TextFormat
@@ -90,11 +94,14 @@ class WrongRows:
             raise DlogError(self.found)
         count = len(self.places)
         if self.rejects is not None:
-            self.rejects.write_bytes(b"".join(_whole_line(data, begin, end) for begin, end in sorted(self.places)))
+            self._reject(self.rejects, [_whole_line(data, begin, end) for begin, end in sorted(self.places)])
         left = "1 wrong row is" if count == 1 else f"{count} wrong rows are"
         goes = "left out" if self.rejects is None else f"left out, and written to {self.rejects}"
         message = f"{self.file}: {left} {goes}; the first: {self.found[0].message}"
         warnings.warn(message, RuntimeWarning, stacklevel=5)
+
+    def _reject(self, path: Path, lines: list[bytes]) -> None:
+        write_whole(self.io, self.program, path, lambda file: file.writelines(lines))
 
 
 def wrong_rows(io: Io, program: Program, relation: Relation, form: TextFormat, file: str, folder: Path) -> WrongRows:
@@ -102,12 +109,12 @@ def wrong_rows(io: Io, program: Program, relation: Relation, form: TextFormat, f
     chosen = io.get("errors", "fail")
     way, _, name = chosen.partition(":")
     if way in ("fail", "skip") and not name:
-        return WrongRows(file, relation, form, way == "fail")
+        return WrongRows(io, program, file, relation, form, way == "fail")
     if way == "reject" and name:
         if form.rfc4180 and Kind.RECORD in relation.kinds:
             message = "lines with quotes that hold records cannot be rejected to a file"
             raise directive_error(io, program, "unsupported", message, "errors=skip leaves them out")
-        return WrongRows(file, relation, form, False, folder / name)
+        return WrongRows(io, program, file, relation, form, False, folder / name)
     message = f"errors={chosen!r} says nothing about wrong rows"
     raise directive_error(io, program, "bad-parameter", message, 'it is fail, skip or, as in errors="reject:bad.txt", a file')
 

@@ -41,10 +41,11 @@ def module(marker: Path) -> str:
     return f"import os\nos.makedirs({str(marker)!r}, exist_ok=True)\nraise ImportError('planted')\n"
 
 
-def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(*command: str, cwd: Path, said: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     """A process that has dlog from this checkout, and nothing else from the environment that says where modules are."""
     kept = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
-    return subprocess.run(command, cwd=cwd, env={**kept, **environment}, capture_output=True, text=True, timeout=120)
+    whole = {**kept, **environment}
+    return subprocess.run(command, cwd=cwd, env=whole, input=said, capture_output=True, text=True, timeout=120)
 
 
 def dlog(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:

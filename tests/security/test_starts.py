@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -154,3 +155,27 @@ def test_neither_spark_nor_its_tasks_run_what_lies_here_or_above(here: Path, wor
     done = run(*command, cwd=here, **named)
     assert ran(here) == []
     assert (done.returncode, done.stdout) == (0, "path\t3\n"), done.stderr
+
+
+def message(**content: object) -> str:
+    text = json.dumps({"jsonrpc": "2.0", **content})
+    return f"Content-Length: {len(text)}\r\n\r\n{text}"
+
+
+def test_a_server_that_an_editor_starts_among_programs_runs_nothing_and_ends_well(here: Path) -> None:
+    text = '.pragma "libraries" "half"\n.functor half(x: number): number\n.decl r(x: number)\nr(@half(1)).\n.output r\n'
+    (here / "half.py").write_text(module(here.parent / "ran half"))
+    opened = {"textDocument": {"uri": (here / "program.dl").as_uri(), "languageId": "souffle", "version": 1, "text": text}}
+    asked = {"textDocument": {"uri": opened["textDocument"]["uri"]}, "position": {"line": 3, "character": 4}}
+    started = {"processId": None, "rootUri": here.as_uri(), "capabilities": {}}
+    talk = [
+        message(id=1, method="initialize", params=started),
+        message(method="initialized", params={}),
+        message(method="textDocument/didOpen", params=opened),
+        message(id=2, method="textDocument/hover", params=asked),
+        message(id=3, method="shutdown"),
+        message(method="exit"),
+    ]
+    done = run(sys.executable, script(here), "lsp", cwd=here, said="".join(talk))
+    assert (done.returncode, ran(here)) == (0, []), done.stderr
+    assert "@half" in done.stdout or "half(x: number)" in done.stdout

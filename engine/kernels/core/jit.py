@@ -13,6 +13,7 @@ from functools import cache, cached_property, update_wrapper
 from typing import Any, TypeVar, cast
 
 from dlog.caches import own_folder, own_tree
+from dlog.engine.kernels.core.compiler import import_numba
 from dlog.engine.kernels.core.structs import addresses_of, with_addresses
 from dlog.engine.kernels.core.versions import cache_folder
 
@@ -63,15 +64,14 @@ class Kernel:
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's."""
-        from numba import config, njit
-
+        numba = import_numba()
         from dlog.engine.kernels.core import struct_types
 
         struct_types.register_all()
         options = {"cache": _keeps()} if _callable else {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         if options.get("cache"):
-            config.CACHE_DIR = str(cache_folder())
-        dispatcher = njit(nogil=True, error_model="numpy", boundscheck=False, **options)(self.py_func)
+            numba.config.CACHE_DIR = str(cache_folder())
+        dispatcher = numba.njit(nogil=True, error_model="numpy", boundscheck=False, **options)(self.py_func)
         dispatcher.get_call_template = self._call_template(dispatcher.get_call_template)
         return dispatcher
 
