@@ -60,6 +60,9 @@ def load(
         return _load_sqlite(io, relation, program, symbols, records, facts_dir)
     path = None if way in _STREAMS else path_of(io, facts_dir, _SUFFIXES.get(way, ".facts"))
     if path is not None and (paths := _matches(path)):
+        if len(paths) > 1 and io.get("errors").startswith("reject:"):
+            message = f"`errors=reject:FILE` is for one file, and {path.name} stands for {len(paths)}"
+            raise directive_error(io, program, "unsupported", message, "errors=skip leaves wrong rows out")
         parts = [replace(io, params=(*io.params, ("filename", str(one.absolute())))) for one in paths]
         return _joined([load(one, relation, program, symbols, records, facts_dir, threads) for one in parts])
     if path is not None and not path.is_file() and not path.is_fifo() and not path.is_char_device():

@@ -97,3 +97,11 @@ def test_other_words_are_refused(tmp_path: Path, params: dict[str, str], message
     with pytest.raises(DlogError) as caught:
         load(tmp_path, b"", PAIRS, **params)
     assert caught.value.diagnostics[0].message == message
+
+
+def test_wrong_rows_of_several_files_are_not_rejected_to_one(tmp_path: Path) -> None:
+    (tmp_path / "r2.facts").write_bytes(BAD)
+    with pytest.raises(DlogError) as caught:
+        load(tmp_path, BAD, MIXED, filename="r*.facts", errors="reject:bad.txt")
+    assert caught.value.diagnostics[0].message == "`errors=reject:FILE` is for one file, and r*.facts stands for 2"
+    assert not (tmp_path / "bad.txt").exists()
