@@ -179,7 +179,7 @@ _ROWS: Final = (
     ),
     Intrinsic(
         "cat",
-        Signature((SYMBOL, SYMBOL), Kind.SYMBOL, variadic=True),
+        Signature((SYMBOL,), Kind.SYMBOL, variadic=True),
         {Kind.SYMBOL: "CAT"},
         lambda *texts: "".join(texts),
         "The texts, one after the other.",

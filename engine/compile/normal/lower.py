@@ -253,8 +253,8 @@ class Lowering:
 
 def _applied(row: Intrinsic, args: tuple[Term, ...], source: Kind, result: Kind, span: Span) -> Term:
     """A functor on arguments of which the first has kind `source`, by its monomorphic name; converting a kind to itself is
-    nothing."""
-    if row.identity and source is result:
+    nothing, nor is `cat` of one text."""
+    if (row.identity and source is result) or (row.signature.variadic and len(args) == 1):
         return args[0]
     op = row.overloads.get(source, row.name)
     return Functor(op, args, source if FUNCTORS[op].by_argument else result, result, span)

@@ -94,6 +94,7 @@ CASES = [
     ("p(to_number(x)) :- s(x).", ["p(to_number(x)) :- s(x)."]),
     ("p(to_number(x)) :- u(x).", ["p(utoi(x)) :- u(x)."]),
     ("rs(to_string(x)) :- f(x).", ["rs(to_string(x)) :- f(x)."]),
+    ("rs(cat(x)) :- s(x).", ["rs(x) :- s(x)."]),
     ("p(ord(x)) :- n(x).", ["p(x) :- n(x)."]),
     ("p(ord(x)) :- s(x).", ["p(ord(x)) :- s(x)."]),
     ("p(max(x, 1, -2)) :- n(x).", ["p(max(x, 1, -2)) :- n(x)."]),
