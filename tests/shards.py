@@ -17,7 +17,7 @@ from dlog.engine.cluster.rounds import ShardedRounds
 from dlog.engine.cluster.session_worker import Failed, SessionWorker
 from dlog.engine.cluster.superstep import OutputBlock, RowCounts, TaskRows
 from dlog.engine.cluster.worker_group import PeerFailed, ThreadTransport, WorkerGroup
-from dlog.engine.ir.rules import Program
+from dlog.engine.ir.rules import Program, with_inputs
 from dlog.engine.plan.exchange.decomposable import DecomposablePlan, exchanged
 from dlog.engine.plan.exchange.distribute import EVERYWHERE_ROWS
 from dlog.engine.plan.exchange.numbering import counts
@@ -183,7 +183,7 @@ class Tasks:
 
 def run_in_supersteps(text: str, facts: Facts, tasks: int = 3) -> dict[str, set[Row]]:
     """Every relation of a program as a set of tuples; a row that two tasks have is an error."""
-    program = compile_program(text)
+    program = with_inputs(compile_program(text), facts)
     plan = supersteps(program, tasks)
     given: list[OutputBlock] = [("kept", *fact) for fact in superstep.blocks_of_facts(program, plan, tasks)]
     given += cut_for_tasks(program, plan, facts, tasks)
