@@ -56,7 +56,7 @@ def run(options: Options) -> bool:
         return False
     rounds = options.rounds
     folder = generate(cache_folder() / f"tpch-{options.scale:g}", options.scale)
-    tables = read(folder)
+    tables = read(folder, options.scale)
     refresh = Refresh.of(tables["orders"], rounds)
     first, changes = refresh.first(tables), list(refresh.rounds(tables))
     del tables

@@ -37,7 +37,7 @@ class Data:
 def made(folder: Path, scale: float, one_in: int) -> Data:
     if generator() is None:
         pytest.skip(MISSING)
-    tables = read(generate(folder, scale))
+    tables = read(generate(folder, scale), scale)
     refresh = Refresh.of(tables["orders"], ROUNDS, one_in)
     answers = answered(Recomputed(folder, refresh, threads=1), scale)
     return Data(scale, refresh, refresh.first(tables), list(refresh.rounds(tables)), answers)

@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tests.tpch.queries import one_in
+
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 KEYS = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
 """The tables that change, with the column that has the order."""
@@ -51,9 +53,11 @@ def generate(folder: Path, scale: float) -> Path:
     return folder
 
 
-def read(folder: Path) -> Tables:
-    """All tables as dlog is given them: decimals as numbers of hundredths, dates as numbers yyyymmdd."""
-    return {name: _plain(pq.read_table(folder / f"{name}.parquet")) for name in TABLES}
+def read(folder: Path, scale: float) -> Tables:
+    """All tables as dlog is given them: decimals as numbers of hundredths, dates as numbers yyyymmdd; and the parameter `least`
+    of the eleventh query."""
+    tables = {name: _plain(pq.read_table(folder / f"{name}.parquet")) for name in TABLES}
+    return tables | {"least": pa.table({"one_in": [one_in(scale)]})}
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -19,7 +19,7 @@ class Maintained:
 
     def __init__(self, query: Query, first: Tables, threads: int | None = None) -> None:
         self.query = query
-        self.session = dlog.session(query.program, macros=query.macros, threads=threads)
+        self.session = dlog.session(query.program, threads=threads)
         self.inputs = set(query.inputs)
         for name in self.inputs:
             self.session.insert(name, first[name])

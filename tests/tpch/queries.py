@@ -21,7 +21,7 @@ SQL = Path(__file__).parent / "sql"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query by its name, `q1`, at a scale: the fraction in the eleventh one depends on it."""
+    """A query by its name, `q1`, at a scale: the eleventh one depends on it."""
 
     name: str
     scale: float
@@ -29,10 +29,6 @@ class Query:
     @property
     def program(self) -> Path:
         return PROGRAMS / f"{self._stem}.dl"
-
-    @property
-    def macros(self) -> tuple[str, ...]:
-        return (f"ONE_IN={self._one_in}",)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -72,7 +68,12 @@ class Query:
 
     @property
     def _one_in(self) -> int:
-        return max(1, round(10_000 * self.scale))
+        return one_in(self.scale)
+
+
+def one_in(scale: float) -> int:
+    """Which part of the stock counts in the eleventh query."""
+    return max(1, round(10_000 * scale))
 
 
 NAMES = tuple(f"q{number}" for number in range(1, 23))
