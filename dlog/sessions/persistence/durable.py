@@ -29,12 +29,11 @@ from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.differences import difference, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
-from dlog.engine.values.updates import Updates, prepended
+from dlog.engine.values.updates import Updates, joined, prepended
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.changes import from_table, none
-from dlog.sessions.follow.past import joined
 from dlog.sessions.ingest.streams import netted
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import BulkChange
@@ -126,7 +125,7 @@ class Durable(PlainRounds):
         try:
             rows, bulks = saving.saved(frames, self.round + 1)
             both = {name: [u[name] for u in (inputs, rows) if name in u] for name in {**inputs, **rows}}
-            given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in both.items()}
+            given = {name: joined(listed) for name, listed in both.items()}
             return self._committed(given, bulks)
         finally:
             saving.forget()
@@ -269,7 +268,7 @@ class Durable(PlainRounds):
         parts: dict[str, list[Updates]] = {name: [updates] for name, updates in gone.items()}
         for name, updates in self._state.interned.encoder.updates(self.program, came, 1, round).items():
             parts.setdefault(name, []).append(updates)
-        given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in parts.items()}
+        given = {name: joined(listed) for name, listed in parts.items()}
         if behind:
             with stage("evaluation"):
                 inner.commit({name: updates for name, updates in given.items() if name in self.program.relations})
@@ -280,7 +279,7 @@ class Durable(PlainRounds):
         does not have go."""
         round = self._state.round + 1
         gone = [name for name in self.program.relations if name not in program.relations]
-        given = {name: negated(all_of(self.external(name), round)) for name in gone}
+        given = {name: all_of(self.external(name), round).negated() for name in gone}
         new = Durable(self._state, text, program, self._engines, inner)
         try:
             given |= self._state.interned.encoder.updates(program, program.facts, 1, round)
@@ -405,8 +404,3 @@ def between(old: Table, new: Table, round: int) -> Updates:
     pair = [tuple(words(column) for column in table.columns) for table in (old, new)]
     columns, diffs = difference(pair[0], old.rows, pair[1], new.rows)
     return Updates(columns, diffs, np.full(len(diffs), round, np.int64))
-
-
-def negated(updates: Updates) -> Updates:
-    """The updates that take these back."""
-    return replace(updates, diffs=-updates.diffs)
