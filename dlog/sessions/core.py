@@ -100,7 +100,7 @@ class Session(Changing):
             self._text, engine = reopen(state, given, self._engines, chosen.functors)
             self._use(engine, engine.program, engine)
             self._followers.noted = engine.round
-            self._followers.history.begin(engine.round)
+            engine.keep_history(self._followers.history)
             self._restored = engine.round > 0
             if not self._restored:
                 self._open(facts)
@@ -162,7 +162,8 @@ class Session(Changing):
         program = replace(text.compiled(), facts=dict(facts))
         next_one = succeed(old, before, program, self._engines)
         try:
-            durable = None if self._durable is None else self._durable.succeeded_by(next_one.engine, text, program)
+            durable, engine = self._durable, next_one.engine
+            durable = None if durable is None else durable.succeeded_by(engine, text, program, next_one.changes)
         except BaseException:
             go_back(old, next_one.engine)
             raise

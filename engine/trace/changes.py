@@ -27,7 +27,7 @@ SLOTS_PER_ROW = 4
 """Slots of a hash table: most rows of a table meet an empty one."""
 FILTER_BYTES_PER_ROW = 16
 MAX_FILTER_BYTES = 1 << 22
-"""Bytes of the filter by which most rows of a table go: few of those that stay have another's byte, and it stays in the cache."""
+"""Bytes of the filter by which most rows of a table go: few of those that stay have another's byte, and it fits the cache."""
 SAMPLE_ROWS = 256
 """Rows that are looked at for the column to filter by."""
 
@@ -44,7 +44,16 @@ class ChangeTrace:
 
     @staticmethod
     def of(arity: int, batches: Sequence[Batch]) -> ChangeTrace:
-        """Those that batches hold, of which there is one at least."""
+        """Those that batches hold, of which there is one at least, the oldest first. Raises ValueError where nobody can have
+        written them."""
+        ends = [batch.description.upper for batch in batches]
+        if [batch.description.lower for batch in batches[1:]] != ends[:-1]:
+            raise ValueError("batches do not touch")
+        frontiers = [f for b in batches for f in (b.description.lower, b.description.upper, b.description.since)]
+        if any(len(f) != 1 or len(f.elements[0]) != 1 for f in frontiers):
+            raise ValueError("a frontier is no round")
+        if any((layer.arity, layer.depth) != (arity, 1) for batch in batches for layer in batch.layers):
+            raise ValueError("layers have other columns than their relation")
         found, spine = ChangeTrace(arity, 0), Spine(arity, 1)
         spine.upper = batches[0].description.lower
         for batch in batches:
@@ -161,14 +170,14 @@ def undone(columns: Sequence[np.ndarray], rows: int, net: Layer) -> tuple[Column
     gone = np.flatnonzero(diffs < 0)
     came = net.rows - len(gone)
     if not columns:
-        return (), rows - came + len(gone)
+        return (), min(max(rows - came + len(gone), 0), 1)
     back = [net.values(c, gone) for c in range(net.arity)]
     inputs = [_wide_enough(np.ascontiguousarray(column), values) for column, values in zip(columns, back, strict=True)]
-    outputs = tuple(np.empty(rows - came + len(gone), column.dtype) for column in inputs)
+    outputs = tuple(np.empty(rows + len(gone), column.dtype) for column in inputs)
     kept = _without(inputs, rows, net, outputs) if came else _whole(inputs, rows, outputs)
     for output, values in zip(outputs, back, strict=True):
-        output.view(np.int32 if output.itemsize == 4 else np.int64)[kept:] = values
-    return outputs, kept + len(gone)
+        output.view(np.int32 if output.itemsize == 4 else np.int64)[kept : kept + len(gone)] = values
+    return tuple(output[: kept + len(gone)] for output in outputs), kept + len(gone)
 
 
 def _wide_enough(column: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ class Spine:
     """The trace of one collection. Inserting is for one thread at a time; handles and cursors are for any."""
 
     def __init__(self, arity: int, depth: int, effort: int = 2, begin: int = 0) -> None:
-        """`begin` is the round that a trace of changes begins after: it has no updates up to there, and nobody asks for them."""
+        """`begin` is the round that a trace of changes begins after: it has no updates up to there; nobody asks for them."""
         self.arity, self.depth, self.effort = arity, depth, effort
         rest = (0,) * (depth - 1)
         self.upper = Antichain.at(begin + 1, *rest) if begin else Antichain.start(depth)

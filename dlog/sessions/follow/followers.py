@@ -145,7 +145,7 @@ class Followers:
     def committed(self, commit: Committed) -> None:
         """Notes the changes and delivers them; what callbacks raise comes out, the first of them, when all were called."""
         with self.lock:
-            self.note(commit.before, commit.last, commit.program, commit.changes, commit.touched)
+            self._note(commit)
             self.noted = commit.last
         if not self._following:
             return
@@ -155,21 +155,17 @@ class Followers:
         if raised:
             raise raised[0]
 
-    def note(
-        self, before: int, last: int, program: Program, changes: Callable[[str], Updates], touched: Callable[[], Iterable[str]]
-    ) -> None:
+    def _note(self, commit: Committed) -> None:
         """Has the history take in the changes of a commit, as far as anybody may read the rounds before it."""
-        history = self.history
-        if history.last == last:
-            return
-        every = history.window.general or bool(self.readers)
-        if not every and not history.window:
-            history.skip(last)
-            return
-        names = [name for name in touched() if every or name in history.window.own]
-        noted = {name: updates for name in names if (updates := changes(name)).rows}
-        history.note(before, last, program.relations, noted, every)
-        self.forget()
+        history, readers = self.history, bool(self.readers)
+        if not history.window and not readers:
+            history.skip(commit.last)
+        elif history.last != commit.last or (readers and not history.window.general):
+            noted = history.noted(commit.program.relations, commit.changes, commit.touched(), readers)
+            history.note(commit.before, commit.last, noted)
+            self.forget()
+        else:
+            self.forget()
 
     def read(self, reader: Reader, round: int | None) -> None:
         """Makes the reader's a round (None: the present one), readable as long as the reader exists, or until `leave`."""
@@ -193,7 +189,7 @@ class Followers:
     def keep(self, window: Window) -> None:
         """Has history go back as far as a window from now on."""
         with self.lock:
-            self.history.window = window
+            self.history.keep(window)
             self.forget()
             self.history.trim()
 

@@ -7,14 +7,16 @@ changes (`dlog.engine.trace.changes`). Nothing is noted where nobody asks for it
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from threading import RLock
 
 import numpy as np
 
 from dlog.arguments import whole
 from dlog.engine.ir.rules import Kind, Relation
+from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.changes import ChangeTrace, undone
 from dlog.engine.trace.layer import Layer
 from dlog.engine.values.table import Table
@@ -54,6 +56,15 @@ def window(given: int | timedelta) -> Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """The changes of a commit at a time, by relation: if `general` of all that changed, with the kinds of their rows."""
+
+    general: bool
+    time: int
+    changes: Mapping[str, tuple[tuple[Kind, ...], Updates]]
+
+
+@dataclass(frozen=True, slots=True)
 class Mark:
     """The round that was the last one at a time, in nanoseconds since 1970."""
 
@@ -61,46 +72,80 @@ class Mark:
     time: int
 
 
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A history at one time: the oldest round of relations with windows of their own; for all others moments, of which the
+    first is of the oldest round; and the kinds and the changes of relations."""
+
+    own: int
+    marks: tuple[Mark, ...]
+    batches: Mapping[str, tuple[tuple[Kind, ...], Sequence[Batch]]]
+
+
 class History:
-    """The changes of the rounds up to `last`. For one thread at a time."""
+    """The changes of the rounds up to `last`."""
 
     def __init__(self, window: Window, clock: Callable[[], int] = time.time_ns) -> None:
         self.window = window
         self.last = 0
         self._clock = clock
-        self._general = 0
-        """The oldest round of which all relations can be read,"""
-        self._own: dict[str, int] = {}
-        """and that of relations with windows of their own."""
+        self._lock = RLock()
+        self._general = self._before = 0
+        """The oldest round of which all relations can be read; and before the last commit was noted."""
+        self._own: dict[str, int] = dict.fromkeys(window.own, 0)
+        """That of relations with windows of their own."""
         self._traces: dict[str, tuple[tuple[Kind, ...], ChangeTrace]] = {}
         """By relation, those that changed last at the end."""
         self._marks: list[Mark] = []
 
     # ------------------------------------------------------------------------------------------------------------- writing
 
-    def note(self, before: int, last: int, relations: Mapping[str, Relation], changes: Mapping[str, Updates], all: bool) -> None:
-        """Takes in the changes of the rounds after `before` up to `last`: of all relations that changed or, if not `all`, of
-        those with windows of their own."""
-        if before != self.last:
-            self.begin(before)
-        self._mark(last)
-        for name, updates in changes.items():
-            if updates.rows:
-                self._trace(name, relations[name].kinds, before).note(updates, self._oldest_of(name))
-        self.last = last
-        if not all:
-            self._general = last
+    def note(self, before: int, last: int, noted: Noted) -> None:
+        """Takes in the changes of the rounds after `before` up to `last`. May be told again, if more is noted then."""
+        with self._lock:
+            if self.last not in (before, last):
+                self.begin(before)
+            if self.last != last:
+                self._before, self.last = self._general, last
+                self._mark(noted.time)
+            for name, (kinds, updates) in noted.changes.items():
+                trace = self._trace(name, kinds, before)
+                if trace.last < updates.last:
+                    trace.note(updates, self._oldest_of(name))
+            self._general = self._before if noted.general else last
+
+    def noted(
+        self, relations: Mapping[str, Relation], changes: Callable[[str], Updates], touched: Iterable[str], readers: bool
+    ) -> Noted:
+        """What is to be noted of a commit: the changes of all relations, or of those that have windows of their own."""
+        general = self.window.general or readers
+        names = [name for name in touched if name in relations and (general or name in self.window.own)]
+        found = {name: (relations[name].kinds, updates) for name in names if (updates := changes(name)).rows}
+        return Noted(general, self._clock() if self.window.duration is not None else 0, found)
 
     def begin(self, round: int) -> None:
         """Forgets everything: no round before this one can be read."""
-        self.last = self._general = round
-        self._own, self._traces, self._marks = dict.fromkeys(self.window.own, round), {}, []
+        with self._lock:
+            self.last = self._general = self._before = round
+            self._own, self._traces, self._marks = dict.fromkeys(self.window.own, round), {}, []
 
     def skip(self, last: int) -> None:
         """Does without the changes of the rounds up to `last`."""
         if self._traces or self._marks or self.window.own:
             self.begin(last)
-        self.last = self._general = last
+        self.last = self._general = self._before = last
+
+    def keep(self, window: Window) -> None:
+        """Goes back as far as a window from now on."""
+        with self._lock:
+            self.window = window
+            self._own = {name: self._own.get(name, self._general) for name in window.own}
+
+    def drop(self, relations: Iterable[str]) -> None:
+        """Forgets relations: what has their names from now on is another one."""
+        with self._lock:
+            for name in relations:
+                self._traces.pop(name, None)
 
     def _trace(self, name: str, kinds: tuple[Kind, ...], before: int) -> ChangeTrace:
         """The trace of a relation, which is now the last in order; a new one where its rows are of other kinds now."""
@@ -110,45 +155,40 @@ class History:
         self._traces[name] = found
         return found[1]
 
-    def drop(self, relations: Iterable[str]) -> None:
-        """Forgets relations: what has their names from now on is another one."""
-        for name in relations:
-            self._traces.pop(name, None)
-
-    def _mark(self, last: int) -> None:
+    def _mark(self, now: int) -> None:
         """Notes the time of a commit, but for those that come in quick succession."""
         if self.window.duration is not None:
-            now = self._clock()
             if not self._marks:
-                self._marks = [Mark(self.last, now)]
-            apart = self.window.duration // timedelta(microseconds=1) * 1000 // MARKS
-            if len(self._marks) > 1 and now - self._marks[-2].time < apart:
+                self._marks = [Mark(self._before, now)]
+            if len(self._marks) > 1 and now - self._marks[-2].time < _nanoseconds(self.window.duration) // MARKS:
                 self._marks.pop()
-            self._marks.append(Mark(last, now))
+            self._marks.append(Mark(self.last, now))
 
     def forget(self, readers: Iterable[int]) -> None:
         """Gives up rounds that neither the window nor any of these readers needs."""
-        held = min(readers, default=self.last)
-        self._general = max(self._general, min(self._wanted(), held))
-        for name, rounds in self.window.own.items():
-            oldest = min(self._wanted(), self.last - rounds, held)
-            self._own[name] = max(self._own.get(name, self._general), oldest)
-        while self._traces:
-            name = next(iter(self._traces))
-            if self._traces[name][1].last > self._oldest_of(name):
-                return
-            del self._traces[name]
+        with self._lock:
+            held, wanted = min(readers, default=self.last), self._wanted()
+            self._general = self._before = max(self._general, min(wanted, held))
+            for name, rounds in self.window.own.items():
+                oldest = min(wanted, self.last - rounds, held)
+                self._own[name] = max(self._own.get(name, self._general), oldest)
+            while self._traces:
+                name = next(iter(self._traces))
+                if self._traces[name][1].last > self._oldest_of(name):
+                    return
+                del self._traces[name]
 
     def trim(self) -> None:
         """Frees what has been given up at once; else that is done bit by bit, as changes come."""
-        for name, (_, trace) in self._traces.items():
-            trace.forget(self._oldest_of(name))
+        with self._lock:
+            for name, (_, trace) in self._traces.items():
+                trace.forget(self._oldest_of(name))
 
     def _wanted(self) -> int:
         """The oldest round that the window asks for."""
         if self.window.duration is None:
             return self.last - self.window.rounds
-        start = self._clock() - self.window.duration // timedelta(microseconds=1) * 1000
+        start = self._clock() - _nanoseconds(self.window.duration)
         while len(self._marks) > 1 and self._marks[1].time <= start:
             del self._marks[0]
         return self._marks[0].round if self._marks else self.last
@@ -169,13 +209,15 @@ class History:
 
     def between(self, relation: Relation, after: int, upto: int) -> Updates:
         """The changes of a relation in the rounds after a readable one up to another, round by round."""
-        trace = self._trace_of(relation)
-        return none(relation.arity) if trace is None else trace.between(after, upto)
+        with self._lock:
+            trace = self._trace_of(relation)
+            return none(relation.arity) if trace is None else trace.between(after, upto)
 
     def net(self, relation: Relation, after: int, upto: int) -> Layer | None:
         """What these changes come to."""
-        trace = self._trace_of(relation)
-        return None if trace is None else trace.net(after, upto)
+        with self._lock:
+            trace = self._trace_of(relation)
+            return None if trace is None else trace.net(after, upto)
 
     def table(self, relation: Relation, now: Table, round: int) -> Table:
         """The rows as of a readable round, of those of now."""
@@ -196,6 +238,41 @@ class History:
     def rows(self) -> int:
         """Changes that are kept."""
         return sum(trace.rows for _, trace in self._traces.values())
+
+    def changes(self, relations: Mapping[str, Relation]) -> Iterator[tuple[str, Updates]]:
+        """All changes that are kept, by relation."""
+        for name, relation in relations.items():
+            yield name, self.between(relation, 0, self.last)
+
+    def frozen(self) -> Frozen | None:
+        """A snapshot that later changes leave as it is; None where no history is asked for beyond open views."""
+        with self._lock:
+            if not self.window:
+                return None
+            kept = {n: t for n, t in self._traces.items() if self.window.general or n in self.window.own}
+            marks = [Mark(self._general, self._clock()), *self._marks[1:]] if self.window.general else []
+            if self._marks and marks:
+                marks[0] = self._marks[0]
+            own = min(self._own.values(), default=self.last)
+            return Frozen(own, tuple(marks), {n: (kinds, trace.batches) for n, (kinds, trace) in kept.items()})
+
+    def restore(self, kept: Frozen, last: int) -> None:
+        """Goes on from a snapshot as of the round `last`. Raises ValueError where nobody can have made it."""
+        with self._lock:
+            self.begin(last)
+            there = {name: found for name, found in kept.batches.items() if found[1]}
+            traces = {name: (kinds, ChangeTrace.of(len(kinds), batches)) for name, (kinds, batches) in there.items()}
+            if any(trace.last > last for _, trace in traces.values()):
+                raise ValueError("it has later rounds than there are")
+            self._traces = dict(sorted(traces.items(), key=lambda item: item[1][1].last))
+            self._own = {name: max(kept.own, last - rounds) for name, rounds in self.window.own.items()}
+            if kept.marks and kept.marks[0].round <= last:
+                self._general = self._before = kept.marks[0].round
+                self._marks = list(kept.marks) if self.window.duration is not None else []
+
+
+def _nanoseconds(duration: timedelta) -> int:
+    return duration // timedelta(microseconds=1) * 1000
 
 
 def before(relation: Relation, table: Table, net: Layer | None) -> Table:

@@ -34,6 +34,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.changes import from_table, none
+from dlog.sessions.follow.history import History, Noted
 from dlog.sessions.ingest.streams import netted
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import BulkChange
@@ -59,6 +60,7 @@ class Durable(PlainRounds):
         self._lock = RLock()
         self._told = inner is not None
         """Whether the engine knows what the last round changed."""
+        self._history: History | None = None
         self.mark: int | None = None
         """Goes into the log with the next commit."""
         state.means(program)
@@ -150,7 +152,8 @@ class Durable(PlainRounds):
             last = inner.commit(given, frames_of(bulks, inner, self._state) or None)
             self._told = True
             text = self._text if self._state.text != self._text else None
-            self._state.append(last, given, text, self.mark, bulks)
+            noted = self._noted(self.program.relations, inner.changes, inner.touched)
+            self._state.append(last, given, text, self.mark, bulks, noted)
         except BaseException as error:
             if self._state.round == before and (before != inner.round or workers_lost(error)):
                 self._let_go()
@@ -159,6 +162,19 @@ class Durable(PlainRounds):
             self.mark = None
         self._state.checkpoint_if_due(self._fingerprint, inner)
         return last
+
+    def keep_history(self, history: History) -> None:
+        """Has a history go on from that of the state, which keeps what it notes from now on."""
+        self._state.keep_history(history)
+        self._history = history
+
+    def _noted(
+        self, relations: Mapping[str, Relation], changes: Callable[[str], Updates], touched: Iterable[str]
+    ) -> Noted | None:
+        """What the history notes of a commit, if it goes back further than open views."""
+        if self._history is None or not self._history.window:
+            return None
+        return self._history.noted(relations, changes, touched, False)
 
     def _with_facts(self, given: Mapping[str, Updates]) -> dict[str, Updates]:
         """The changes of the very first commit, with the facts of the program's text before them."""
@@ -274,16 +290,19 @@ class Durable(PlainRounds):
                 inner.commit({name: updates for name, updates in given.items() if name in self.program.relations})
         self._state.append(round, given, self._text)
 
-    def succeeded_by(self, inner: RoundsEngine, text: Text, program: Program) -> Durable:
-        """Another program from the next round on, at which `inner` is. Its facts are inserted; the rows of relations that it
-        does not have go."""
+    def succeeded_by(self, inner: RoundsEngine, text: Text, program: Program, changes: Callable[[str], Updates]) -> Durable:
+        """Another program from the next round on, at which `inner` is, and its `changes` of that round. Its facts are inserted;
+        the rows of relations that it does not have go."""
         round = self._state.round + 1
         gone = [name for name in self.program.relations if name not in program.relations]
         given = {name: all_of(self.external(name), round).negated() for name in gone}
         new = Durable(self._state, text, program, self._engines, inner)
+        new._history = self._history
         try:
             given |= self._state.interned.encoder.updates(program, program.facts, 1, round)
-            self._state.append(round, given, str(text))
+            if self._history is not None:
+                self._history.drop(gone)
+            self._state.append(round, given, str(text), noted=self._noted(program.relations, changes, program.relations))
         finally:
             if self._state.round != round:
                 self._state.means(self.program)

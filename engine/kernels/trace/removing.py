@@ -95,7 +95,7 @@ def copy_without(
 ):
     """Copies those of so many rows that the layer does not have with a positive diff, in order; returns how many there are.
     `slots` are zeros, more of them than rows in the layer; so are the bytes of the `filter`, `mask` + 1 of them, a power of two
-    up to 2^22: most rows go by what it says of a `column`. Outputs have the widths of the columns, and room for what is left."""
+    up to 2^22: most rows go by what it says of a `column`. Outputs have the widths of the columns, and room for all rows."""
     _enter(layer, slots, count)
     _fill(layer, column, filter, mask)
     data, width = columns[column].data, columns[column].width

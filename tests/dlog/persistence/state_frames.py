@@ -18,9 +18,8 @@ from dlog.engine.spark import inputs
 from dlog.engine.spark.arrow import ArrowCodec, schema_of
 from dlog.engine.values.differences import last_of_each, words
 from dlog.engine.values.table import Table
-from dlog.engine.values.updates import Updates
+from dlog.engine.values.updates import Updates, joined
 from dlog.sessions import options
-from dlog.engine.values.updates import joined
 from dlog.sessions.persistence import saving
 from dlog.sessions.persistence.external_relation import last_changes
 
