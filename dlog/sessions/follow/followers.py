@@ -17,7 +17,7 @@ from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
-from dlog.sessions.follow.changes import after, from_table
+from dlog.sessions.follow.changes import after, from_table, none
 from dlog.sessions.follow.history import History, Window, before
 from dlog.sessions.follow.sources import Moments, Source
 from dlog.sessions.follow.subscriptions import Subscription
@@ -299,13 +299,14 @@ def _told(following: _Following, commit: Committed) -> Exception | None:
 def _begin(following: _Following, moments: Moments, start: int) -> None:
     """The first delivery: all rows as of `start`, if asked for, then what happened since."""
     subscription, source = following.subscription, following.source
-    updates = _beginning(source, moments, start) if subscription.wants_rows else source.changes(moments, start)
+    then = source.rows(moments, start) if subscription.wants_rows else None
+    updates = none(source.relation.arity) if start == moments.last else source.changes(moments, start)
+    updates = updates if then is None else _beginning(then, start, updates)
     subscription.deliver(updates, moments.last, source.codec(moments), source.relation, start)
 
 
-def _beginning(source: Source, moments: Moments, start: int) -> Updates:
-    then = source.rows(moments, start)
+def _beginning(then: Table, start: int, later: Updates) -> Updates:
+    """All rows of a round, then what happened since."""
     rows = from_table(tuple(words(column) for column in then.columns), then.rows, start)
-    later = source.changes(moments, start)
     columns = tuple(np.concatenate(pair) for pair in zip(rows.columns, later.columns, strict=True))
     return Updates(columns, np.concatenate((rows.diffs, later.diffs)), np.concatenate((rows.rounds, later.rounds)))
