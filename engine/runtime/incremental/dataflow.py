@@ -200,6 +200,13 @@ class Dataflow:
             return found
         return self.collections.get(relation + GIVEN)
 
+    def inputs(self) -> Iterator[tuple[str, Collection]]:
+        """All relations that take rows from outside, and the collections of these rows."""
+        for name in self.program.relations:
+            found = self.input(name)
+            if found is not None:
+                yield name, found
+
     def stamped(self) -> Iterator[Collection]:
         """All collections that may carry stamps."""
         yield from self.collections.values()
