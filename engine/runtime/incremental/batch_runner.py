@@ -20,7 +20,7 @@ from dlog.engine.runtime.incremental.fused_batches import FusedBatches
 from dlog.engine.runtime.incremental.last_commit import LastCommit
 from dlog.engine.runtime.incremental.mistakes import at_rule, mistake
 from dlog.engine.runtime.lowering.external import evaluate
-from dlog.engine.runtime.lowering.lower import ExternalCall
+from dlog.engine.runtime.lowering.lowered import ExternalCall
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.collection import Collection
