@@ -468,6 +468,10 @@ CALLS = (
     ".functor other(x: number): number",
     ".functor near(x: number, y: number): number",
     ".functor text(x: number, y: symbol): symbol",
+    ".functor chain(state: number, x: number): number",
+    ".functor joined(state: symbol, x: number): symbol stateful",
+    ".type Pair = [x: number, y: number]",
+    ".functor last(state: Pair, x: Pair): Pair",
 )
 CALLING = (
     "p(x, @other(y)) :- e(x, y).",
@@ -476,6 +480,12 @@ CALLING = (
     "node(x) :- e(x, y), !p(y, @other(x)), @near(@other(x), y) != 1.",
     't(x, @text(y, "a")) :- q(x, y).',
     "source(strlen(s)) :- t(x, s), e(_, x).",
+    "q(x, n) :- e(x, _), n = @@chain y : x, { e(y, x) }.",
+    "q(x, n) :- e(_, x), n = @@chain y + z : 1, { e(x, y), e(y, z), !e(z, x) }.",
+    "node(x % 5) :- x = @@chain y : 0, { e(y, _) }.",
+    "p(x, y) :- p(x, z), e(z, y), 40 > @@chain u : z, { e(y, u) ; e(u, y), u != z }.",
+    't(x, @@joined y : cat("<", to_string(n)), { e(x, y), y < n }) :- q(x, n).',
+    "q(x, y) :- e(x, _), [x, y] = @@last [u, v] : nil, { e(u, v), u >= x }.",
 )
 
 

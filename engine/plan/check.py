@@ -56,6 +56,7 @@ class Checker:
             for path in stage:
                 self.path(path)
             filled |= {p.sink.relation for p in stage}
+            filled |= {fold.relation for fold in self.scope.folds if fold.matches in filled}
         self.readable = frozenset(filled)
         for path in (*self.scope.enter, *self.scope.loop):
             self.path(path)

@@ -47,6 +47,7 @@ class Types:
     def __init__(self, scope: Scope, program: Program) -> None:
         self._program = program
         self._columns = {t.relation: tuple(ColumnType(Kind(k)) for k in t.kinds) for t in scope.temporaries}
+        self._columns |= {f.relation: tuple(map(ColumnType, f.columns)) for f in scope.folds}
         for reduction in scope.reductions:
             self._columns[reduction.relation] = tuple(map(ColumnType, reduction.columns))
         paths = [*(p for stage in scope.stages for p in stage), *scope.enter, *scope.loop]

@@ -27,6 +27,7 @@ from dlog.engine.ir.nodes import (
     Connection,
     Extend,
     Filter,
+    Fold,
     Generate,
     HalfJoin,
     Insert,
@@ -58,6 +59,7 @@ def explain(scope: Scope, program: Program) -> str:
     lines += [f"  {x.classes} has the classes of {x.pairs}: united, after each iteration" for x in scope.unions]
     if scope.connection is not None:
         lines.append(f"  {connected(scope.connection)}")
+    lines += [f"  {_folds(fold)}" for fold in scope.folds]
     if shared := _arrangements(scope):
         lines += ["  arrangements", *(noted(f"    {a}", n) for a, n in shared)]
     for title, paths in _parts(scope):
@@ -87,6 +89,11 @@ def _kept(lattice: Lattice) -> str:
     if lattice.dominance is None:
         return f"sums what column {lattice.column} gets, and changes where that exceeds column {lattice.column - 1}"
     return f"keeps the {lattice.dominance.name.lower()} value of column {lattice.column}"
+
+
+def _folds(fold: Fold) -> str:
+    per = "" if fold.groups is None else f", for each row of {fold.groups}"
+    return f"{fold.relation} is what @@{fold.functor} makes of the values in {fold.matches}{per}"
 
 
 def connected(connection: Connection) -> str:

@@ -53,6 +53,7 @@ class RawAggregate:
     alternatives: tuple[tuple[Raw, ...], ...]
     kind: Kind
     span: Span
+    init: Term | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +147,23 @@ class Lowering:
         result = self.variables.named(aggregate.result, kind)
         bodies = [self._conjunction(body) for body in aggregate.alternatives]
         around, self.tags = self.tags, []
-        row, target = AGGREGATES[aggregate.op], None
-        if aggregate.target is not None and row.target:
-            target = self._term(aggregate.target)
-            if row.result is not None:
-                converted = FUNCTORS[f"to_{row.result.value}"]
-                target = _applied(converted, (target,), self._kind(aggregate.target), row.result, aggregate.span)
+        target = None if aggregate.target is None else self._target(aggregate, aggregate.target)
         alternatives = tuple((*body, *self.tags) for body in bodies)
         self.tags = around
-        return RawAggregate(result, row.name, target, alternatives, kind, aggregate.span)
+        init = None
+        if aggregate.init is not None:
+            init = self.variables.named(aggregate.init, self.clause.kinds[self.clause.slots[aggregate.init]])
+        return RawAggregate(result, aggregate.op, target, alternatives, kind, aggregate.span, init)
+
+    def _target(self, aggregate: TypedAggregate, target: TypedTerm) -> Term | None:
+        """The target, converted to the kind of the result where that is always the same."""
+        row = AGGREGATES.get(aggregate.op)
+        if row is None or row.result is None:
+            return self._term(target)
+        if not row.target:
+            return None
+        converted = FUNCTORS[f"to_{row.result.value}"]
+        return _applied(converted, (self._term(target),), self._kind(target), row.result, aggregate.span)
 
     def _term(self, term: TypedTerm) -> Term:
         kind = self._kind(term)
@@ -284,7 +293,8 @@ def raw_variables(literals: Iterable[Raw]) -> Iterator[int]:
 
 
 def aggregate_variables(aggregate: RawAggregate) -> Iterator[int]:
-    """Every variable an aggregate's target and body mention."""
+    """Every variable an aggregate mentions."""
+    yield from term_variables(aggregate.init)
     yield from term_variables(aggregate.target)
     for body in aggregate.alternatives:
         yield from raw_variables(body)

@@ -85,7 +85,12 @@ class _Subtypes:
                 case TypedCompare(left=TypedTerm(node=Variable(name=a)), right=TypedTerm(node=Variable(name=b))):
                     self._join(a, b)
                 case TypedAggregate(result=result, target=target, alternatives=alternatives, op=op):
-                    if AGGREGATES[op].result is None and target is not None and isinstance(target.node, Variable):
+                    if (
+                        op in AGGREGATES
+                        and AGGREGATES[op].result is None
+                        and target is not None
+                        and isinstance(target.node, Variable)
+                    ):
                         self._join(result, target.node.name)
                     for inner in alternatives:
                         self._link(inner)

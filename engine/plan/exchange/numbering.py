@@ -16,7 +16,7 @@ from dlog.engine.ir.rules import (
     Program,
     Rule,
 )
-from dlog.engine.ir.traversal import functors, stateful_functors
+from dlog.engine.ir.traversal import functors, stateful_functors, user_aggregates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Span
 
@@ -37,8 +37,8 @@ def refuse_for_workers(program: Program) -> None:
 
 
 def counts(program: Program) -> bool:
-    """Whether a program is recursive through `count` or `sum`, has relations that do not keep all of their rows, or functors
-    that are stateful: one worker runs it."""
+    """Whether a program is recursive through `count` or `sum`, has relations that do not keep all of their rows, functors that
+    are stateful, or aggregates of users: one worker runs it."""
     return any(_counting(program))
 
 
@@ -62,6 +62,9 @@ def _counting(program: Program) -> Iterator[Diagnostic]:
     for span, functor in stateful.items():
         name = f"`{functor.op}()`" if functor.op == AUTOINC else f"the stateful functor `{functor.op}`"
         yield _refused(name, span, "what it gives is decided in one place", program)
+    folded = {x.span: x.op for s in program.strata for rule in s.rules for x in user_aggregates(rule.body)}
+    for span, op in folded.items():
+        yield _refused(f"the aggregate `{op}`", span, "a user's functor takes the values of a group in order", program)
     cycles = through_aggregates(program) - program.lattices.keys()
     spans = (span for name in sorted(cycles) for span in _recursive(program.rules.get(name, ()), cycles))
     for span in dict.fromkeys(spans):

@@ -62,6 +62,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
         loop=tuple(loop),
         lattices=tuple(program.lattices[r] for r in stratum.relations if r in program.lattices and r not in united),
         unions=unions,
+        folds=tuple(stages.folds),
         keys=(*((r, key) for r, key in paths.keys.items() if r in single), *_keys_of_lattices(stratum, program, loaded)),
     )
     scope = share_arrangements(scope)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from dlog.engine.ir.nodes import Path, Reduction, Temporary
+from dlog.engine.ir.nodes import Fold, Path, Reduction, Temporary
 from dlog.engine.ir.rules import Kind, Program
 
 
@@ -17,6 +17,7 @@ class Stages:
     temporaries: list[Temporary] = field(default_factory=list)
     reductions: list[Reduction] = field(default_factory=list)
     stages: list[tuple[Path, ...]] = field(default_factory=list)
+    folds: list[Fold] = field(default_factory=list)
     made: int = 0
 
     def name(self) -> str:
@@ -40,4 +41,7 @@ class Stages:
         for reduction in self.reductions:
             if reduction.relation == relation:
                 return reduction.columns[: len(reduction.keys) + 1]
+        for fold in self.folds:
+            if fold.relation == relation:
+                return fold.columns
         return next(tuple(map(Kind, t.kinds)) for t in self.temporaries if t.relation == relation)

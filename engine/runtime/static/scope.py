@@ -21,6 +21,7 @@ from dlog.engine.runtime.lowering.lower_runs import add_runs
 from dlog.engine.runtime.lowering.lowered import ExternalCall, LoweredPath, Tables
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.static.components import connect
+from dlog.engine.runtime.static.folding import folded
 from dlog.engine.runtime.static.thread_pool import BULK_ROWS, ThreadPool, seed_rows
 from dlog.engine.runtime.static.unions import shares, united
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
@@ -119,6 +120,8 @@ class ScopeRun:
             catalog.add(temporary.relation, [Kind(k) for k in temporary.kinds])
         for reduction in scope.reductions:
             catalog.add(reduction.relation, list(reduction.columns))
+        for fold in scope.folds:
+            catalog.add(fold.relation, list(fold.columns))
         paths = [*self._all_paths(), *(path for union in scope.unions for path in shares(union))]
         made = {p.sink.relation: len(_sink_terms(p)) for p in paths}
         start: dict[str, Extents] = {n: catalog.extents(n) for n in made if catalog.holds(n)}
@@ -180,6 +183,8 @@ class ScopeRun:
         for name in made & set(self.reductions):
             self._finish_reduction(self.catalog.relations[name], self.reductions[name])
         self.catalog.complete.update(made)
+        for fold in (f for f in self.scope.folds if f.matches in made):
+            folded(fold, self.catalog)
 
     def _finish_reduction(self, relation: StoredRelation, reduction: nodes.Reduction) -> None:
         value = len(reduction.keys)
@@ -313,7 +318,7 @@ class ScopeRun:
         for arrangement in self.growing.values():
             arrangement.free()
         self.growing.clear()
-        for name in (*self.reductions, *(t.relation for t in self.scope.temporaries)):
+        for name in (*self.reductions, *(t.relation for t in self.scope.temporaries), *(f.relation for f in self.scope.folds)):
             self.catalog.remove(name)
         if _GIVEN in self.catalog.relations:
             self.catalog.remove(_GIVEN)
