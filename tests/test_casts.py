@@ -3,13 +3,14 @@
 import pytest
 
 import dlog
+from dlog.engine.plan.exchange.numbering import refuse_for_workers
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
+from dlog.pipeline import compile_program
 from tests.conftest import RunText
 from tests.engines import EVERY_ENGINE
 from tests.naive import evaluate
-from tests.shards import run_sharded
 
 DECLARATIONS = """
 .decl n(x: number)
@@ -54,7 +55,7 @@ def test_a_symbol_comes_back_from_its_number() -> None:
         session.commit()
         assert set(session["r"]) == {("a", "a"), ("b", "b"), ("c", "c")}
     with pytest.raises(DlogError, match=r"not supported on Spark: as\(\) into symbols"):
-        run_sharded(".decl n(x: number) .decl s(x: symbol) s(as(x, symbol)) :- n(x).", {"n": [(0,)]}, workers=2)
+        refuse_for_workers(compile_program(".decl n(x: number) .decl s(x: symbol) s(as(x, symbol)) :- n(x)."))
 
 
 def test_a_number_that_is_no_symbols_is_told() -> None:

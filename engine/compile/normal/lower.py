@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from dlog.engine.compile.normal.literals import literal_text, number_constant
+from dlog.engine.compile.normal.shapes import same_shape
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.scope import display
-from dlog.engine.compile.normal.shapes import same_shape
 from dlog.engine.compile.typing.typed import (
     TypedAggregate,
     TypedAtom,
@@ -238,7 +238,7 @@ class Lowering:
         match source, kind:
             case (Kind.RECORD, Kind.RECORD) if not same_shape(types[0] or "", types[1] or "", self.types):
                 message = f"as() from `{types[0]}` to `{types[1]}`, whose values are made otherwise"
-                notes = ["records have the same shape that have as many fields, each of the same kind or of records of one shape"]
+                notes = ["records are alike that have as many fields, each of the same kind, or of records that are alike"]
                 self.problems.add("type-mismatch", message, Label(span), notes=notes)
                 return inner
             case (a, b) if a is b:

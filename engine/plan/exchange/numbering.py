@@ -18,9 +18,9 @@ from dlog.engine.ir.rules import (
     Rule,
 )
 from dlog.engine.ir.traversal import functors, stateful_functors, user_aggregates
+from dlog.engine.plan.incremental.nested import nested_aggregates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Span
-
 
 _NUMBERS: Final = {"ord": "ord", "symbol_of": "as() into symbols"}
 """Functors that deal with the numbers of symbols and records, and their names in messages."""
@@ -70,6 +70,9 @@ def _counting(program: Program) -> Iterator[Diagnostic]:
     folded = {x.span: x.op for s in program.strata for rule in s.rules for x in user_aggregates(rule.body)}
     for span, op in folded.items():
         yield _refused(f"the aggregate `{op}`", span, "a user's functor takes the values of a group in order", program)
+    for rule in (rule for s in program.strata for rule in nested_aggregates(s, program)):
+        why = "it is computed in one place for the values that come"
+        yield _refused("an aggregate whose variables only the recursion binds", rule.span, why, program)
     cycles = through_aggregates(program) - program.lattices.keys()
     spans = (span for name in sorted(cycles) for span in _recursive(program.rules.get(name, ()), cycles))
     for span in dict.fromkeys(spans):

@@ -17,7 +17,7 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.functors import FUNCTORS, is_called
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.ir.signatures import KEEP
-from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
+from dlog.engine.ir.table_functions import kinds_of
 from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.arithmetic import Arithmetic
@@ -439,7 +439,7 @@ class PathLowering:
         arg_kinds = tuple(self._kind(t) for t in step.args)
         self._external(step.function, Text.NONE, tuple(args), arg_kinds, None, self._fresh(), produced)
         carried = self._next_level(needed)
-        kinds = TABLE_FUNCTIONS[step.function].kinds(step.kind)
+        kinds = kinds_of(step.function, step.kind)
         bound = [(column, self._bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
         flat = [w for pair in (*carried, *bound) for w in pair]
         head = I.CalledRows.operands(produced=produced.address, carried=len(carried), bound=len(bound))
