@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def session(
     threads: int | None = None,
     memory: int | str | None = None,
     max_iterations: int | None = None,
-    history: int = 0,
+    history: int | timedelta = 0,
     include: Sequence[str] = (),
     macros: Sequence[str] = (),
     state: str | Path | None = None,
@@ -55,7 +56,7 @@ def session(
     max_iterations
         Iterations of a stratum above which a commit fails.
     history
-        How many past rounds `at` can read.
+        How many past rounds `at` and `diff` can read, or for how long (a `timedelta`). With a state they are kept in it.
     include, macros
         For the preprocessor, as `-I` and `-M` of `dlog run`.
     state

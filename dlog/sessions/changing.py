@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from dlog.engine.ir import rules
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import stage
-from dlog.sessions.follow.followers import Committed, check_history
+from dlog.sessions.follow.followers import Committed
+from dlog.sessions.follow.history import window
 from dlog.sessions.follow.subscriptions import Callback, Subscription
 from dlog.sessions.ingest.staged_changes import StagedChanges
 from dlog.sessions.ingest.streams import by_relation_of, rounds_of
@@ -271,12 +273,11 @@ class Changing(Reading):
         with self._lock:
             feed(self, self.taking(relation), collection)
 
-    def history(self, rounds: int) -> None:
-        """How many past rounds `at` can read from now on."""
+    def history(self, rounds: int | timedelta) -> None:
+        """How many past rounds `at` and `diff` can read from now on, or for how long."""
         with self._lock:
             self._check_open()
-            self._followers.history = check_history(rounds)
-            self._followers.forget(self._engine.round)
+            self._followers.keep(window(rounds))
 
     def _commit(self, mark: int | None = None) -> Round:
         self._check_open()

@@ -29,8 +29,9 @@ def busy() -> DlogError:
     return mistake("commit-inside-commit", "a subscription's callback cannot commit", "it may stage changes for the next round")
 
 
-def unreadable_round(round: int, oldest: int, newest: int) -> DlogError:
-    message = f"round {round} cannot be read: the session has rounds {oldest} to {newest}"
+def unreadable_round(round: int, oldest: int, newest: int, relation: str | None = None) -> DlogError:
+    of, has = ("", "the session has") if relation is None else (f" of `{relation}`", "there are")
+    message = f"round {round}{of} cannot be read: {has} rounds {oldest} to {newest}"
     if round > newest:
         return mistake("unknown-round", message)
     return mistake("unknown-round", message, "`history` says how many past rounds stay readable")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 from weakref import WeakSet
@@ -12,12 +12,12 @@ import numpy as np
 
 from dlog.arguments import MAX_COUNT, whole
 from dlog.engine.ir.rules import Program, Relation
+from dlog.engine.trace.changes import net_of
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
-from dlog.grammar.diagnostics import DlogError
-from dlog.sessions.follow.changes import from_table
-from dlog.sessions.follow.past import Past, joined, undone
+from dlog.sessions.follow.changes import after, from_table, none
+from dlog.sessions.follow.history import History, Window, before
 from dlog.sessions.follow.subscriptions import Subscription
 from dlog.sessions.mistakes import unreadable_round
 from dlog.values import Codec
@@ -126,10 +126,9 @@ class Followers:
     """All of them. `noted` is the last round that this object knows of; `lock` is held for moments only, so that a view can be
     opened while a commit runs. The rest is used under the session's lock."""
 
-    def __init__(self, history: int) -> None:
-        self.history = history
+    def __init__(self, window: Window) -> None:
         self.readers: WeakSet[Reader] = WeakSet()
-        self.past = Past()
+        self.history = History(window)
         self.noted = 0
         self.lock = Lock()
         self._following = _Subscribed()
@@ -137,18 +136,16 @@ class Followers:
     def nobody(self, last: int) -> bool:
         """Whether nobody wants to hear of a commit up to `last`; then that is all there is to do."""
         with self.lock:
-            if self.history or self._following or self.readers:
+            if self.history.window or self._following or self.readers:
                 return False
             self.noted = last
+            self.history.skip(last)
             return True
 
     def committed(self, commit: Committed) -> None:
         """Notes the changes and delivers them; what callbacks raise comes out, the first of them, when all were called."""
         with self.lock:
-            if self.history or self.readers:
-                noted = {name: updates for name in commit.touched() if (updates := commit.changes(name)).rows}
-                self.past.note(commit.before, commit.last, noted)
-                self.forget(commit.last)
+            self._note(commit)
             self.noted = commit.last
         if not self._following:
             return
@@ -158,34 +155,58 @@ class Followers:
         if raised:
             raise raised[0]
 
+    def _note(self, commit: Committed) -> None:
+        """Has the history take in the changes of a commit, as far as anybody may read the rounds before it."""
+        history, readers = self.history, bool(self.readers)
+        if not history.window and not readers:
+            history.skip(commit.last)
+        elif history.last != commit.last or (readers and not history.window.general):
+            noted = history.noted(commit.program.relations, commit.changes, commit.touched(), readers)
+            history.note(commit.before, commit.last, noted)
+            self.forget()
+        else:
+            self.forget()
+
     def read(self, reader: Reader, round: int | None) -> None:
         """Makes the reader's a round (None: the present one), readable as long as the reader exists, or until `leave`."""
         with self.lock:
-            oldest = self.past.oldest(self.noted)
             reader.round = self.noted if round is None else whole("round", round, -MAX_COUNT, "the number of a round")
-            if not oldest <= reader.round <= self.noted:
-                raise unreadable_round(reader.round, oldest, self.noted)
+            self.check(reader.round)
             self.readers.add(reader)
+
+    def check(self, round: int, relation: str | None = None) -> None:
+        """Raises DlogError where a round of a relation, or of all, cannot be read."""
+        oldest = self.history.oldest if relation is None else self.history.oldest_of(relation)
+        oldest = min(oldest, self.noted)
+        if not oldest <= round <= self.noted:
+            raise unreadable_round(round, oldest, self.noted, relation)
 
     def leave(self, reader: Reader) -> None:
         with self.lock:
             self.readers.discard(reader)
-            self.forget(self.noted)
+            self.forget()
 
-    def forget(self, now: int) -> None:
+    def keep(self, window: Window) -> None:
+        """Has history go back as far as a window from now on."""
+        with self.lock:
+            self.history.keep(window)
+            self.forget()
+            self.history.trim()
+
+    def forget(self) -> None:
         """Lets go of rounds that neither the history nor a view needs."""
-        self.past.forget(min([now - self.history, *(reader.round for reader in self.readers)]))
+        self.history.forget(reader.round for reader in self.readers)
 
     def subscribe(self, subscription: Subscription, snapshot: bool, start: int | None, commit: Committed) -> None:
         """Begins with the rounds from `start` (None: now) on, of which `commit` is the last there is."""
         relation, now = subscription.relation, commit.last
         start = now if start is None else start
-        if start < self.past.oldest(now):
-            raise unreadable_round(start, self.past.oldest(now), now)
+        if start < now:
+            self.check(start, relation.name)
         waits = start > now
         following = self._following.add(subscription, snapshot, start if waits else None)
         if not waits:
-            later = self.past.since(start, relation.name, relation.arity)
+            later = self.history.between(relation, start, now) if start < now else none(relation.arity)
             updates = _beginning(relation, start, snapshot, commit.table(relation.name), later)
             try:
                 subscription.deliver(updates, now, commit.codec, relation)
@@ -209,7 +230,7 @@ def _told(following: _Following, commit: Committed) -> Exception | None:
     if following.start is not None:
         if commit.last < following.start:
             return None
-        later = joined([updates], relation.arity, following.start)
+        later = after(updates, following.start)
         updates = _beginning(relation, following.start, following.snapshot, commit.table(relation.name), later)
         following.start = None
     try:
@@ -223,14 +244,7 @@ def _beginning(relation: Relation, start: int, snapshot: bool, table: Table, lat
     """The first delivery: all rows as of `start`, if asked for, then what happened since."""
     if not snapshot:
         return later
-    then = undone(relation, table, later)
+    then = before(relation, table, net_of(later))
     rows = from_table(tuple(words(column) for column in then.columns), then.rows, start)
     columns = tuple(np.concatenate(pair) for pair in zip(rows.columns, later.columns, strict=True))
     return Updates(columns, np.concatenate((rows.diffs, later.diffs)), np.concatenate((rows.rounds, later.rounds)))
-
-
-def check_history(rounds: int) -> int:
-    try:
-        return whole("history", rounds, 0, "a number of rounds, 0 or more")
-    except DlogError as error:
-        raise DlogError([replace(found, code="bad-history") for found in error.diagnostics]) from None
