@@ -246,8 +246,11 @@ class Lowering:
             case (_, Kind.RECORD):
                 self.problems.add("unsupported", f"not supported yet: as() from {source.value} to {kind.value}", Label(span))
                 return inner
-        number = inner if source is Kind.NUMBER else Functor(_TO_NUMBER.get(source, "ord"), (inner,), source, Kind.NUMBER, span)
-        return _from_number(number, kind, span)
+            case (Kind.NUMBER, _):
+                return _from_number(inner, kind, span)
+            case _:
+                number = Functor(_TO_NUMBER.get(source, "ord"), (inner,), source, Kind.NUMBER, span)
+                return _from_number(number, kind, span)
 
 
 _TO_NUMBER: Final = {Kind.UNSIGNED: "utoi"}
