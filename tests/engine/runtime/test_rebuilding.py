@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import layout as L
+from dlog.engine.runtime.incremental.batches import insertions
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.rebuilding import MIN_REBUILD_ROWS
@@ -67,6 +68,21 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(Maintained, "_begin_anew", begin)
     return found
+
+
+def test_rows_that_come_twice_or_are_there_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = begun(monkeypatch)
+    with engine_of(CLOSURE) as engine:
+        commit(engine, chain(10, 12))
+        come = sorted(chain(10, 14) | {(2 * x, 1) for x in range(50, 50 + MIN_REBUILD_ROWS)})
+        twice = np.array([*come, *come], np.int64)
+        engine.commit({"e": insertions((twice[:, 0], twice[:, 1]), len(twice), 2)})
+        assert found == [2]
+        assert rows(engine, "e") == set(come)
+        assert told(engine, "e") == [(x, y, 1, 2) for x, y in come if (x, y) not in chain(10, 12)]
+        assert {row for row in rows(engine, "n") if row[0] < 20} == {(10, 4), (11, 3), (12, 2), (13, 1)}
+        commit(engine, set(), {(10, 11)})
+        assert {row for row in rows(engine, "n") if row[0] < 20} == {(11, 3), (12, 2), (13, 1)}
 
 
 def test_only_rounds_that_bring_many_times_what_there_is_do(monkeypatch: pytest.MonkeyPatch) -> None:
