@@ -12,7 +12,7 @@ from typing import Protocol, assert_never
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Compare, Constant, Kind, Term, Variable
-from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
+from dlog.engine.ir.table_functions import kinds_of
 from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Comparison, Operation, RangeForm
@@ -299,7 +299,7 @@ class PathLowering:
         arg_kinds = tuple(self.terms.kind(t) for t in step.args)
         self.terms.external(step.function, Text.NONE, tuple(args), arg_kinds, None, self.code.fresh(), produced)
         carried = self.code.next_level(needed)
-        kinds = TABLE_FUNCTIONS[step.function].kinds(step.kind)
+        kinds = kinds_of(step.function, step.kind)
         bound = [(column, self.code.bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
         flat = [w for pair in (*carried, *bound) for w in pair]
         head = I.CalledRows.operands(produced=produced.address, carried=len(carried), bound=len(bound))
