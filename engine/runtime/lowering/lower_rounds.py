@@ -317,8 +317,8 @@ class RoundLowering(PathLowering):
                     column = reduction.struct[L.reduction.value]
                     keys = [v for c, v in enumerate(values) if c != column]
                     self.target = self.references.refer("groups", name)
-                    reduction = self.references.refer("reduction", name)
-                    head = I.Reduce.operands(reduction=reduction, value=values[column], **tracked)
+                    contributed_to = self.references.refer("reduction", name)
+                    head = I.Reduce.operands(reduction=contributed_to, value=values[column], **tracked)
                     self.code.emit(Operation.REDUCE, *head, *keys)
             case nodes.Accumulate(relation=name, key=key, value=value):
                 reduction = self.rounds.reduction(name)
