@@ -6,7 +6,8 @@ and `object`, whose words are numbers in a dictionary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,23 +28,37 @@ def kind(name: str, given: Any) -> Kind:
     return given  # type: ignore[no-any-return]
 
 
+class _Numbers(dict[Any, int]):
+    """Numbers of values, in the order in which they were first asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values_by_number: list[Any] = []
+
+    def __missing__(self, value: Any) -> int:
+        number = self[value] = len(self.values_by_number)
+        self.values_by_number.append(value)
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A column of few different values: these, and the place among them of each row's."""
+
+    values: Sequence[Any]
+    places: np.ndarray
+
+
 class Objects:
     """The values of kind `str` and `object` of a dataflow, numbered."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Any, int] = {}
-        self._values: list[Any] = []
+        self._numbers = _Numbers()
+        self._values = self._numbers.values_by_number
         self._array = np.empty(0, object)
 
-    def encode(self, values: Iterable[Any]) -> np.ndarray:
-        numbers, stored = self._numbers, self._values
-        found = []
-        for value in values:
-            number = numbers.setdefault(value, len(stored))
-            if number == len(stored):
-                stored.append(value)
-            found.append(number)
-        return np.array(found, np.int64)
+    def encode(self, values: Sequence[Any]) -> np.ndarray:
+        return np.fromiter(map(self._numbers.__getitem__, values), np.int64, len(values))
 
     def decode(self, words: np.ndarray) -> np.ndarray:
         if len(self._array) < len(self._values):
@@ -84,8 +99,10 @@ def _array(kind: Kind, values: Sequence[Any]) -> np.ndarray:
 
 
 def _encode_objects(kind: Kind, values: Any, objects: Objects) -> np.ndarray:
+    if isinstance(values, Repeated):
+        return np.asarray(_encode_objects(kind, values.values, objects)[values.places])
     listed = values.tolist() if isinstance(values, np.ndarray) else values
-    if kind is str and not all(isinstance(value, str) for value in listed):
+    if kind is str and set(map(type, listed)) != {str} and not all(isinstance(value, str) for value in listed):
         raise _not_of(kind, next(value for value in listed if not isinstance(value, str)))
     try:
         return objects.encode(listed)

@@ -291,8 +291,7 @@ def _explode(chosen: list[tuple[str, Expression]], weights: list[Expression], si
 
 
 def _weighted(delta: Delta, weights: np.ndarray) -> Delta:
-    found = Delta(delta.columns, delta.times, delta.diffs * weights.astype(np.int64))
-    return found.only(found.diffs != 0)
+    return _without_zeros(Delta(delta.columns, delta.times, delta.diffs * weights.astype(np.int64)))
 
 
 def _part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:
@@ -303,8 +302,11 @@ def _part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delt
     else:
         values, signs = np.zeros(delta.rows, np.int64), weights.astype(np.int64)
     columns = (*delta.columns, np.full(delta.rows, component, np.int64), values)
-    found = Delta(columns, delta.times, delta.diffs * signs)
-    return found.only(found.diffs != 0)
+    return _without_zeros(Delta(columns, delta.times, delta.diffs * signs))
+
+
+def _without_zeros(delta: Delta) -> Delta:
+    return delta if delta.diffs.all() else delta.only(delta.diffs != 0)
 
 
 def _generate_series(start: Expression, stop: Expression, name: str, site: Site) -> Bound:

@@ -24,6 +24,7 @@ collections  breadth-first search and degrees by collections, beside the same by
 wide    single rounds that touch one chain of rules among many
 tails   commits of 64 rows to relations that grow to millions: the longest
 tpch    the 22 queries of TPC-H (q1 ... q22) maintained while orders come and go, beside DuckDB computing them anew (--scale)
+tpch-batches  queries 1 and 13 while their tables come in batches: rules, collections, and with the general operator (--scale)
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle and datatoad are found through
@@ -63,6 +64,7 @@ from tests.bench import (
     suite,
     tails,
     tpch,
+    tpch_batches,
     wide,
 )
 from tests.bench.process import ROUNDS, Options
@@ -97,6 +99,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "spine": spine.run,
     "tails": tails.run,
     "tpch": tpch.run,
+    "tpch-batches": tpch_batches.run,
 }
 
 
@@ -113,6 +116,7 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
         "wide": wide.CHAINS,
         "tails": tails.WORKLOADS,
         "tpch": tpch.WORKLOADS,
+        "tpch-batches": tpch_batches.WORKLOADS,
     }
     named = "; ".join(f"{', '.join(workloads)} for {bench}" for bench, workloads in own.items())
     told = f"W1 ... W9 for suite, rivals, growth and orders; {named}; all by default"
@@ -122,7 +126,7 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
     parser.add_argument("--repeat", type=int, default=3, help="best of so many runs (%(default)s)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds before a run is given up (%(default)s)")
     parser.add_argument("--rounds", type=int, help=f"rounds measured one by one ({ROUNDS}; tpch: {tpch.ROUNDS})")
-    parser.add_argument("--scale", type=float, default=tpch.SCALE, help="tpch: the scale factor (%(default)s)")
+    parser.add_argument("--scale", type=float, default=tpch.SCALE, help="tpch, tpch-batches: the scale factor (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="where the figures go; a new file of the cache by default")
     given = parser.parse_args()
     known = own.get(given.bench, WORKLOADS)

@@ -69,6 +69,15 @@ def test_groups_hold_equal_rows_in_order(case: Lists) -> None:
     assert last_of_each(columns(given_rows, arity), len(given_rows)).tolist() == sorted(last.values())
 
 
+def test_rows_that_differ_in_one_place_of_many_columns_are_told_apart() -> None:
+    """Where all hashes differ nothing is sorted by columns."""
+    held = [(x, 0, -x, x % 3) for x in range(1000)]
+    assert last_of_each(columns(held, 4), 1000).tolist() == list(range(1000))
+    assert last_of_each(columns([*held, (7, 0, -7, 1)], 4), 1001).tolist() == [*range(7), *range(8, 1001)]
+    swapped = [(1, 2), (2, 1), (1, 2)]
+    assert last_of_each(columns(swapped, 2), 3).tolist() == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
