@@ -273,6 +273,16 @@ _ROWS: Final = (
         "internal",
     ),
     Intrinsic(
+        "symbol_of",
+        Signature((INTEGRAL,), Kind.SYMBOL),
+        alike(INTEGRAL, "NONE"),
+        lambda value: value,
+        "The symbol that has a number, which `ord` gives of it.",
+        "",
+        "internal",
+        partial="a number that is that of no symbol",
+    ),
+    Intrinsic(
         "weight",
         Signature((NUMBER,), Kind.NUMBER),
         {Kind.NUMBER: "WEIGHT"},
@@ -287,7 +297,8 @@ _ROWS: Final = (
 FUNCTORS: Final = {row.name: row for row in _ROWS}
 _CALLED: Final = {row.written: row for row in _ROWS if row.form == "call"}
 _OPERATORS: Final = {(row.written, 1 if row.form == "prefix" else 2): row for row in _ROWS if row.form in ("infix", "prefix")}
-_PARTIAL: Final = frozenset(row.name for row in _ROWS if row.partial and row.form != "internal")
+_PARTIAL: Final = frozenset(row.name for row in _ROWS if row.partial and row.name != "weight")
+"""Those that a body may keep values away from; weights come into rules when that is settled."""
 
 
 def written_functors() -> list[str]:

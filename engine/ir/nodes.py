@@ -277,6 +277,20 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
+class Nested:
+    """An aggregate that is computed for the bindings of its outer variables as they come, where only the recursion of the scope
+    binds them: a table function `name` of these bindings, called by `Generate`. For those of a block, which the executor puts
+    into `groups`, `scope` fills `result`: the bindings and the value. A missing one is `default`, if that is not None."""
+
+    name: str
+    groups: Temporary
+    scope: Scope
+    result: str
+    kind: str
+    default: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Connection:
     """The loop of a lattice gives each key the best value that any key of its connected component has (`connect`).
 
@@ -319,6 +333,9 @@ class Scope:
     keys: tuple[tuple[str, tuple[int, ...]], ...] = ()
     unions: tuple[Union, ...] = ()
     folds: tuple[Fold, ...] = ()
+    nested: tuple[Nested, ...] = ()
+    given: tuple[Temporary, ...] = ()
+    """Relations of the planner's own that are filled before the scope is run."""
     derived: tuple[object, ...] = field(default=(), compare=False)
     """Over rounds: what is derived, in whatever order it is read. Two scopes of one stratum that agree about this keep the same
     rows with the same derivations."""

@@ -16,6 +16,7 @@ from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.check import check_rounds
 from dlog.engine.plan.incremental.delayed_minima import with_delayed_minima
 from dlog.engine.plan.incremental.implied import with_named_results
+from dlog.engine.plan.incremental.nested import nested_aggregates
 from dlog.engine.plan.incremental.paths import RoundsPaths
 from dlog.engine.plan.incremental.repeated import Repeated
 from dlog.engine.plan.incremental.temporaries import NotIncremental as NotIncremental
@@ -78,6 +79,8 @@ def not_maintained(stratum: Stratum, program: Program) -> str:
     folded = next((x for rule in stratum.rules for x in user_aggregates(rule.body)), None)
     if folded is not None:
         return f"`{folded.op}` folds all values of a group again"
+    if any(nested_aggregates(stratum, program)):
+        return "only the recursion says for what an aggregate is computed"
     if unions := unions_of(stratum, program):
         return f"the values of `{unions[0].pairs}` are united to classes"
     if program.iterated.isdisjoint(stratum.relations):

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeAlias, assert_never
 
+from dlog.engine.compile.strata.thresholds import mentioned
 from dlog.engine.ir.aggregates import AGGREGATES, dominance_of, functor_of, is_user_aggregate
-from dlog.engine.ir.nodes import Accumulate, AntiJoin, Fold, Insert, LookUp, Path, Reduction
+from dlog.engine.ir.nodes import Accumulate, AntiJoin, Fold, Insert, LookUp, Nested, Path, Reduction, Temporary
 from dlog.engine.ir.rules import (
     Aggregate,
     Arg,
@@ -44,6 +45,9 @@ Lowered: TypeAlias = Reading | Condition
 
 RESTRICTABLE = 100_000.0
 """A cheaper aggregate is computed for all groups, whoever asks."""
+
+GROUPS = 100.0
+"""Groups that are taken to come at once where only the recursion says which."""
 
 RESTRICTED = 0.5
 """An aggregate is restricted to the groups that are asked for if that is estimated to cost at most this share."""
@@ -98,17 +102,18 @@ class _Lowering:
     def _depends(self, aggregate: Aggregate, waiting: Sequence[Aggregate]) -> bool:
         return bool(mask_all(aggregate.outer) & mask_all(a.result for a in waiting if a is not aggregate))
 
-    def _reduce(self, aggregate: Aggregate, near: tuple[Lowered, ...], wide: tuple[Lowered, ...]) -> LookUp | Reading:
+    def _reduce(self, aggregate: Aggregate, near: tuple[Lowered, ...], wide: tuple[Lowered, ...]) -> Lowered:
         """The look-up of a new reduction for `aggregate`; the bodies around it bind its outer variables, `near` without other
         aggregates' results if it can."""
         outer = tuple(sorted(aggregate.outer, key=lambda v: v.id))
-        bodies = [self.lower(a, wide) for a in aggregate.alternatives]
         surrounding = self._surrounding(outer, near, wide)
+        if surrounding is None and self._needs_groups(aggregate, outer):
+            return self._nested(aggregate, outer)
+        bodies = [self.lower(a, wide) for a in aggregate.alternatives]
         if is_user_aggregate(aggregate.op):
-            return self._fold(aggregate, outer, bodies, surrounding)
+            groups = None if surrounding is None or not outer else self._outer_bindings(outer, surrounding)
+            return self._fold(aggregate, outer, bodies, groups)
         unbound = any(mask_all(outer) & ~self._binds(b) for b in bodies)
-        if unbound and surrounding is None:
-            self._refuse(aggregate)
         if surrounding is not None and (unbound or self._restricting_pays(aggregate, outer, bodies, surrounding)):
             bindings = self._outer_bindings(outer, surrounding)
             bodies = [(*b, bindings) for b in bodies]
@@ -116,16 +121,43 @@ class _Lowering:
             return self._accumulate(aggregate, outer, *self._distinct_matches(aggregate, outer, bodies))
         return self._accumulate(aggregate, outer, bodies[0], aggregate.target, self.rule.kinds)
 
+    def _needs_groups(self, aggregate: Aggregate, outer: tuple[Variable, ...]) -> bool:
+        """Whether an aggregate cannot be computed before its outer variables have values."""
+        if not outer or is_user_aggregate(aggregate.op):
+            return bool(outer)
+        plain = ([_lowered(x, i) for i, x in enumerate(a) if not isinstance(x, Aggregate)] for a in aggregate.alternatives)
+        return any(mask_all(outer) & ~self._binds(body) for body in plain)
+
+    def _nested(self, agg: Aggregate, outer: tuple[Variable, ...]) -> Generator:
+        """The call of an aggregate of which only the recursion says for what it is computed."""
+        if self.scope.feedback & mentioned((agg,)):
+            self._refuse(agg)
+        name, groups = self.scope.stages.name(), self.scope.stages.name()
+        given = Temporary(groups, tuple(self.kinds[v.id].value for v in outer))
+        paths = self.scope.paths
+        paths.estimator.declare(groups, len(outer), GROUPS)
+        stages = Stages(self.scope.program, made=self.scope.stages.made, given=(given,))
+        inner = Aggregates(self.scope.program, Paths(paths.estimator, frozenset()), stages, frozenset())
+        found = _Lowering(inner, self.rule, self.number, self.kinds).of_groups(agg, outer, Reading(groups, outer))
+        self.scope.stages.made = stages.made
+        default = found.default if isinstance(found, LookUp) else None
+        self.scope.stages.nested.append(Nested(name, given, stages.scope(), found.relation, agg.kind.value, default))
+        return Generator(name, outer, (agg.result,), agg.kind, agg.span)
+
+    def of_groups(self, aggregate: Aggregate, outer: tuple[Variable, ...], groups: Reading) -> LookUp | Reading:
+        """What gives the value of an aggregate for groups that are known."""
+        bodies = [(*self.lower(a, (groups,)), groups) for a in aggregate.alternatives]
+        if is_user_aggregate(aggregate.op):
+            return self._fold(aggregate, outer, bodies, groups)
+        if len(bodies) > 1 or counts_bindings(aggregate):
+            return self._accumulate(aggregate, outer, *self._distinct_matches(aggregate, outer, bodies))
+        return self._accumulate(aggregate, outer, bodies[0], aggregate.target, self.rule.kinds)
+
     def _fold(
-        self, agg: Aggregate, outer: tuple[Variable, ...], bodies: list[tuple[Lowered, ...]], surrounding: Query | None
+        self, agg: Aggregate, outer: tuple[Variable, ...], bodies: list[tuple[Lowered, ...]], groups: Reading | None
     ) -> Reading:
         """The reading of a new relation that a user's functor fills."""
-        groups = None
-        if outer:
-            if surrounding is None:
-                self._refuse(agg)
-            groups = self._outer_bindings(outer, surrounding)
-            bodies = [(*b, groups) for b in bodies]
+        bodies = [b if groups is None or groups in b else (*b, groups) for b in bodies]
         if len(bodies) == 1 and not counts_bindings(agg):
             bodies = [self._with_named_rows(bodies[0])]
         matches = self._collected(self._columns(agg, outer, bodies), bodies)

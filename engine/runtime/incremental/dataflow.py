@@ -27,8 +27,8 @@ from dlog.engine.plan.incremental.thresholds import MARK
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.planner_statistics import RecordingStatistics
 from dlog.engine.runtime.incremental.schedule import Reading, Task, Visits, connect, connect_scope, path_task
-from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
 from dlog.engine.runtime.lowering.lower_rounds import RoundCode
+from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import Source
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.storage.catalog import Catalog
@@ -199,6 +199,13 @@ class Dataflow:
         if found is not None and found.role is Role.INPUT:
             return found
         return self.collections.get(relation + GIVEN)
+
+    def inputs(self) -> Iterator[tuple[str, Collection]]:
+        """All relations that take rows from outside, and the collections of these rows."""
+        for name in self.program.relations:
+            found = self.input(name)
+            if found is not None:
+                yield name, found
 
     def stamped(self) -> Iterator[Collection]:
         """All collections that may carry stamps."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import TaskKind
-from dlog.engine.runtime.lowering.lower import LoweredPath
+from dlog.engine.runtime.lowering.lowered import LoweredPath
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.grammar.diagnostics import InternalError

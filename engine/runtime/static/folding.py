@@ -21,7 +21,7 @@ def folded(fold: nodes.Fold, catalog: Catalog) -> None:
     if fold.groups is not None:
         groups = catalog.relations[fold.groups]
         count, keys = groups.rows, [_words(groups, c) for c in range(groups.arity)]
-        numbers = _numbers(keys, [_words(matches, c) for c in range(groups.arity)], count, matches.rows)
+        numbers = group_numbers(keys, [_words(matches, c) for c in range(groups.arity)], count, matches.rows)
     functor, function = function_of(fold.functor, catalog)
     values = typed(_words(matches, matches.arity - 1), matches.kinds[-1])
     found = function.fold(functor, _first(fold, keys, count, catalog), values, numbers, catalog)
@@ -40,7 +40,7 @@ def _first(fold: nodes.Fold, keys: list[np.ndarray], count: int, catalog: Catalo
     return typed(words, Kind(fold.kind))
 
 
-def _numbers(groups: list[np.ndarray], matches: list[np.ndarray], count: int, rows: int) -> np.ndarray:
+def group_numbers(groups: list[np.ndarray], matches: list[np.ndarray], count: int, rows: int) -> np.ndarray:
     """Which group each match is in, which has its keys; there is one."""
     order, starts = row_groups([np.concatenate(both) for both in zip(groups, matches, strict=True)], count + rows)
     classes = np.empty(count + rows, np.int64)
