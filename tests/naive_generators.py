@@ -9,7 +9,21 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import AggregateTerm, And, Atom, Body, Call, Clause, Constraint, Not, Or, RecordTerm, Term, Truth, Variable
+from dlog.grammar.syntax import (
+    AggregateTerm,
+    And,
+    Atom,
+    Body,
+    Call,
+    Clause,
+    Constraint,
+    Not,
+    Or,
+    RecordTerm,
+    Term,
+    Truth,
+    Variable,
+)
 from tests.naive_functors import wrap
 
 GENERATORS = {"range", "split", "json_each", "regex_captures"}

@@ -1,7 +1,7 @@
 """What bodies say of the values of lattices.
 
-A variable in lattice columns that nothing else binds is the greatest lower bound of their values, and not the bottom. What has a
-value otherwise is at or below theirs, and where an atom is negated, has nothing but the bottom in common with them:
+A variable in lattice columns that nothing else binds is the greatest lower bound of their values, and not the bottom. What has
+a value otherwise is at or below theirs, and where an atom is negated, has nothing but the bottom in common with them:
 
     p(v) :- r("a", v), r("b", v).    ->    p(v) :- r("a", v1), r("b", v2), v = v1 band v2, v != 0.
     p(v) :- q(v), r("a", v).         ->    p(v) :- q(v), r("a", w), v = w band v.

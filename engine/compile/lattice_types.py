@@ -3,8 +3,8 @@
     .lattice number<> { Bottom -> 0, Lub -> _ bor _, Glb -> _ band _ }
     .decl r(k: symbol, v: number<>)
 
-A relation has one row for each key, whose lattice columns hold the least upper bounds of all values that come. What bodies say of
-these is in lattice_bodies.
+A relation has one row for each key, whose lattice columns hold the least upper bounds of all values that come. What bodies say
+of these is in lattice_bodies.
 """
 
 from __future__ import annotations

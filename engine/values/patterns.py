@@ -82,8 +82,8 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
 
 
 def captures(pattern: str, texts: Sequence[str]) -> list[list[tuple[int, int, str]]]:
-    """For each text what the groups of the pattern take: the number of the match, the group, and the text. Raises DlogError where
-    finding out takes too long."""
+    """For each text what the groups of the pattern take: the number of the match, the group, and the text. Raises DlogError
+    where finding out takes too long."""
     if (place := loose_brace(pattern)) is not None:
         reason = _loose(place)
     else:
