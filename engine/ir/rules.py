@@ -102,9 +102,9 @@ PAD = Constant(0, Kind.RECORD)
 @dataclass(frozen=True, slots=True)
 class Functor:
     """A function of values. `op` is a row's name in `functors`, `AUTOINC`, `printing(...)`, or `@` and the name of a user's
-    functor; `kind` is the kind of its arguments where it is overloaded, else of its result (`Intrinsic.by_argument`); `result` is
-    its result's kind. `to_number`, `to_unsigned` and `to_float` are left for symbols only: between numeric kinds they have become
-    `itof` and the like, and `+` on symbols has become `cat`."""
+    functor; `kind` is the kind of its arguments where it is overloaded, else of its result (`Intrinsic.by_argument`); `result`
+    is its result's kind. `to_number`, `to_unsigned` and `to_float` are left for symbols only: between numeric kinds they have
+    become `itof` and the like, and `+` on symbols has become `cat`."""
 
     op: str
     args: tuple[Term, ...]

@@ -165,8 +165,8 @@ _ROWS: Final = (
         (Column("index", Kind.NUMBER), Column("group", Kind.NUMBER), Column("text", Kind.SYMBOL)),
         None,
         "What the groups of a regular expression take in the matches of a text, one after the other: the number of the match, "
-        "from 0 on, that of the group, 0 being the whole match, and the text; nothing for a group without a share in the match. The "
-        "expression, which comes first, is one of Python's, whose classes are ASCII's.",
+        "from 0 on, that of the group, 0 being the whole match, and the text; nothing for a group without a share. "
+        "The expression, which comes first, is one of Python's, whose classes are ASCII's.",
         'regex_captures("(a)(b)?", "ab-a")',
         ((0, 0, "ab"), (0, 1, "a"), (0, 2, "b"), (1, 0, "a"), (1, 1, "a")),
     ),
