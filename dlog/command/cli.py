@@ -152,6 +152,10 @@ def _explain_if_asked(job: Job, program: Program) -> None:
 @option("--output-dir", "-D", "output", metavar="DIR", default="-", help="Where the outputs' changes go; - prints them.")
 @option("--format", choice=OutputFormat, help="How changes are written.", show_default="as they come")
 @switch("--follow", help="Wait for more at the end of the file.")
+@click.option("--snapshot/--no-snapshot", default=None, help="Write the rows there are at first; default: without a state.")
+@switch("--progress", help="Write a line after each round, also after one that changes nothing.")
+@click.option("--up-to", metavar="ROUND", type=click.IntRange(min=0), help="End before this round of the changes.")
+@repeated("--key", "keys", metavar="RELATION=COLUMNS", help="Write what becomes of keys: upsert, delete")
 @options.texts
 @options.jobs
 @options.memory
@@ -168,6 +172,10 @@ def watch(
     output: str,
     format: OutputFormat | None,
     follow: bool,
+    snapshot: bool | None,
+    progress: bool,
+    up_to: int | None,
+    keys: tuple[str, ...],
     texts: Texts,
     jobs: int,
     memory: int | None,
@@ -190,6 +198,7 @@ def watch(
     limits = memory, max_iterations
     job = Watch(program, stream, follow, facts, output, written, texts.include, texts.macros, jobs, *limits, state, sync.value)
     job = replace(job, engine=engine.value, workers=workers, modules=modules.names, module_folders=modules.folders)
+    job = replace(job, snapshot=snapshot, progress=progress, up_to=up_to, keys=keys)
     with prompt_interruption():
         run_watch(job)
 

@@ -11,15 +11,16 @@ from dlog.engine.state.store import Sync
 from dlog.functors import Given
 from dlog.sessions.core import Session
 from dlog.sessions.follow.changes import Changes
+from dlog.sessions.follow.envelopes import Upserts
 from dlog.sessions.follow.subscriptions import Subscription
-from dlog.sessions.follow.views import View
+from dlog.sessions.follow.views import Diff, View
 from dlog.sessions.options import ProgramSource, StateSource
 from dlog.sessions.rounds import Round, Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Changes", "Round", "Session", "Subscription", "Transaction", "View", "session"]
+__all__ = ["Changes", "Diff", "Round", "Session", "Subscription", "Transaction", "Upserts", "View", "session"]
 
 
 def session(

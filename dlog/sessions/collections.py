@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dlog.engine.dataflow.delta import Delta
 from dlog.engine.dataflow.sinks import Inspect
 from dlog.engine.ir import rules
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.subscriptions import Subscription
 
 _KINDS: dict[rules.Kind, Kind] = {
@@ -44,9 +45,8 @@ class SessionDataflow:
         """The collection of a relation that is followed."""
         return self._followed[relation][0] if relation in self._followed else None
 
-    def add(self, subscription: Subscription) -> Collection:
+    def add(self, relation: rules.Relation, subscription: Subscription) -> Collection:
         """Follows a relation."""
-        relation = subscription.relation
         kinds = {name: _KINDS[type.kind] for name, type in relation.attributes}
         made = self.flow.input(**kinds)
         self._followed[relation.name] = made, subscription
@@ -55,7 +55,8 @@ class SessionDataflow:
     def follow(self) -> None:
         """Does the rounds that the session has done."""
         for made, subscription in self._followed.values():
-            for round, changes in subscription.fetch():
+            for round, delivered in subscription.fetch():
+                changes = cast("Changes", delivered)
                 columns = dict(zip(made.columns, changes.to_numpy().values(), strict=False))
                 made.update(columns, changes.diffs, at=max(round, self.flow.round))
         if self._session.round >= self.flow.round:

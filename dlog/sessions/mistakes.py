@@ -37,5 +37,11 @@ def unreadable_round(round: int, oldest: int, newest: int, relation: str | None 
     return mistake("unknown-round", message, "`history` says how many past rounds stay readable")
 
 
+def slow_subscriber(name: str, waiting: int, limit: int, last: int) -> DlogError:
+    message = f"the subscription to `{name}` has ended: {waiting:,} changes waited to be taken when round {last} came"
+    notes = f"its limit is {limit:,}: `limit` is for more", '`slow="wait"` has commits wait', "subscribe again for a snapshot"
+    return mistake("slow-subscriber", message, *notes)
+
+
 def bad_query() -> DlogError:
     return mistake("bad-query", "a query is one body of a rule: ?- path(1, X), X != 3.")

@@ -23,6 +23,8 @@ from dlog.sessions.follow.history import changes_of
 from dlog.sessions.follow.views import Diff, View
 from dlog.sessions.mistakes import closed_session
 from dlog.sessions.options import Options
+from dlog.sessions.queries.answers import Tables
+from dlog.sessions.queries.compiled import Question
 from dlog.sessions.queries.questions import Questions
 from dlog.sessions.text import Text
 from dlog.tabular import Shown
@@ -248,7 +250,20 @@ class Reading(Shown):
     def _relation_at(self, name: str, round: int) -> Relation:
         return Relation(self._relation(name), self._table_at(name, round), self._codec)
 
+    def _derive_pending(self) -> None:
+        """Derives what has not been since the state was opened: only what is there can be asked for as of a past round."""
+        for name in self._engine.pending:
+            self._engine.rows(name)
+            return
+
+    def _answer_over(self, question: Question, tables: Tables) -> Table:
+        """The rows of the answers to a question over tables."""
+        return self._questions.answer(question, tables).table
+
     def _answer(self, question: str, view: View) -> Relation:
+        if view.round != self._followers.noted:
+            with self._lock:
+                self._derive_pending()
         questions = self._questions
         compiled = questions.compiled(question)
         if not compiled.makes_records and not compiled.evaluates:

@@ -59,15 +59,13 @@ def live_rows(flow: Dataflow) -> int:
 def all_rows(flow: Dataflow, given: Mapping[str, Updates], round: int) -> dict[str, Updates]:
     """The rows of all inputs after these changes, to be inserted."""
     found = {}
-    for name in flow.program.relations:
-        held = flow.input(name)
-        if held is not None:
-            rows = held.present()
-            columns, count = held.raw_columns(rows), len(rows)
-            if name in given:
-                columns, count = _changed(columns, count, given[name])
-            if count:
-                found[name] = insertions(columns, count, round)
+    for name, held in flow.inputs():
+        rows = held.present()
+        columns, count = held.raw_columns(rows), len(rows)
+        if name in given:
+            columns, count = _changed(columns, count, given[name])
+        if count:
+            found[name] = insertions(columns, count, round)
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dlog.engine.ir.rules import AUTOINC, BlockFunction, UserFunctor, printed_types
-from dlog.engine.runtime.lowering.lower import ExternalCall
+from dlog.engine.runtime.lowering.lowered import ExternalCall
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.values.patterns import wanted_verdict
 from dlog.grammar.diagnostics import Diagnostic, DlogError

@@ -17,8 +17,9 @@ from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.kernels.static.chains import grow_arrangement
 from dlog.engine.runtime.lowering.external import evaluate
-from dlog.engine.runtime.lowering.lower import ExternalCall, LoweredPath, PathLowering, Tables
+from dlog.engine.runtime.lowering.lower import PathLowering
 from dlog.engine.runtime.lowering.lower_runs import add_runs
+from dlog.engine.runtime.lowering.lowered import ExternalCall, LoweredPath, Tables
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.static.components import connect
 from dlog.engine.runtime.static.folding import folded
