@@ -28,19 +28,6 @@ def kind(name: str, given: Any) -> Kind:
     return given  # type: ignore[no-any-return]
 
 
-class _Numbers(dict[Any, int]):
-    """Numbers of values, in the order in which they were first asked for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.values_by_number: list[Any] = []
-
-    def __missing__(self, value: Any) -> int:
-        number = self[value] = len(self.values_by_number)
-        self.values_by_number.append(value)
-        return number
-
-
 @dataclass(frozen=True, slots=True)
 class Repeated:
     """A column of few different values: these, and the place among them of each row's."""
@@ -53,19 +40,24 @@ class Objects:
     """The values of kind `str` and `object` of a dataflow, numbered."""
 
     def __init__(self) -> None:
-        self._numbers = _Numbers()
-        self._values = self._numbers.values_by_number
-        self._array = np.empty(0, object)
+        self._numbers: dict[Any, int] = {}
+        self._values = np.empty(16, object)
+        """Those that have numbers come first: it has room for more."""
 
     def encode(self, values: Sequence[Any]) -> np.ndarray:
-        return np.fromiter(map(self._numbers.__getitem__, values), np.int64, len(values))
+        numbers = self._numbers
+        new = [value for value in dict.fromkeys(values) if value not in numbers]
+        if new:
+            first, last = len(numbers), len(numbers) + len(new)
+            if last > len(self._values):
+                self._values = np.concatenate([self._values, np.empty(last, object)])
+            for place, value in enumerate(new, first):  # values that are sequences are no arrays
+                self._values[place] = value
+            numbers.update(zip(new, range(first, last), strict=True))
+        return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
 
     def decode(self, words: np.ndarray) -> np.ndarray:
-        if len(self._array) < len(self._values):
-            added = np.empty(len(self._values) - len(self._array), object)
-            added[:] = self._values[len(self._array) :]
-            self._array = np.concatenate([self._array, added])
-        return np.asarray(self._array[words])
+        return np.asarray(self._values[words])
 
     def ranks(self, words: np.ndarray) -> np.ndarray:
         """Words that compare as the values do."""

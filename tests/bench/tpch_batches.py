@@ -1,20 +1,31 @@
 """Queries 1 and 13 of TPC-H while their tables come in batches of 1,000, 10,000 and 100,000 rows, a round each: by rules, by
-collections whose counts know that rounds are in total order, and by collections with the general operator.
+collections whose counts know that rounds are in total order, and by collections with the general operator. Beside them
+differential dataflow in Rust, where there is cargo: it is given flags as numbers and comments as whether they count.
 
-Times are the process's own, of one thread, from the first row to the last round. The published figures (differential dataflow
+Times are a process's own, of one thread, from the first row to the last round. The published figures (differential dataflow
 in 2017, scale factor 1, one worker) are scaled by the scale factor alone. All answers are compared with DuckDB's.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tests.bench.engine_rust import binary
 from tests.bench.inputs import cache_folder
-from tests.bench.process import Options
-from tests.bench.report import console, save, seconds, show
+from tests.bench.process import Options, best_seconds
+from tests.bench.process import measure as measured
+from tests.bench.report import console, save, seconds, seconds_or_reason, show
 from tests.tpch.batches import TABLE, WAYS, feed_all
-from tests.tpch.data import MISSING, Refresh, Tables, generate, generator, read
+from tests.tpch.data import MISSING, Refresh, Tables, generate, generator, numbers, read
 from tests.tpch.engines import Recomputed, same
 from tests.tpch.queries import Query
 
@@ -28,12 +39,14 @@ WORKLOADS = tuple(PUBLISHED)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Seconds by each way, and the published ones."""
+    """Seconds by each way, and the published ones; of differential dataflow's two counts, or why there are none."""
 
     rules: float
     collections: float
     general: float
-    published_total: float
+    differential: float | str
+    differential_general: float | str
+    published: float
     published_general: float
     right: bool
 
@@ -48,18 +61,22 @@ def run(options: Options) -> bool:
     database = Recomputed(folder, Refresh.of(tables["orders"], 0))
     expected = {name: database.answer(Query(name, options.scale).sql) for name in TABLE}
     database.close()
-    found = {workload: measure(workload, tables, expected, options) for workload in options.workloads}
-    header = ["query, rows a batch", "rules", "collections", "general", "general / total", "published", "general", "answers"]
+    written = written_for_rust(folder, tables)
+    found = {workload: measure(workload, tables, expected, written, options) for workload in options.workloads}
+    ours, theirs = ["rules", "collections", "general", "gen. / total"], ["DD in Rust", "general", "published", "general"]
+    header = ["query, rows a batch", *ours, *theirs, "answers"]
     title = f"TPC-H 1 and 13 in batches at scale {options.scale:g}; published figures times {options.scale:g}"
     show(title, header, [_line(name, figures) for name, figures in found.items()])
     save("tpch-batches", {"scale": options.scale, "figures": {n: asdict(f) for n, f in found.items()}}, options.json)
     return all(f.right for f in found.values())
 
 
-def measure(workload: str, tables: Tables, expected: Tables, options: Options) -> Figures:
+def measure(workload: str, tables: Tables, expected: Tables, written: Path, options: Options) -> Figures:
     """The best of some runs by each way."""
     name, batch = workload.split("-")
     total, general = (options.scale * published for published in PUBLISHED[workload])
+    in_turn = (partial(in_rust, name, batch, way, written, expected[name]) for way in ("total", "general"))
+    rust = [best_seconds(options.repeats, run) for run in in_turn]
     taken, right = {}, True
     for way, make in WAYS.items():
         runs = []
@@ -72,10 +89,42 @@ def measure(workload: str, tables: Tables, expected: Tables, options: Options) -
             right &= same(rows, expected[name])
             fed.close()
         taken[way] = min(runs)
-    return Figures(**taken, published_total=total, published_general=general, right=right)
+    return Figures(taken["rules"], taken["collections"], taken["general"], rust[0], rust[1], total, general, right)
+
+
+def written_for_rust(folder: Path, tables: Tables) -> Path:
+    """The folder with what the program in Rust reads: files of 32-bit integers."""
+    written = folder / "u32"
+    if not written.is_dir():
+        written.mkdir()
+        items, orders = tables["lineitem"], tables["orders"]
+        flags = pc.binary_join_element_wise(items["l_returnflag"], items["l_linestatus"], "").combine_chunks()
+        columns = ("l_quantity", "l_extendedprice", "l_discount", "l_tax", "l_shipdate")
+        plain = pc.invert(pc.match_like(orders["o_comment"], "%special%requests%"))
+        _write(written / "q1.u32", flags.dictionary_encode().indices, *(items[name] for name in columns))
+        _write(written / "q13.u32", orders["o_custkey"], plain.cast(pa.int64()))
+        _write(written / "customers.u32", tables["customer"]["c_custkey"])
+    return written
+
+
+def _write(path: Path, *columns: pa.Array | pa.ChunkedArray) -> None:
+    np.stack([column.to_numpy() for column in columns], 1).astype("<u4").tofile(path)
+
+
+def in_rust(name: str, batch: str, way: str, written: Path, expected: pa.Table) -> float:
+    """Seconds of differential dataflow. Raises NotMeasured where it cannot be built, ValueError where it answers otherwise."""
+    told = json.loads(measured([binary("differential", "dd_tpch"), name, str(written), batch, way]).stdout)
+    sums = ("count_order", "sum_qty", "sum_base_price", "sum_disc_price", "sum_charge")
+    chosen = expected.select(sums if name == "q1" else ("c_count", "custdist"))
+    found = [[int(number) for number in re.findall(r"-?\d+", row)] for row, _ in told["rows"]]
+    listed = [row[1:6] if name == "q1" else row for row in found]
+    if sorted(listed) != sorted(map(list, zip(*(numbers(c).to_pylist() for c in chosen.columns), strict=True))):
+        raise ValueError(f"differential dataflow answers {name} otherwise")
+    seconds: float = told["seconds"]
+    return seconds
 
 
 def _line(name: str, f: Figures) -> list[str]:
     times = map(seconds, (f.rules, f.collections, f.general))
-    published = map(seconds, (f.published_total, f.published_general))
-    return [name, *times, f"{f.general / f.collections:.2f}", *published, "right" if f.right else "WRONG"]
+    theirs = map(seconds_or_reason, (f.differential, f.differential_general, f.published, f.published_general))
+    return [name, *times, f"{f.general / f.collections:.2f}", *theirs, "right" if f.right else "WRONG"]
