@@ -9,6 +9,7 @@ from typing import Final, Literal, cast
 from dlog.engine.compile.functors import check_user_aggregate, check_user_call, declared_functors
 from dlog.engine.compile.iteration_counter import with_counter
 from dlog.engine.compile.lattice_types import NO_LATTICES, Lattices, joining_clause, without_lattices
+from dlog.engine.compile.past import with_moments
 from dlog.engine.compile.plans import check_plans
 from dlog.engine.compile.pragmas import check_pragmas, inline_relations, options, values
 from dlog.engine.compile.prints import CALL, PRINT, with_prints
@@ -80,7 +81,8 @@ def resolve(program: Program, source: Source) -> Resolved:
     .output edge                        ->   Io("output", "edge")
     """
     problems = Problems(source)
-    program, lattices = without_lattices(with_prints(with_counter(program), problems), problems)
+    program = with_prints(with_counter(with_moments(program, source, problems)), problems)
+    program, lattices = without_lattices(program, problems)
     clauses = tuple([i for i in program.items if type(i) is LiteralFact or isinstance(i, Clause)])
     program = replace(program, items=tuple(without_literal_facts(program.items)))
     types: list[TypeDecl] = [i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl | AdtDecl)]
