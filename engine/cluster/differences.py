@@ -46,7 +46,7 @@ class Outbox:
     def empty(self) -> OutgoingRows:
         """Takes out what was derived since the last time; derivations of a row at one time that make up for each other go
         nowhere."""
-        derived = self.collection.struct.keep[L.collection.derived]
+        derived = self.collection.struct.keep[L.collection.derivation_derived]
         assert isinstance(derived, Struct)
         count = derived[L.items.count]
         listed = view(derived[L.items.data], count * L.change.size, np.int64) if count else np.empty(0, np.int64)

@@ -388,7 +388,7 @@ class StratumBuilder:
                 flow.reduce(name, result, combine_in(lattice, kind), kind, lattice.column, self.loop)
             elif name not in flow.reductions:
                 made = flow.add(name, kinds, Role.TOTAL if self.loop is None else Role.PARTIAL, self.loop)
-                made.struct[L.collection.bound] = len(kinds) if name in bounded else 0
+                made.struct[L.collection.derivation_bound] = len(kinds) if name in bounded else 0
 
     def _name(self, relation: str) -> str:
         return f"{relation} {self.number}" if relation in self.own else relation

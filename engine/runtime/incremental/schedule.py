@@ -60,7 +60,7 @@ def connect(tasks: Sequence[Task], logs: Iterable[Struct], others: Iterable[Read
         for reading in task.reads:
             readers.setdefault(reading.log.address, []).extend((number, _address(reading.seed)))
         if task.completes is not None:
-            task.completes.struct[L.collection.flush] = number
+            task.completes.struct[L.collection.derivation_flush] = number
     for reading in others:
         readers.setdefault(reading.log.address, []).extend((0, _address(reading.seed)))
     for log in logs:
