@@ -231,7 +231,7 @@ def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_macros_that_stand_for_too_much_are_refused(text: str, line: int, used: str) -> None:
     said = errors(text)
-    assert said.startswith(f"error: macros expand to too much here: more than 0 MiB, all steps counted\n")
+    assert said.startswith("error: macros expand to too much here: more than 0 MiB, all steps counted\n")
     assert f"--> <text>:{line}:1\n" in said
     assert used in said
 
