@@ -79,9 +79,9 @@ def written(value: Any) -> str:
 
 
 LITERALS: dict[str, st.SearchStrategy[str]] = {
-    "number": NUMBERS.filter(lambda v: v != -(2**63)).map(written),
+    "number": NUMBERS.filter(lambda v: v != -(2**63)).map("{:_}".format),
     "unsigned": st.one_of(UNSIGNED.map(written), SMALL.map(lambda v: f"{v}u")),
-    "float": st.one_of(FLOATS.map(written), SMALL.map(written)),
+    "float": st.one_of(FLOATS.map("{:_}".format), SMALL.map(written), SMALL.map("{}5e-1".format)),
     "symbol": SYMBOLS.map(written),
     "Pair": PAIRS.map(written),
     "List": LISTS.map(written),

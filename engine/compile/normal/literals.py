@@ -63,7 +63,7 @@ def _is_integer(text: str) -> bool:
 
 def _integer(text: str) -> int:
     sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
-    digits = digits.lower().removesuffix("u")
+    digits = digits.lower().removesuffix("u").replace("_", "")
     if digits.count(".") == 3:  # a.b.c.d, an IPv4 address
         value = 0
         for part in digits.split("."):
