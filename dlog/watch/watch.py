@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
@@ -272,5 +273,7 @@ def _json_value(value: object) -> object:
             return quoted_text(value)
         case tuple():
             return [_json_value(field) for field in value]
+        case date():
+            return value_text(value)
         case _:
             return value

@@ -49,6 +49,8 @@ _FORMS = {
     Kind.FLOAT: TextForm.FLOAT,
     Kind.RECORD: TextForm.NUMBER,
 }
+_TEXTS = {Text.DATE_TEXT: TextForm.DATE, Text.TIMESTAMP_TEXT: TextForm.TIMESTAMP}
+"""What the arguments are whatever their kind."""
 
 
 class ProducedRows:
@@ -399,7 +401,8 @@ class PathLowering:
                 native = Text.NONE
         self.tables.externals.append(ExternalCall(op, args, kinds, result, target, verdicts, produced))
         known = 0 if verdicts is None else verdicts.address
-        forms = [w for kind, register in zip(kinds, args, strict=True) for w in (_FORMS[kind], register)]
+        alike = _TEXTS.get(native)
+        forms = [w for kind, register in zip(kinds, args, strict=True) for w in (alike or _FORMS[kind], register)]
         number = len(self.tables.externals) - 1
         head = I.External.operands(number=number, native=native, target=target, verdicts=known, count=len(args))
         self._emit(Operation.EXTERNAL, *head, *forms)
