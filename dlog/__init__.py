@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dlog.grammar.diagnostics import DlogError, InternalError
     from dlog.graphs import Graph, graph
     from dlog.relation import Relation
-    from dlog.sessions import Changes, Round, Session, Subscription, session
+    from dlog.sessions import Changes, Round, Session, Subscription, Upserts, session
     from dlog.streaming import stream
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Round",
     "Session",
     "Subscription",
+    "Upserts",
     "__version__",
     "functor",
     "graph",
@@ -58,6 +59,7 @@ _HOMES = {
     "Round": "dlog.sessions",
     "Session": "dlog.sessions",
     "Subscription": "dlog.sessions",
+    "Upserts": "dlog.sessions",
     "functor": "dlog.functors",
     "graph": "dlog.graphs",
     "run": "dlog.api",

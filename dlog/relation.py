@@ -40,6 +40,11 @@ class Relation(Tabular):
         return tuple(name for name, _ in self._relation.attributes)
 
     @property
+    def table(self) -> Table:
+        """The rows as the engine's columns."""
+        return self._table
+
+    @property
     def rows(self) -> int:
         """How many rows there are."""
         return self._table.rows

@@ -1,7 +1,7 @@
 """Between columns of the engine and values of Python, NumPy and Arrow.
 
-Python values are int, float, str, datetime.date and datetime.datetime, a tuple for a record, None for nil, a `Branch` for a value of an algebraic data type. They
-are for results a person looks at and facts a test writes down; bulk data goes through arrays.
+Python values are int, float, str, datetime.date and datetime.datetime, a tuple for a record, None for nil, a `Branch` for a
+value of an algebraic data type. They are for results a person looks at and facts a test writes down; bulk data goes through arrays.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ class Codec:
             case Kind.RECORD:
                 return _each_once(column, lambda ids: self._tuples(type, ids))
             case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
-                values: list[Any] = domains.to_numpy(type, column).tolist() if type.is_calendar else column.tolist()
-                return values
+                return domains.to_python(type, column)
 
     def to_numpy(self, type: Type, column: np.ndarray) -> np.ndarray:
         """The values as int64, uint64, float64 or datetime64, or as an object array of strings or records."""
@@ -198,17 +197,21 @@ class Codec:
         if data.num_columns != relation.arity:
             raise _bad_fact(relation, None, f"the table has {data.num_columns} columns, the relation {relation.arity}")
         columns = zip(relation.attributes, data.columns, strict=True)
-        return Table(
-            relation.kinds,
-            tuple(self._from_arrow(relation, name, type, column) for (name, type), column in columns),
-            data.num_rows if not relation.arity else -1,
-        )
+        found = []
+        for (name, type), column in columns:
 
-    def _from_arrow(self, relation: Relation, name: str, type: Type, column: pa.ChunkedArray) -> np.ndarray:
+            def refuse(place: int | None, message: str, name: str = name) -> DlogError:
+                return _bad_fact(relation, None if place is None else place + 1, f"{name}: {message}")
+
+            found.append(self.column_from_arrow(type, column, refuse))
+        return Table(relation.kinds, tuple(found), data.num_rows if not relation.arity else -1)
+
+    def column_from_arrow(self, type: Type, column: pa.ChunkedArray, refuse: _RefuseColumn) -> np.ndarray:
+        """An Arrow column of values of one type; `refuse` makes the error about the i-th of them, or about all."""
         import pyarrow as pa
 
         if column.null_count and type.kind is not Kind.RECORD:
-            raise _bad_fact(relation, None, f"{name}: the column has nulls")
+            raise refuse(None, "the column has nulls")
         try:
             within_memory(column)
             match type.kind:
@@ -216,33 +219,32 @@ class Codec:
                     try:
                         return self.symbols.intern_arrow(column)
                     except NotText as mistake:
-                        raise _bad_fact(relation, mistake.index + 1, f"{name}: {mistake.reason}") from None
+                        raise refuse(mistake.index, mistake.reason) from None
                 case Kind.RECORD if _is_text(column.type):
-                    return self._parsed(relation, name, type, column)
+                    return self._parsed(type, column, refuse)
                 case Kind.RECORD:
                     values = [tuple(v.values()) if isinstance(v, dict) else v for v in column.to_pylist()]
-                    return self.column(type, values, lambda i, message: _bad_fact(relation, i + 1, f"{name}: {message}"))
+                    return self.column(type, values, refuse)
                 case _:
                     return domains.from_arrow(type, column)
         except (domains.OutOfDomain, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise _bad_fact(relation, None, f"{name}: {error}") from None
+            raise refuse(None, str(error)) from None
 
-
-    def _parsed(self, relation: Relation, name: str, type: Type, column: pa.ChunkedArray) -> np.ndarray:
+    def _parsed(self, type: Type, column: pa.ChunkedArray, refuse: _RefuseColumn) -> np.ndarray:
         """Records from their texts, as output files have them."""
         from dlog.engine.formats.nested import BadRecord, parse_records
 
         if column.null_count:
-            raise _bad_fact(relation, None, f"{name}: the column has nulls")
+            raise refuse(None, "the column has nulls")
         texts = SymbolTable()
         try:
             which = texts.intern_arrow(column)
             ids: np.ndarray = parse_records(texts, type, self.program.types, self.symbols, self.records)[which]
             return ids
         except NotText as mistake:
-            raise _bad_fact(relation, mistake.index + 1, f"{name}: {mistake.reason}") from None
+            raise refuse(mistake.index, mistake.reason) from None
         except BadRecord as mistake:
-            raise _bad_fact(relation, None, f"{name}: `{texts.text(mistake.index)}` {mistake}") from None
+            raise refuse(None, f"`{texts.text(mistake.index)}` {mistake}") from None
 
     def _check_fits(self, type: Type, values: list[Any], refuse: _Refuse) -> None:
         types = self.program.types
@@ -259,6 +261,7 @@ class _Reference:
 
 
 _Refuse = Callable[[int, str], DlogError]
+_RefuseColumn = Callable[[int | None, str], DlogError]
 
 
 class _Nested:

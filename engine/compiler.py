@@ -12,7 +12,6 @@ from dlog.engine.compile.check import Checked, check
 from dlog.engine.compile.components import expand
 from dlog.engine.compile.resolve import resolve
 from dlog.engine.compile.strata.stratify import stratify
-from dlog.engine.compile.supported import refuse_unsupported
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.rules import Program
 from dlog.grammar import syntax
@@ -46,9 +45,7 @@ def parse(source: Source) -> syntax.Program:
 
 @uncollected
 def check_tree(tree: syntax.Program, source: Source) -> Checked:
-    """A syntax tree without components to typed rules: what is not executed yet is refused, names are resolved, clauses checked
-    and normalized."""
-    refuse_unsupported(tree, source)
+    """A syntax tree without components to typed rules: names are resolved, clauses checked and normalized."""
     return check(resolve(tree, source))
 
 

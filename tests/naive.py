@@ -73,8 +73,11 @@ USER_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "other": lambda x: x ^ 5,
     "near": lambda x, y: int(abs(x - y) < 3),
     "text": lambda x, y: y * (x % 4) + str(x),
+    "chain": lambda state, x: (state * 3 + x) % 1009,
+    "joined": lambda state, x: f"{state}{x % 7},",
+    "last": lambda state, pair: pair if state is None or state[0] != pair[1] else (pair[1], state[0]),
 }
-"""Those of the functors that random programs call."""
+"""Those of the functors that random programs call, or aggregate with."""
 
 __all__ = ["DivisionByZero", "NotStratified", "TooBig", "Ungrounded", "evaluate"]
 
@@ -202,6 +205,8 @@ class _Evaluation:
                 return type_name
             case BranchTerm(branch=branch):
                 return self.branches[branch][0]
+            case AggregateTerm(op=op) if op.startswith("@@"):
+                return self.functors[op[1:]].result
             case AggregateTerm(op=op, target=target):
                 fixed = {"count": "number", "mean": "float"}.get(op)
                 return fixed or (self.type_of(target) if target else None)
@@ -225,6 +230,9 @@ class _Evaluation:
                     self.expect(arg, t)
             case Call(name=name, args=args) if name in self.functors:
                 for arg, param in zip(args, self.functors[name].params, strict=True):
+                    self.expect(arg, param.type)
+            case AggregateTerm(op=op, target=target, init=init) if op.startswith("@@") and target and init:
+                for arg, param in zip((init, target), self.functors[op[1:]].params, strict=True):
                     self.expect(arg, param.type)
             case Call(name=name, args=args) if result_type(name) is None:
                 for arg in args:
@@ -422,7 +430,7 @@ class _Evaluation:
             case BranchTerm(branch=branch, args=args):
                 found = self.values(args, self.branches[branch][1], binding, scope)
                 return FAILED if FAILED in found else Branch(branch, *found)
-            case (Cast(term=inner, type="number") | Call(name="ord", args=(inner,))) if self.enumeration(inner):
+            case Cast(term=inner, type="number") | Call(name="ord", args=(inner,)) if self.enumeration(inner):
                 [name] = self.value(inner, None, binding, scope)
                 return self.enumeration(inner).index(name)
             case Cast(term=inner, type=t):
@@ -439,6 +447,18 @@ class _Evaluation:
             case _:
                 raise NotImplementedError(f"the naive evaluator does not know {term}")
 
+    def folded(
+        self, term: AggregateTerm, matches: list[Binding], binding: Binding, scope: set[str], inner_scope: set[str]
+    ) -> Any:
+        """What a user's functor makes of a first state and the values, one after the other, ascending."""
+        state_type, value_type = (p.type for p in self.functors[term.op[1:]].params)
+        assert term.init is not None and term.target is not None
+        state = self.value(term.init, state_type, binding, scope)
+        values = [self.value(term.target, value_type, m, inner_scope) for m in matches]
+        for value in sorted((v for v in values if v is not FAILED), key=in_order_of_values):
+            state = state if state is FAILED else USER_FUNCTIONS[term.op[2:]](state, value)
+        return state
+
     def aggregate(self, term: AggregateTerm, binding: Binding, scope: set[str]) -> Any:
         """Over all combinations of rows of the body, given the outer variables that it mentions."""
         outer = free_variables(term) & scope
@@ -451,10 +471,19 @@ class _Evaluation:
             matches = [dict(m) for m in {tuple(sorted((n, m[n]) for n in shared)) for m in matches}]
         if term.op == "count" or term.target is None:
             return len(matches)
+        if term.op.startswith("@@"):
+            return self.folded(term, matches, binding, scope, inner_scope)
         t = self.type_of(term.target)
         values = [v for m in matches if (v := self.value(term.target, t, m, inner_scope)) is not FAILED]
         value = aggregated(term.op, values, self.kind("float" if term.op == "mean" else t))
         return FAILED if value is None else value
+
+
+def in_order_of_values(value: Any) -> Any:
+    """A key by which values of one type ascend: nil comes before all records."""
+    if value is None:
+        return ()
+    return (True, *map(in_order_of_values, value)) if isinstance(value, tuple) else value
 
 
 def counts_bindings(body: Body) -> bool:

@@ -339,6 +339,16 @@ SHAPES = {
         "p(x, n) :- e(x, _), n = count : { e(x, y) ; e(y, x) }.",
         "q(x, n) :- e(_, x), n = sum y : { e(x, y) ; e(y, x) }.",
     ],
+    "counting ahead": [
+        "p(x, 0) :- e(x, _).",
+        "p(x, n % 5 + m % 3) :- p(x, n), m = count : { e(y, z), z > n, y != x }.",
+        "q(x, m) :- e(x, _), m = 0.",
+        "q(x, m + n) :- q(x, n), n < 4, m = min z : { e(y, z), z > n ; w(z, _, n), 0 < count : { e(z, u), u != n } }, m < 7.",
+    ],
+    "weighing ahead": [
+        "s(x, v, v) :- f(x, v).",
+        "s(x, m, n) :- s(x, u, _), m = mean v : { f(y, v), v < u }, n = sum v : { f(_, v), v > u }.",
+    ],
     "statistics": [
         "p(x, n) :- e(x, _), n = count : { f(x, _) }.",
         "s(x, m, t) :- e(x, _), m = mean v : { f(x, v) }, t = sum u : { f(y, u), y <= x }.",
@@ -476,6 +486,10 @@ CALLS = (
     ".functor other(x: number): number",
     ".functor near(x: number, y: number): number",
     ".functor text(x: number, y: symbol): symbol",
+    ".functor chain(state: number, x: number): number",
+    ".functor joined(state: symbol, x: number): symbol stateful",
+    ".type Pair = [x: number, y: number]",
+    ".functor last(state: Pair, x: Pair): Pair",
 )
 CALLING = (
     "p(x, @other(y)) :- e(x, y).",
@@ -484,6 +498,13 @@ CALLING = (
     "node(x) :- e(x, y), !p(y, @other(x)), @near(@other(x), y) != 1.",
     't(x, @text(y, "a")) :- q(x, y).',
     "source(strlen(s)) :- t(x, s), e(_, x).",
+    "q(x, n) :- e(x, _), n = @@chain y : x, { e(y, x) }.",
+    "q(x, n) :- e(_, x), n = @@chain y + z : 1, { e(x, y), e(y, z), !e(z, x) }.",
+    "node(x % 5) :- x = @@chain y : 0, { e(y, _) }.",
+    "p(x, y) :- p(x, z), e(z, y), 40 > @@chain u : z, { e(y, u) ; e(u, y), u != z }.",
+    't(x, @@joined y : cat("<", to_string(n)), { e(x, y), y < n }) :- q(x, n).',
+    "p(x % 3, m % 4) :- p(x, n), m = @@chain y : n, { e(y, _), y != x }.",
+    "q(x, y) :- e(x, _), [x, y] = @@last [u, v] : nil, { e(u, v), u >= x }.",
 )
 
 

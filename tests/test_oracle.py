@@ -18,7 +18,16 @@ from tests.engines import EVERY_ENGINE
 from tests.examples import examples
 from tests.naive import USER_FUNCTIONS, TooBig, evaluate
 from tests.shards import run_sharded
-from tests.strategies import Case, calling_programs, counting_programs, dated_programs, graph_programs, programs, random_programs, shuffled
+from tests.strategies import (
+    Case,
+    calling_programs,
+    counting_programs,
+    dated_programs,
+    graph_programs,
+    programs,
+    random_programs,
+    shuffled,
+)
 from tests.strategies_components import ComponentCase, component_programs
 
 BUDGET = 200_000

@@ -11,42 +11,24 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
+from dlog.command import options
 from dlog.command.options import (
-    AUTO,
     Engine,
-    EngineChoice,
-    FactFolder,
     FindingsFormat,
-    Include,
-    Jobs,
-    Legacy,
-    LoadedFacts,
-    Macro,
-    MaxIterations,
-    Memory,
-    ModuleFolders,
     Modules,
-    NoWarnings,
     OutputFormat,
-    Pragmas,
-    ProgramFile,
-    ProgramFiles,
     Provenance,
-    SessionWorkers,
     Stage,
-    StateFolder,
     Strategy,
-    StrategyChoice,
     Sync,
-    SyncPolicy,
-    Warnings,
-    Workers,
-    macros_of,
-    pragmas_of,
+    Texts,
+    option,
+    repeated,
+    switch,
     usage_error,
 )
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -56,66 +38,88 @@ if TYPE_CHECKING:
     from dlog.engine.ir.rules import Program
     from dlog.pipeline import Job
 
-app = typer.Typer(
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class InOrder(click.Group):
+    """Commands that help lists as they stand here: what is used first comes first."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
     name="dlog",
+    cls=InOrder,
     help="A Datalog engine: runs programs in the Souffle dialect.",
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP,
+    invoke_without_command=True,
     epilog="Every command takes --debug: a traceback for internal errors.",
 )
+@switch("--version", "-V", help="Print the version and exit.")
+@click.pass_context
+def app(context: click.Context, version: bool) -> None:
+    if version:
+        from dlog.version import __version__
 
-# typer carries its own click or the installed one, depending on its version: the base class is found, not imported.
-_BASES: dict[str, Any] = {base.__name__: base for base in typer.BadParameter.__mro__ if issubclass(base, Exception)}
-_UsageError, _ClickException = _BASES["UsageError"], _BASES["ClickException"]
+        print(f"dlog {__version__}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+        context.exit(1)
 
 
 @app.command()
+@options.program_file
+@options.fact_folder
+@option(
+    "--output-dir",
+    "-D",
+    "output",
+    metavar="DIR",
+    help="Where output files go; - prints the relations instead.",
+    show_default=".",
+)
+@options.texts
+@options.pragmas
+@options.jobs
+@options.memory
+@switch("--stats", help="Print what every rule cost on standard error.")
+@option(
+    "--stats-json", "-p", metavar="PATH", type=click.Path(path_type=Path), help="Write times, peak memory and sizes as JSON."
+)
+@options.engine_choice
+@options.workers("all slots")
+@options.strategy_choice
+@options.warnings
+@option("--provenance", "-t", choice=Provenance, help="explain: ask for proofs of rows when all is written.")
+@options.modules
 def run(
-    program: ProgramFile,
-    facts: FactFolder = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output-dir", "-D", metavar="DIR", help="Where output files go; - prints the relations instead.", show_default="."
-        ),
-    ] = None,
-    include: Include = None,
-    macro: Macro = None,
-    pragma: Pragmas = None,
-    legacy: Legacy = False,
-    jobs: Jobs = AUTO,
-    memory: Memory = None,
-    stats: Annotated[bool, typer.Option("--stats", help="Print what every rule cost on standard error.")] = False,
-    stats_json: Annotated[
-        Path | None, typer.Option("--stats-json", "-p", metavar="PATH", help="Write times, peak memory and sizes as JSON.")
-    ] = None,
-    engine: EngineChoice = Engine.EMBEDDED,
-    workers: Workers = None,
-    strategy: StrategyChoice = Strategy.AUTO,
-    no_warn: NoWarnings = False,
-    warn: Warnings = None,
-    provenance: Annotated[
-        Provenance | None, typer.Option("--provenance", "-t", help="explain: ask for proofs of rows when all is written.")
-    ] = None,
-    module: Modules = None,
-    module_dir: ModuleFolders = None,
+    program: Path,
+    facts: str | None,
+    output: str | None,
+    texts: Texts,
+    pragmas: tuple[str, ...],
+    jobs: int,
+    memory: int | None,
+    stats: bool,
+    stats_json: Path | None,
+    engine: Engine,
+    workers: int | None,
+    strategy: Strategy,
+    warnings: WarningChoice,
+    provenance: Provenance | None,
+    modules: Modules,
 ) -> None:
-    """Run a program: read its inputs, evaluate it, write its outputs."""
-    from dlog.command.findings import warning_choice
+    """Run the PROGRAM: read its inputs, evaluate it, write its outputs."""
     from dlog.display.progress import Display
     from dlog.interruption import prompt_interruption
-    from dlog.pipeline import Job, available_cores, discard_unfinished, run_job
+    from dlog.pipeline import Job, discard_unfinished, run_job
 
-    texts, tell = (tuple(include or ()), tuple(macros_of(macro))), warning_choice(no_warn, warn or ()).tell
     if provenance is Provenance.EXPLAIN and engine is Engine.SPARK:
         usage_error("`-t explain` asks about a run of the embedded engine", "leave `--engine` out")
-    pragmas = (*pragmas_of(pragma, legacy), *([f"provenance:{provenance.value}"] if provenance is not None else []))
-    modules = tuple(module or ()), tuple(module_dir or ())
-    told = tell, pragmas
-    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, *told, *modules, _explain_if_asked)
+    pragmas = (*pragmas, *([f"provenance:{provenance.value}"] if provenance is not None else []))
+    told = warnings.tell, pragmas, modules.names, modules.folders
+    job = Job(program, texts.include, texts.macros, facts, output, jobs, memory, *told, _explain_if_asked)
     with prompt_interruption(cleanup=discard_unfinished), Display() as display:
         if engine is Engine.SPARK:
             from dlog.spark import run_job as run_on_spark
@@ -142,148 +146,134 @@ def _explain_if_asked(job: Job, program: Program) -> None:
 
 
 @app.command()
+@options.program_file
+@click.argument("stream", metavar="[CHANGES]", default="-")
+@options.loaded_facts
+@option("--output-dir", "-D", "output", metavar="DIR", default="-", help="Where the outputs' changes go; - prints them.")
+@option("--format", choice=OutputFormat, help="How changes are written.", show_default="as they come")
+@switch("--follow", help="Wait for more at the end of the file.")
+@click.option("--snapshot/--no-snapshot", default=None, help="Write the rows there are at first; default: without a state.")
+@switch("--progress", help="Write a line after each round, also after one that changes nothing.")
+@click.option("--up-to", metavar="ROUND", type=click.IntRange(min=0), help="End before this round of the changes.")
+@repeated("--key", "keys", metavar="RELATION=COLUMNS", help="Write what becomes of keys: upsert, delete")
+@options.texts
+@options.jobs
+@options.memory
+@options.max_iterations
+@options.state_folder
+@options.sync_policy
+@options.engine_choice
+@options.workers("all slots but one")
+@options.modules
 def watch(
-    program: ProgramFile,
-    stream: Annotated[
-        str, typer.Argument(metavar="CHANGES", help="The stream of changes; - is standard input.", show_default="-")
-    ] = "-",
-    facts: LoadedFacts = None,
-    output: Annotated[
-        str, typer.Option("--output-dir", "-D", metavar="DIR", help="Where the outputs' changes go; - prints them.")
-    ] = "-",
-    format: Annotated[
-        OutputFormat | None, typer.Option("--format", help="How changes are written.", show_default="as they come")
-    ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Wait for more at the end of the file.")] = False,
-    include: Include = None,
-    macro: Macro = None,
-    jobs: Jobs = AUTO,
-    memory: Memory = None,
-    max_iterations: MaxIterations = None,
-    state: StateFolder = None,
-    sync: SyncPolicy = Sync.ALWAYS,
-    engine: EngineChoice = Engine.EMBEDDED,
-    workers: SessionWorkers = None,
-    module: Modules = None,
-    module_dir: ModuleFolders = None,
+    program: Path,
+    stream: str,
+    facts: str | None,
+    output: str,
+    format: OutputFormat | None,
+    follow: bool,
+    snapshot: bool | None,
+    progress: bool,
+    up_to: int | None,
+    keys: tuple[str, ...],
+    texts: Texts,
+    jobs: int,
+    memory: int | None,
+    max_iterations: int | None,
+    state: Path | None,
+    sync: Sync,
+    engine: Engine,
+    workers: int | None,
+    modules: Modules,
 ) -> None:
-    """Keep a program's outputs up to date with a stream of changes, and write what changes in them, round by round.
+    """Keep the outputs of PROGRAM up to date with a stream of CHANGES, and write what changes in them, round by round.
 
-    A line of the stream is round,relation,+1 or -1,values... or {"round": 1, "relation": "edge", "diff": 1, "row": [1, 2]}."""
+    CHANGES is a file; - is standard input, and what is read without it. A line of it is round,relation,+1 or -1,values... or
+    {"round": 1, "relation": "edge", "diff": 1, "row": [1, 2]}."""
     from dlog.interruption import prompt_interruption
-    from dlog.pipeline import available_cores
     from dlog.watch.watch import Watch
     from dlog.watch.watch import watch as run_watch
 
-    written, text = None if format is None else format.value, (tuple(include or ()), tuple(macros_of(macro)))
-    threads = jobs or available_cores()
-    limits, executed = (memory, max_iterations), (engine.value, workers)
-    job = Watch(program, stream, follow, facts, output, written, *text, threads, *limits, state, sync.value, *executed)
-    job = replace(job, modules=tuple(module or ()), module_folders=tuple(module_dir or ()))
+    written = None if format is None else format.value
+    limits = memory, max_iterations
+    job = Watch(program, stream, follow, facts, output, written, texts.include, texts.macros, jobs, *limits, state, sync.value)
+    job = replace(job, engine=engine.value, workers=workers, modules=modules.names, module_folders=modules.folders)
+    job = replace(job, snapshot=snapshot, progress=progress, up_to=up_to, keys=keys)
     with prompt_interruption():
         run_watch(job)
 
 
 @app.command()
+@options.path("program", "[PROGRAM]", required=False)
+@options.loaded_facts
+@options.texts
+@options.jobs
+@options.memory
+@options.max_iterations
+@options.state_folder
+@options.sync_policy
+@options.modules
+@click.pass_context
 def repl(
-    program: Annotated[
-        Path | None, typer.Argument(metavar="[PROGRAM]", help="A Datalog program to begin with.", show_default=False)
-    ] = None,
-    facts: LoadedFacts = None,
-    include: Include = None,
-    macro: Macro = None,
-    jobs: Jobs = AUTO,
-    memory: Memory = None,
-    max_iterations: MaxIterations = None,
-    state: StateFolder = None,
-    sync: SyncPolicy = Sync.ALWAYS,
-    module: Modules = None,
-    module_dir: ModuleFolders = None,
+    context: click.Context,
+    program: Path | None,
+    facts: str | None,
+    texts: Texts,
+    jobs: int,
+    memory: int | None,
+    max_iterations: int | None,
+    state: Path | None,
+    sync: Sync,
+    modules: Modules,
 ) -> None:
-    """Type rules, facts and queries: a session that follows every change. Works in a pipe, too."""
+    """Type rules, facts and queries: a session that follows every change. Works in a pipe, too.
+
+    PROGRAM is a Datalog program to begin with."""
     from dlog.repl import Options, run_repl
 
-    files, modules = (tuple(include or ()), tuple(macros_of(macro))), (tuple(module or ()), tuple(module_dir or ()))
-    code = run_repl(Options(program, facts, *files, jobs or None, memory, max_iterations, state, sync.value, *modules))
-    if code:
-        raise typer.Exit(code)
+    asked = Options(program, facts, texts.include, texts.macros, jobs, memory, max_iterations, state, sync.value)
+    context.exit(run_repl(replace(asked, modules=modules.names, module_folders=modules.folders)))
 
 
 @app.command()
+@options.program_files
+@options.texts
+@options.pragmas
+@options.warnings
+@option("--format", choice=FindingsFormat, default=FindingsFormat.TEXT.value, help="How mistakes and warnings are written.")
+@click.pass_context
 def check(
-    programs: ProgramFiles,
-    include: Include = None,
-    macro: Macro = None,
-    pragma: Pragmas = None,
-    legacy: Legacy = False,
-    no_warn: NoWarnings = False,
-    warn: Warnings = None,
-    format: Annotated[
-        FindingsFormat, typer.Option("--format", help="How mistakes and warnings are written.")
-    ] = FindingsFormat.TEXT,
+    context: click.Context,
+    programs: tuple[Path, ...],
+    texts: Texts,
+    pragmas: tuple[str, ...],
+    warnings: WarningChoice,
+    format: FindingsFormat,
 ) -> None:
-    """Report every mistake in the programs, and warnings, without running them.
+    """Report every mistake in the PROGRAMs, and warnings, without running them.
 
     As text they go to standard error; as JSON, or SARIF for editors and code scanning, to standard output."""
     from dlog.command import findings
 
-    choice = findings.warning_choice(no_warn, warn or ())
     found: list[Diagnostic] = []
     said: list[str] = []
     for path in programs:
-        own, line = _checked(path, include or (), macros_of(macro), choice, pragmas_of(pragma, legacy))
+        own, line = findings.checked(path, texts.include, texts.macros, warnings, pragmas)
         found += own
         said += [line] if line else []
     if format is FindingsFormat.TEXT:
-        _print_findings(found, said)
+        findings.print_findings(found, said)
     else:
         print(findings.as_json(found) if format is FindingsFormat.JSON else findings.as_sarif(found))
-        if any(finding.severity == "error" for finding in found):
-            raise typer.Exit(1)
-
-
-def _checked(
-    path: Path, include: Sequence[str], macros: list[str], choice: WarningChoice, pragmas: Sequence[str]
-) -> tuple[list[Diagnostic], str]:
-    """What is found in a program, and the line about one without mistakes."""
-    from dlog.pipeline import check_execution, compile_program
-
-    found: list[Diagnostic] = []
-    try:
-        program = compile_program(path, include, macros, lambda warnings: found.extend(choice.chosen(warnings)), pragmas)
-        check_execution(program)
-    except DlogError as error:
-        return list(error.diagnostics), ""
-    if any(finding.severity == "error" for finding in found):
-        return found, ""
-    rules = sum(len(stratum.rules) for stratum in program.strata)
-    return found, f"{path}: ok ({_plural(len(program.relations), 'relation')}, {_plural(rules, 'rule')})"
-
-
-def _print_findings(found: list[Diagnostic], said: list[str]) -> None:
-    """Raises DlogError with the mistakes, if there are any."""
-    from dlog.grammar.diagnostics import render_all
-
-    warnings = [finding for finding in found if finding.severity == "warning"]
-    for line in said:
-        print(line)
-    if warnings:
-        print(render_all(warnings), file=sys.stderr)
-    if mistakes := [finding for finding in found if finding.severity == "error"]:
-        raise DlogError(mistakes)
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+        context.exit(any(finding.severity == "error" for finding in found))
 
 
 @app.command()
-def fmt(
-    programs: ProgramFiles,
-    write: Annotated[bool, typer.Option("--write", "-w", help="Rewrite the files.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a file is not formatted.")] = False,
-) -> None:
-    """Print the programs in the one canonical layout."""
+@options.program_files
+@switch("--write", "-w", help="Rewrite the files.")
+@switch("--check", help="Change nothing; fail if a file is not formatted.")
+def fmt(programs: tuple[Path, ...], write: bool, check: bool) -> None:
+    """Print the PROGRAMs in the one canonical layout."""
     from dlog.command.formatting import formatted, rewrite
 
     if write and check:
@@ -305,42 +295,43 @@ def fmt(
 
 
 @app.command()
+@options.program_file
+@option("--stage", choice=Stage, default=Stage.PLAN.value, help="Which stage of the compiler to show.")
+@option("--fact-dir", "-F", "facts", metavar="DIR", help="Load these inputs first: join orders then follow their sizes.")
+@switch("--rounds", help="Show how relations are maintained while inputs change.")
+@option(
+    "--engine",
+    choice=Engine,
+    default=Engine.EMBEDDED.value,
+    help="What executes the plan; for Spark: where rows are, and where they move.",
+)
+@options.strategy_choice
+@options.texts
 def plan(
-    program: ProgramFile,
-    stage: Annotated[Stage, typer.Option("--stage", help="Which stage of the compiler to show.")] = Stage.PLAN,
-    facts: Annotated[
-        str | None,
-        typer.Option("--fact-dir", "-F", metavar="DIR", help="Load these inputs first: join orders then follow their sizes."),
-    ] = None,
-    rounds: Annotated[bool, typer.Option("--rounds", help="Show how relations are maintained while inputs change.")] = False,
-    engine: Annotated[
-        Engine, typer.Option("--engine", help="What executes the plan; for Spark: where rows are, and where they move.")
-    ] = Engine.EMBEDDED,
-    strategy: StrategyChoice = Strategy.AUTO,
-    include: Include = None,
-    macro: Macro = None,
+    program: Path, stage: Stage, facts: str | None, rounds: bool, engine: Engine, strategy: Strategy, texts: Texts
 ) -> None:
-    """Print how a program is executed: strata, rules as delta paths, arrangements."""
+    """Print how the PROGRAM is executed: strata, rules as delta paths, arrangements."""
     from dlog.pipeline import explain_jobs, explain_plan, explain_rounds, explain_stage, explain_workers
 
+    source = program, texts.include, texts.macros
     if engine is Engine.SPARK:
         if rounds or stage is not Stage.PLAN:
             usage_error("`--engine spark` is for the plan of a run", "leave `--stage` and `--rounds` out")
-        jobs = strategy is Strategy.JOBS
-        text = (explain_jobs if jobs else explain_workers)(program, include or (), macros_of(macro), facts)
+        text = (explain_jobs if strategy is Strategy.JOBS else explain_workers)(*source, facts)
     elif rounds:
         if facts is not None or stage is not Stage.PLAN:
             usage_error("`--rounds` is for the plan, of assumed sizes", "leave `--stage` and `--fact-dir` out")
-        text = explain_rounds(program, include or (), macros_of(macro))
+        text = explain_rounds(*source)
     elif stage is Stage.PLAN:
-        text = explain_plan(program, include or (), macros_of(macro), facts)
+        text = explain_plan(*source, facts)
     else:
-        text = explain_stage(program, include or (), macros_of(macro), stage.value)
+        text = explain_stage(*source, stage.value)
     print(text.rstrip("\n"))
 
 
 @app.command()
-def lsp(include: Include = None, macro: Macro = None) -> None:
+@options.texts
+def lsp(texts: Texts) -> None:
     """Serve an editor by the Language Server Protocol, on standard input and output."""
     try:
         from dlog.lsp.server import serve
@@ -349,7 +340,7 @@ def lsp(include: Include = None, macro: Macro = None) -> None:
             raise
         note = "install it with: pip install 'dlog-engine[lsp]'"
         raise DlogError(Diagnostic("missing-package", "`dlog lsp` needs pygls", notes=(note,))) from None
-    serve(tuple(include or ()), tuple(macros_of(macro)))
+    serve(texts.include, texts.macros)
 
 
 @app.command()
@@ -367,77 +358,61 @@ def warmup() -> None:
     print(f"kernels are ready ({time.perf_counter() - started:.1f} s)")
 
 
-state_app = typer.Typer(
-    help="Look after the folder of a session (--state): is it whole, and what can be saved of it?", no_args_is_help=True
-)
-app.add_typer(state_app, name="state")
-StateArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the state.", show_default=False)]
+@app.group(context_settings=HELP)
+def state() -> None:
+    """Look after the folder of a session (--state): is it whole, and what can be saved of it?"""
 
 
-@state_app.command("check")
-def check_state(folder: StateArgument) -> None:
-    """Verify every file of a state; say what is in it, or list all that is damaged."""
+@state.command("check")
+@options.path("folder", "DIR")
+def check_state(folder: Path) -> None:
+    """Verify every file of the state in DIR; say what is in it, or list all that is damaged."""
     from dlog.sessions.persistence import inspection
 
     said = inspection.check_state(folder)
     print("\n".join([f"{folder}: ok, {said[0]}", *said[1:]]))
 
 
-@state_app.command("repair")
-def repair_state(
-    folder: StateArgument,
-    without: Annotated[
-        list[str] | None,
-        typer.Option("--without", metavar="INPUT", help="Give up the rows of this input if they are damaged; repeatable."),
-    ] = None,
-) -> None:
-    """Bring back what can be brought back of a damaged state. Says what is lost, and keeps the files as they were."""
+@state.command("repair")
+@options.path("folder", "DIR")
+@repeated("--without", metavar="INPUT", help="Give up the rows of this input if they are damaged")
+def repair_state(folder: Path, without: tuple[str, ...]) -> None:
+    """Bring back what can be brought back of the damaged state in DIR. Says what is lost, and keeps the files as they were."""
     from dlog.sessions.persistence import inspection
 
-    print("\n".join(inspection.repair_state(folder, tuple(without or ())) or [f"{folder}: nothing is damaged"]))
+    print("\n".join(inspection.repair_state(folder, without) or [f"{folder}: nothing is damaged"]))
 
 
-@state_app.command("dump")
-def dump_state(
-    folder: StateArgument,
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="The folder for the files.", show_default=False)],
-) -> None:
-    """Write the program and all inputs of a state, as far as they can be read, as files that `dlog run` takes."""
+@state.command("dump")
+@options.path("folder", "DIR")
+@options.path("output", "OUT")
+def dump_state(folder: Path, output: Path) -> None:
+    """Write the program and all inputs of the state in DIR, as far as they can be read, to files in OUT for `dlog run`."""
     from dlog.sessions.persistence import inspection
 
     print("\n".join(inspection.dump_state(folder, output)))
 
 
-@app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False) -> None:
-    if version:
-        from dlog.version import __version__
-
-        print(f"dlog {__version__}")
-        raise typer.Exit
-
-
 def invoke(arguments: Sequence[str]) -> int:
     """Runs one command line; returns 0, or 1 for a command line that makes no sense. Everything else is raised."""
     _suggest_run(arguments)
-    command = typer.main.get_command(app)
     try:
-        # Not `command.main`, which has its own mind about interruptions and readers that go away.
-        with command.make_context("dlog", list(arguments)) as context:
-            command.invoke(context)
-    except typer.Exit as request:
+        # Not `app.main`, which has its own mind about interruptions and readers that go away.
+        with app.make_context("dlog", list(arguments)) as context:
+            app.invoke(context)
+    except click.exceptions.Exit as request:
         return request.exit_code
-    except _ClickException as error:
-        if "NoArgsIsHelp" in type(error).__name__:
+    except click.ClickException as error:
+        if "NoArgsIsHelp" in type(error).__name__:  # of a group; older versions of click print it themselves
             print(error.format_message())
             return 1
-        usage_error(error.format_message().replace("Value error, ", ""), *_hints(error))
+        usage_error(error.format_message(), *_hints(error))
     return 0
 
 
-def _hints(error: Exception) -> tuple[str, ...]:
-    context = getattr(error, "ctx", None)
-    return (f"try `{context.command_path} --help`",) if isinstance(error, _UsageError) and context is not None else ()
+def _hints(error: click.ClickException) -> tuple[str, ...]:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return (f"try `{context.command_path} --help`",) if context is not None else ()
 
 
 def _suggest_run(arguments: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from dlog.engine.compile.warnings.codes import CODES
@@ -92,3 +93,36 @@ def _place(found: Diagnostic, at: int) -> dict[str, Any]:
     start, width = shown_place(found.source, found.labels[at])
     said = found.labels[at].message
     return {"file": start.file, "line": start.line, "column": start.column, "end": start.column + width, "message": said}
+
+
+def checked(
+    path: Path, include: Sequence[str], macros: Sequence[str], choice: WarningChoice, pragmas: Sequence[str]
+) -> tuple[list[Diagnostic], str]:
+    """What is found in a program, and the line about one without mistakes."""
+    from dlog.pipeline import check_execution, compile_program
+
+    found: list[Diagnostic] = []
+    try:
+        program = compile_program(path, include, macros, lambda warnings: found.extend(choice.chosen(warnings)), pragmas)
+        check_execution(program)
+    except DlogError as error:
+        return list(error.diagnostics), ""
+    if any(finding.severity == "error" for finding in found):
+        return found, ""
+    rules = sum(len(stratum.rules) for stratum in program.strata)
+    return found, f"{path}: ok ({_plural(len(program.relations), 'relation')}, {_plural(rules, 'rule')})"
+
+
+def print_findings(found: list[Diagnostic], said: list[str]) -> None:
+    """Raises DlogError with the mistakes, if there are any."""
+    warnings = [finding for finding in found if finding.severity == "warning"]
+    for line in said:
+        print(line)
+    if warnings:
+        print(render_all(warnings), file=sys.stderr)
+    if mistakes := [finding for finding in found if finding.severity == "error"]:
+        raise DlogError(mistakes)
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -6,7 +6,8 @@ and `object`, whose words are numbers in a dictionary.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,30 +28,36 @@ def kind(name: str, given: Any) -> Kind:
     return given  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A column of few different values: these, and the place among them of each row's."""
+
+    values: Sequence[Any]
+    places: np.ndarray
+
+
 class Objects:
     """The values of kind `str` and `object` of a dataflow, numbered."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
-        self._values: list[Any] = []
-        self._array = np.empty(0, object)
+        self._values = np.empty(16, object)
+        """Those that have numbers come first: it has room for more."""
 
-    def encode(self, values: Iterable[Any]) -> np.ndarray:
-        numbers, stored = self._numbers, self._values
-        found = []
-        for value in values:
-            number = numbers.setdefault(value, len(stored))
-            if number == len(stored):
-                stored.append(value)
-            found.append(number)
-        return np.array(found, np.int64)
+    def encode(self, values: Sequence[Any]) -> np.ndarray:
+        numbers = self._numbers
+        new = [value for value in dict.fromkeys(values) if value not in numbers]
+        if new:
+            first, last = len(numbers), len(numbers) + len(new)
+            if last > len(self._values):
+                self._values = np.concatenate([self._values, np.empty(last, object)])
+            for place, value in enumerate(new, first):  # values that are sequences are no arrays
+                self._values[place] = value
+            numbers.update(zip(new, range(first, last), strict=True))
+        return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
 
     def decode(self, words: np.ndarray) -> np.ndarray:
-        if len(self._array) < len(self._values):
-            added = np.empty(len(self._values) - len(self._array), object)
-            added[:] = self._values[len(self._array) :]
-            self._array = np.concatenate([self._array, added])
-        return np.asarray(self._array[words])
+        return np.asarray(self._values[words])
 
     def ranks(self, words: np.ndarray) -> np.ndarray:
         """Words that compare as the values do."""
@@ -84,8 +91,10 @@ def _array(kind: Kind, values: Sequence[Any]) -> np.ndarray:
 
 
 def _encode_objects(kind: Kind, values: Any, objects: Objects) -> np.ndarray:
+    if isinstance(values, Repeated):
+        return np.asarray(_encode_objects(kind, values.values, objects)[values.places])
     listed = values.tolist() if isinstance(values, np.ndarray) else values
-    if kind is str and not all(isinstance(value, str) for value in listed):
+    if kind is str and set(map(type, listed)) != {str} and not all(isinstance(value, str) for value in listed):
         raise _not_of(kind, next(value for value in listed if not isinstance(value, str)))
     try:
         return objects.encode(listed)

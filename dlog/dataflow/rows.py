@@ -6,16 +6,19 @@ speaks Arrow, a relation of a session included."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dlog.dataflow.kinds import Objects, decode, encode
+from dlog.dataflow.kinds import Kind, Objects, Repeated, decode, encode
 from dlog.dataflow.schema import Schema
 from dlog.engine.dataflow.delta import Columns
 from dlog.engine.times.altneu import AltNeu
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.values import value_preview
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Row = tuple[Any, ...]
 
@@ -71,7 +74,17 @@ def _of_arrow(schema: Schema, rows: Any) -> tuple[list[Any], int]:
     if table.num_columns != len(schema.names):
         raise _bad_rows(f"a table of {', '.join(table.column_names)} is no rows of ({schema})")
     kinds = zip(schema.kinds, table.columns, strict=True)
-    return [c.to_pylist() if k in (str, object) else c.to_numpy() for k, c in kinds], table.num_rows
+    return [_of_chunks(kind, column) for kind, column in kinds], table.num_rows
+
+
+def _of_chunks(kind: Kind, column: pa.ChunkedArray) -> Any:
+    """An array, or Python's values: of texts each different one once."""
+    import pyarrow as pa
+
+    if kind is str and pa.types.is_string(column.type):
+        coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        return Repeated(coded.dictionary.to_pylist(), coded.indices.to_numpy())
+    return column.to_pylist() if kind in (str, object) else column.to_numpy()
 
 
 def rows_of(schema: Schema, columns: Columns, rows: int, objects: Objects) -> list[Row]:

@@ -13,13 +13,14 @@ from typing import Protocol, assert_never
 
 import numpy as np
 
-from dlog.engine.ir.aggregates import AGGREGATES, fold_all
+from dlog.engine.ir.aggregates import AGGREGATES, fold_all, functor_of, is_user_aggregate
 from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Unpack, Variable
 from dlog.engine.ir.traversal import literal_variables, term_variables
-from dlog.engine.values.differences import row_groups
+from dlog.engine.values.differences import row_groups, words
 from dlog.engine.values.floats import one_nan
 from dlog.engine.values.table import typed
+from dlog.grammar.diagnostics import DlogError
 from dlog.proofs.terms import Frame, Terms
 
 GROUP = -1
@@ -52,7 +53,10 @@ def reduced(solver: BodySolver, aggregate: Aggregate, frame: Frame) -> tuple[np.
     """The aggregate's value for each binding, and whether it has one."""
     groups, numbers = _groups(aggregate, frame)
     found = matches(solver, aggregate, groups)
-    values, has_value = _values(aggregate, found, groups.rows)
+    if is_user_aggregate(aggregate.op):
+        values, has_value = _folded(solver.terms, aggregate, found, groups)
+    else:
+        values, has_value = _values(aggregate, found, groups.rows)
     return values[numbers], has_value[numbers]
 
 
@@ -125,6 +129,21 @@ def mentioned(body: Sequence[Literal]) -> set[int]:
             case _:
                 assert_never(literal)
     return found
+
+
+def _folded(terms: Terms, aggregate: Aggregate, found: Matches, groups: Frame) -> tuple[np.ndarray, np.ndarray]:
+    """The words of what a user's functor makes of each group, and whether it does not fail."""
+    nothing = np.zeros(groups.rows, np.int64), np.zeros(groups.rows, bool)
+    functor = terms.codec.program.functors.get(functor_of(aggregate.op))
+    if functor is None or functor.function is None or aggregate.init is None or aggregate.target is None:
+        return nothing
+    init = typed(np.ascontiguousarray(terms.value(aggregate.init, groups)[0]), functor.result.kind)
+    targets = typed(np.ascontiguousarray(found.targets), functor.params[1].kind)
+    try:
+        values = functor.function.fold(functor, init, targets, found.groups, terms.codec)
+    except DlogError:
+        return nothing
+    return words(values), np.ones(groups.rows, bool)
 
 
 def _values(aggregate: Aggregate, found: Matches, groups: int) -> tuple[np.ndarray, np.ndarray]:

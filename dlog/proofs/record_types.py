@@ -1,4 +1,4 @@
-"""The types of a rule's variables that are records, dates or times, which the typed program leaves to the places they come from."""
+"""The types of a rule's variables that are records, dates or times: the typed program leaves them to where they come from."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from dlog.engine.ir.scalars import Scalar
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.kernels.arithmetic import arithmetic_block
 from dlog.engine.kernels.values.texts import Text
-from dlog.engine.runtime.lowering.lower import operation
+from dlog.engine.runtime.lowering.terms import operation
 from dlog.engine.values import functions
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import typed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,15 +11,16 @@ from dlog.engine.state.store import Sync
 from dlog.functors import Given
 from dlog.sessions.core import Session
 from dlog.sessions.follow.changes import Changes
+from dlog.sessions.follow.envelopes import Upserts
 from dlog.sessions.follow.subscriptions import Subscription
-from dlog.sessions.follow.views import View
+from dlog.sessions.follow.views import Diff, View
 from dlog.sessions.options import ProgramSource, StateSource
 from dlog.sessions.rounds import Round, Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Changes", "Round", "Session", "Subscription", "Transaction", "View", "session"]
+__all__ = ["Changes", "Diff", "Round", "Session", "Subscription", "Transaction", "Upserts", "View", "session"]
 
 
 def session(
@@ -28,7 +30,7 @@ def session(
     threads: int | None = None,
     memory: int | str | None = None,
     max_iterations: int | None = None,
-    history: int = 0,
+    history: int | timedelta = 0,
     include: Sequence[str] = (),
     macros: Sequence[str] = (),
     state: str | Path | None = None,
@@ -55,7 +57,7 @@ def session(
     max_iterations
         Iterations of a stratum above which a commit fails.
     history
-        How many past rounds `at` can read.
+        How many past rounds `at` and `diff` can read, or for how long (a `timedelta`). With a state they are kept in it.
     include, macros
         For the preprocessor, as `-I` and `-M` of `dlog run`.
     state

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from dlog.arguments import by_relation, check_function_or_none, truth, whole_or_none
+from dlog.arguments import MAX_COUNT, bad_argument, by_relation, check_function_or_none, texts, truth, whole, whole_or_none
 from dlog.arguments import path as file_path
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir import rules
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import stage
-from dlog.sessions.follow.followers import Committed, check_history
-from dlog.sessions.follow.subscriptions import Callback, Subscription
+from dlog.sessions.follow.envelopes import envelope
+from dlog.sessions.follow.followers import Committed
+from dlog.sessions.follow.history import window
+from dlog.sessions.follow.sources import Answers, Named, Source
+from dlog.sessions.follow.subscriptions import LIMIT, Callback, Slow, Subscription, Terms
 from dlog.sessions.ingest.staged_changes import StagedChanges
 from dlog.sessions.ingest.streams import by_relation_of, rounds_of
 from dlog.sessions.ingest.written import rows_of_facts
@@ -27,6 +31,7 @@ from dlog.sessions.options import Options
 from dlog.sessions.persistence.durable import Durable
 from dlog.sessions.reading import Reading
 from dlog.sessions.rounds import Round, Transaction
+from dlog.sessions.text import is_name
 from dlog.values import Row
 
 if TYPE_CHECKING:
@@ -124,6 +129,7 @@ class Changing(Reading):
 
         If it fails, for want of memory, say, or by an interruption, the session is at its last round and what is staged stays
         so; `rollback` forgets it. What the last round changed cannot be read any more then."""
+        self._wait_for_room()
         with self._lock:
             if self._transaction is not None:
                 raise mistake("commit-inside-transaction", "a transaction is open", "it commits at the end of its block")
@@ -148,6 +154,7 @@ class Changing(Reading):
         >>> transfer.round, sorted(s["account"])
         (<dlog.Round 2>, [('Ada', 400), ('Bo', 100)])
         """
+        self._wait_for_room()
         with self._lock:
             self._check_open()
             if self._transaction is not None:
@@ -182,6 +189,7 @@ class Changing(Reading):
         1 [((7, 1), 1)]
         3 [((7, 1), -1), ((7, 2), 1)]
         """
+        self._wait_for_room()
         with self._lock:
             self._check_open()
             by_relation("changes", changes, "changes of rounds by the name of their relation")
@@ -198,29 +206,44 @@ class Changing(Reading):
 
     def subscribe(
         self,
-        relation: str,
+        what: str,
         callback: Callback | None = None,
         *,
         snapshot: bool = True,
-        from_round: int | None = None,
+        as_of: int | None = None,
         up_to: int | None = None,
         progress: bool = False,
+        key: str | Sequence[str] | None = None,
+        order: str | Sequence[str] | None = None,
+        limit: int = LIMIT,
+        slow: Slow = "end",
     ) -> Subscription:
-        """Follows a relation: pairs of a round and its changes, for ever later rounds.
+        """Follows a relation, or the answers to a question: pairs of a round and its changes, for ever later rounds.
 
         Parameters
         ----------
+        what
+            The name of a relation, or a question.
         callback
             Called with each pair, in the thread that commits, after the commit; it may stage changes, but not commit. Without
-            one the subscription is iterated, or asked by `fetch`.
+            one the subscription is iterated (`for`, `async for`), or asked by `fetch`.
         snapshot
             Begin with all rows as of the first round, as insertions.
-        from_round
-            The first round, by default the present one: a past one as far as `history` goes, or one to come.
+        as_of
+            The first round, by default the present one: a past one as far as `history` goes, or one to come. Changes that come
+            are those of later rounds.
         up_to
             End before this round.
         progress
-            Deliver the last round of every commit even if it changed nothing.
+            Deliver the first round, and the last one of every commit, even without changes: all up to there has come then.
+        key
+            Columns that tell rows apart: changes are `Upserts` then, for each key its row of now, or none.
+        order
+            Columns by which the changes of a round are sorted, "-x" for descending.
+        limit
+            About how many changes wait to be taken at most.
+        slow
+            What happens when more would: "end" ends the subscription with an error, "wait" has the next commit wait.
 
         >>> import dlog
         >>> s = dlog.session(".decl seen(x: number)\\n", {"seen": [(1,)]})
@@ -234,13 +257,27 @@ class Changing(Reading):
         truth("snapshot", snapshot)
         truth("progress", progress)
         first, end = (
-            whole_or_none(name, given, 0, "the number of a round")
-            for name, given in (("from_round", from_round), ("up_to", up_to))
+            whole_or_none(name, given, 0, "the number of a round") for name, given in (("as_of", as_of), ("up_to", up_to))
         )
+        most = whole("limit", limit, 0, "a number of changes, 0 or more")
+        if slow not in get_args(Slow):
+            raise bad_argument("slow", f"one of {', '.join(get_args(Slow))}", slow)
+        terms = Terms(snapshot, progress, end, most, slow)
         with self._lock:
-            subscription = Subscription(self._relation(relation), callback, progress, end)
-            self._followers.subscribe(subscription, snapshot, first, self._committed(self._engine.round))
+            source = self._source(what)
+            form = envelope(source.relation, _columns("key", key), _columns("order", order))
+            subscription = Subscription(source.name, terms, form, callback)
+            relation = source.name if isinstance(source, Named) else None
+            self._followers.subscribe(subscription, source, relation, first, self._committed(self._engine.round))
             return subscription
+
+    def _source(self, what: str) -> Source:
+        """What a subscription is about."""
+        self._check_open()
+        if not isinstance(what, str) or is_name(what.strip()):
+            return Named(self._relation(what.strip() if isinstance(what, str) else what))
+        self._derive_pending()
+        return Answers(what.strip(), lambda: self._questions.compiled(what), self._answer_over)
 
     def collection(self, relation: str) -> Collection:
         """A relation as a collection of a dataflow (`dlog.dataflow`): what is made of it follows after every commit. All
@@ -256,13 +293,14 @@ class Changing(Reading):
         """
         with self._lock:
             self._check_open()
-            self._relation(relation)
             if self._dataflow is None:
                 from dlog.sessions.collections import SessionDataflow
 
                 self._dataflow = SessionDataflow(self)
             found = self._dataflow.collection(relation)
-            return self._dataflow.add(self.subscribe(relation)) if found is None else found
+            if found is None:
+                found = self._dataflow.add(self._relation(relation), self.subscribe(relation, limit=MAX_COUNT))
+            return found
 
     def feed(self, relation: str, collection: Collection) -> None:
         """Has a relation's rows be those that a collection has: its changes are staged as they come, for the next commit."""
@@ -271,12 +309,16 @@ class Changing(Reading):
         with self._lock:
             feed(self, self.taking(relation), collection)
 
-    def history(self, rounds: int) -> None:
-        """How many past rounds `at` can read from now on."""
+    def history(self, rounds: int | timedelta) -> None:
+        """How many past rounds `at` and `diff` can read from now on, or for how long."""
         with self._lock:
             self._check_open()
-            self._followers.history = check_history(rounds)
-            self._followers.forget(self._engine.round)
+            self._followers.keep(window(rounds))
+
+    def _wait_for_room(self) -> None:
+        """Waits for slow subscribers, unless this is a callback of one."""
+        if not self._committing:
+            self._followers.wait_for_room()
 
     def _commit(self, mark: int | None = None) -> Round:
         self._check_open()
@@ -331,6 +373,13 @@ class Changing(Reading):
     def _committed(self, before: int) -> Committed:
         engine = self._engine
         return Committed(before, engine.round, self._program, self._codec, self._changes, self._touched, engine.table)
+
+
+def _columns(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The names of columns."""
+    if given is None or isinstance(given, str):
+        return () if given is None else (given,)
+    return texts(name, given, "the names of columns")
 
 
 def _gone(relation: str) -> Updates:

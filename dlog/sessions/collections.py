@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from dlog.engine.dataflow.sinks import Inspect
 from dlog.engine.ir import rules
 from dlog.engine.values.domains import to_numpy
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.subscriptions import Subscription
 
 _KINDS: dict[rules.Kind, Kind] = {
@@ -45,9 +46,8 @@ class SessionDataflow:
         """The collection of a relation that is followed."""
         return self._followed[relation][0] if relation in self._followed else None
 
-    def add(self, subscription: Subscription) -> Collection:
+    def add(self, relation: rules.Relation, subscription: Subscription) -> Collection:
         """Follows a relation."""
-        relation = subscription.relation
         kinds = {name: _KINDS[type.kind] for name, type in relation.attributes}
         made = self.flow.input(**kinds)
         self._followed[relation.name] = made, subscription
@@ -56,7 +56,8 @@ class SessionDataflow:
     def follow(self) -> None:
         """Does the rounds that the session has done."""
         for made, subscription in self._followed.values():
-            for round, changes in subscription.fetch():
+            for round, delivered in subscription.fetch():
+                changes = cast("Changes", delivered)
                 values = [v.view(np.int64) if v.dtype.kind == "M" else v for v in changes.to_numpy().values()]
                 columns = dict(zip(made.columns, values, strict=False))
                 made.update(columns, changes.diffs, at=max(round, self.flow.round))

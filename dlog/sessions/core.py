@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,7 +44,7 @@ class Session(Changing):
         threads: int | None = None,
         memory: int | str | None = None,
         max_iterations: int | None = None,
-        history: int = 0,
+        history: int | timedelta = 0,
         include: Sequence[str] = (),
         macros: Sequence[str] = (),
         state: str | Path | None = None,
@@ -99,6 +100,7 @@ class Session(Changing):
             self._text, engine = reopen(state, given, self._engines, chosen.functors)
             self._use(engine, engine.program, engine)
             self._followers.noted = engine.round
+            engine.keep_history(self._followers.history)
             self._restored = engine.round > 0
             if not self._restored:
                 self._open(facts)
@@ -130,6 +132,7 @@ class Session(Changing):
         >>> list(round.changes("back"))
         [((2, 1), 1)]
         """
+        self._wait_for_room()
         with self._lock:
             self._check_open()
             whole = program_text.added(self._text, text, *self._options.preprocessing)
@@ -156,17 +159,19 @@ class Session(Changing):
             raise mistake("program-inside-transaction", "a transaction changes rows; change the program outside of it")
         if self._committing:
             raise busy()
-        old, staged = self._engine, self._staged_changes.staged
+        old, before, staged = self._engine, self._program, self._staged_changes.staged
         program = replace(text.compiled(), facts=dict(facts))
-        next_one = succeed(old, self._program, program, self._engines)
+        next_one = succeed(old, before, program, self._engines)
         try:
-            durable = None if self._durable is None else self._durable.succeeded_by(next_one.engine, text, program)
+            durable, engine = self._durable, next_one.engine
+            durable = None if durable is None else durable.succeeded_by(engine, text, program, next_one.changes)
         except BaseException:
             go_back(old, next_one.engine)
             raise
         self._text = text
         self._use(next_one.engine if durable is None else durable, program, durable)
         self._tell(next_one.changes, lambda: program.relations)
+        self._followers.history.drop(before.relations.keys() - program.relations.keys())
         self._staged_changes.staged = {name: changes for name, changes in staged.items() if name in next_one.kept}
         self._followers.committed(self._committed(next_one.round - 1))
         let_go(old)

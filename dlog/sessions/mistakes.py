@@ -29,11 +29,18 @@ def busy() -> DlogError:
     return mistake("commit-inside-commit", "a subscription's callback cannot commit", "it may stage changes for the next round")
 
 
-def unreadable_round(round: int, oldest: int, newest: int) -> DlogError:
-    message = f"round {round} cannot be read: the session has rounds {oldest} to {newest}"
+def unreadable_round(round: int, oldest: int, newest: int, relation: str | None = None) -> DlogError:
+    of, has = ("", "the session has") if relation is None else (f" of `{relation}`", "there are")
+    message = f"round {round}{of} cannot be read: {has} rounds {oldest} to {newest}"
     if round > newest:
         return mistake("unknown-round", message)
     return mistake("unknown-round", message, "`history` says how many past rounds stay readable")
+
+
+def slow_subscriber(name: str, waiting: int, limit: int, last: int) -> DlogError:
+    message = f"the subscription to `{name}` has ended: {waiting:,} changes waited to be taken when round {last} came"
+    notes = f"its limit is {limit:,}: `limit` is for more", '`slow="wait"` has commits wait', "subscribe again for a snapshot"
+    return mistake("slow-subscriber", message, *notes)
 
 
 def bad_query() -> DlogError:

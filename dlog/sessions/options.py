@@ -15,7 +15,7 @@ from dlog.engine.state.store import Sync
 from dlog.functors import Given
 from dlog.pipeline import available_cores
 from dlog.sessions.engines import Engines
-from dlog.sessions.follow.followers import check_history
+from dlog.sessions.follow.history import Window, window
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.text import Text, read_text
 
@@ -32,7 +32,7 @@ class Options:
     threads: int
     memory: int | None
     max_iterations: int | None
-    history: int
+    history: Window
     preprocessing: Preprocessing
     state: str | Path | None
     sync: Sync
@@ -81,7 +81,7 @@ def options(
     tasks = whole_or_none("workers", workers, 1, "a number of tasks, 1 or more")
     if engine != "spark" and (spark is not None or workers is not None):
         raise mistake("bad-argument", '`spark` and `workers` are for engine="spark"')
-    return Options(*checked, check_history(history), preprocessing, state, sync, engine, spark, tasks, functors)
+    return Options(*checked, window(history), preprocessing, state, sync, engine, spark, tasks, functors)
 
 
 def _limits(cores: Any, bytes: Any, iterations: Any) -> tuple[int, int | None, int | None]:

@@ -19,10 +19,12 @@ from dlog.proofs import Proof, WhyNot, prove, refute
 from dlog.relation import Relation, unknown_relation
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.followers import Followers
-from dlog.sessions.follow.past import undone
-from dlog.sessions.follow.views import View
+from dlog.sessions.follow.history import changes_of
+from dlog.sessions.follow.views import Diff, View
 from dlog.sessions.mistakes import closed_session
 from dlog.sessions.options import Options
+from dlog.sessions.queries.answers import Tables
+from dlog.sessions.queries.compiled import Question
 from dlog.sessions.queries.questions import Questions
 from dlog.sessions.text import Text
 from dlog.tabular import Shown
@@ -165,6 +167,21 @@ class Reading(Shown):
         self._followers.read(view, round)
         return view
 
+    def diff(self, earlier: int, later: int | None = None) -> Diff:
+        """What changed from one round to another, by default the present one, all in all: the changes of each relation.
+
+        >>> import dlog
+        >>> s = dlog.session(".decl seen(x: number)\\n", {"seen": [(1,)]}, history=10)
+        >>> for x in (2, 3):
+        ...     s.insert("seen", (x,))
+        ...     s.remove("seen", (x - 1,))
+        ...     _ = s.commit()
+        >>> sorted(s.diff(1, 3)["seen"]), sorted(s.diff(3, 2)["seen"])
+        ([((1,), -1), ((3,), 1)], [((2,), 1), ((3,), -1)])
+        """
+        begin = self.at(earlier)
+        return Diff(begin, self.at(later))
+
     def why(self, relation: str, row: Row, limit: int = 10) -> Proof:
         """The proof that a row is in a relation now: a tree of rules down to facts, each row by the derivation that comes
         first. Of what an aggregate counts or adds up, the first `limit` matches are premises.
@@ -212,20 +229,41 @@ class Reading(Shown):
     def _table_at(self, name: str, round: int) -> Table:
         """A relation as of a round that a view keeps readable. Waits for a commit of another thread only while that is being
         noted, or to read the past."""
-        relation = self._relation(name)
-        engine = self._engine
+        relation, engine = self._relation(name), self._engine
         if self._followers.noted == round:
             table = engine.table(name)
             if engine is self._engine and engine.round == round:
                 return table
         with self._lock:
-            later = self._followers.past.since(round, name, relation.arity)
-            return undone(self._relation(name), self._engine.table(name), later)
+            self._followers.check(round, name)
+            return self._followers.history.table(relation, self._engine.table(name), round)
+
+    def _changes_between(self, name: str, earlier: int, later: int) -> Changes:
+        """The changes of a relation from one round that views keep readable to another."""
+        relation = self._relation(name)
+        first, last = sorted((earlier, later))
+        with self._lock:
+            self._followers.check(first, name)
+            updates = changes_of(relation, self._followers.history.net(relation, first, last), later)
+        return Changes(relation, updates if earlier <= later else updates.negated(), self._codec)
 
     def _relation_at(self, name: str, round: int) -> Relation:
         return Relation(self._relation(name), self._table_at(name, round), self._codec)
 
+    def _derive_pending(self) -> None:
+        """Derives what has not been since the state was opened: only what is there can be asked for as of a past round."""
+        for name in self._engine.pending:
+            self._engine.rows(name)
+            return
+
+    def _answer_over(self, question: Question, tables: Tables) -> Table:
+        """The rows of the answers to a question over tables."""
+        return self._questions.answer(question, tables).table
+
     def _answer(self, question: str, view: View) -> Relation:
+        if view.round != self._followers.noted:
+            with self._lock:
+                self._derive_pending()
         questions = self._questions
         compiled = questions.compiled(question)
         if not compiled.makes_records and not compiled.evaluates:

@@ -9,11 +9,10 @@ from typing import Any
 
 from dlog.engine.ir import rules
 from dlog.engine.rounds import RoundsEngine
-from dlog.engine.values.updates import Updates
+from dlog.engine.values.updates import Updates, joined
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.changes import none
-from dlog.sessions.follow.past import joined
 from dlog.sessions.persistence.durable import all_of, between
 
 
@@ -66,7 +65,7 @@ def _follow(new: RoundsEngine, old: RoundsEngine, kept: Iterable[str], gone: Map
         if name in new.program.relations:
             given.setdefault(name, []).append(updates)
     with stage("evaluation"):
-        new.commit({name: joined(parts, len(parts[0].columns), 0) for name, parts in given.items()}, frames or None)
+        new.commit({name: joined(parts) for name, parts in given.items()}, frames or None)
 
 
 def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, engines: Engines) -> Successor:

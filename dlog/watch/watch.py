@@ -7,46 +7,35 @@ change is round 0. With a state the last round of the stream is kept in it: a st
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
-from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO, TypeAlias
+from typing import Any
 
-from dlog.branch import Branch
-from dlog.caches import stays
-from dlog.display.render import quoted_text, value_text
+from dlog.arguments import MAX_COUNT
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.ir.rules import Program, Relation
-from dlog.engine.state.files import open_to_append
 from dlog.engine.state.store import Sync
-from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import stage
 from dlog.sessions import Session
 from dlog.spark import quieten
-from dlog.values import Row
 from dlog.watch.change_lines import Change, ChangeReader, LineSource
+from dlog.watch.writing import Format, Line, Writer, lines_of
 
 _MAX_CHANGES = 1 << 16
 """Changes committed together, if the rounds end there: trades the latency of the first against the cost of a commit."""
 
 
-Format: TypeAlias = str
-"""`csv` or `json`."""
-
-
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """One use of `dlog watch`. `format` None: as the stream's."""
+    """One use of `dlog watch`. `format` None: as the stream's; `snapshot` None: where there is no state from before. A key is
+    `relation=column,column`."""
 
     program: Path
     stream: str = "-"
@@ -65,6 +54,10 @@ class Watch:
     workers: int | None = None
     modules: tuple[str, ...] = ()
     module_folders: tuple[str, ...] = ()
+    snapshot: bool | None = None
+    progress: bool = False
+    up_to: int | None = None
+    keys: tuple[str, ...] = ()
 
 
 def watch(job: Watch) -> None:
@@ -97,24 +90,44 @@ def watched(program: Program) -> list[str]:
     return list(outputs) or list(program.derived)
 
 
+def keys_of(given: Sequence[str], relations: Sequence[str]) -> dict[str, list[str]]:
+    """Keys by relation. Raises DlogError for what is none."""
+    found = {}
+    for text in given:
+        name, equals, columns = text.partition("=")
+        if not equals or not columns or name not in relations:
+            notes = (f"changes are written of {', '.join(relations)}",) if equals and columns else ()
+            raise DlogError(Diagnostic("bad-key", f"`{text}` is no key: write relation=column,column", notes=notes))
+        found[name] = columns.split(",")
+    return found
+
+
 class _Watcher:
     """Collects rounds, commits the complete ones and writes what they change."""
 
     def __init__(self, session: Session, reader: ChangeReader, job: Watch) -> None:
         self.session = session
         self.reader = reader
-        self.relations = watched(session.program)
         self.job = job
         self._writer: Writer | None = None
         self._rounds: list[tuple[int, list[Change]]] = []
         self._size = 0
         self._mark = session.mark or 0
         self._new = not session.restored
-        """Whether there is a first round that is to be written."""
+        """Whether the session begins: its files are begun, too."""
+        snapshot = self._new if job.snapshot is None else job.snapshot
+        there = job.progress or (snapshot and session.round > 0)
+        self._first = (0 if self._new else self._mark) if there else None
+        """The label of what there is at first, if that is to be written."""
+        keys = keys_of(job.keys, watched(session.program))
+        self._following = {
+            name: session.subscribe(name, snapshot=snapshot, key=keys.get(name), limit=MAX_COUNT)
+            for name in watched(session.program)
+        }
 
     def run(self) -> None:
-        if self._new and self.session.round and self.job.format is not None:
-            self._write([0])
+        if self._first is not None and self.job.format is not None:
+            self._write([self._first])
         try:
             self._follow()
         except DlogError:
@@ -140,6 +153,8 @@ class _Watcher:
         """The changes of rounds that are not in the state."""
         told = False
         for change in self.reader:
+            if self.job.up_to is not None and change[0] >= self.job.up_to:
+                return
             if change[0] > self._mark:
                 yield change
             elif not told:
@@ -172,78 +187,26 @@ class _Watcher:
         """The writer; the first round is written when it is known how."""
         if self._writer is None:
             format = self.job.format or ("json" if self.reader.is_json else "csv")
-            self._writer = Writer(self.job.output, format, self.session.program, self.relations, self._new)
-            if self._new and self.session.round and self.job.format is None:
-                self._write([0])
+            self._writer = Writer(self.job.output, format, list(self._following), self._new)
+            if self._first is not None and self.job.format is None:
+                self._write([self._first])
         return self._writer
 
     def _write(self, labels: list[int]) -> None:
         """Writes the changes of the last commit; its rounds are called by these labels."""
         writer = self._opened()
         first = self.session.round - len(labels) + 1
-        found: list[dict[str, list[tuple[int, Row]]]] = [{} for _ in labels]
-        for name in self.relations:
-            changes = self.session.changes(name)
-            for (row, diff), round in zip(changes, changes.rounds.tolist(), strict=True):
-                found[round - first].setdefault(name, []).append((diff, row))
+        found: list[list[list[Line]]] = [[] for _ in labels]
+        for name, subscription in self._following.items():
+            for round, delivered in subscription.fetch():
+                found[round - first].append(list(lines_of(labels[round - first], name, delivered)))
         with whole():
             for label, changed in zip(labels, found, strict=True):
-                for name, rows in changed.items():
-                    writer.write(label, name, sorted(rows, key=_order))
+                for lines in changed:
+                    writer.write(lines)
+                if self.job.progress:
+                    writer.progress(label)
             writer.flush()
-
-
-def _order(change: tuple[int, Row]) -> tuple[int, list[tuple[str, object]]]:
-    """The sort key of a change: removals before additions; numbers by value, anything else by its text."""
-    diff, row = change
-    return diff, [("", v) if isinstance(v, int | float) else ("text", value_text(v)) for v in row]
-
-
-class Writer:
-    """Changes as lines, on standard output or in one file for each relation, which is begun anew or goes on."""
-
-    def __init__(self, output: str, format: Format, program: Program, relations: list[str], anew: bool) -> None:
-        self._line: Callable[[int, str, int, Row], str] = _csv_line if format == "csv" else _json_line
-        self._files: dict[str, TextIO] = {}
-        if output == TO_STDOUT and isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(encoding="utf-8")  # as files are, whatever the terminal's
-        if output != TO_STDOUT:
-            with stage("writing changes"):
-                os.makedirs(output, exist_ok=True)
-                for name in relations:
-                    suffix = "csv" if format == "csv" else "jsonl"
-                    self._files[name] = _begun(Path(output, f"{name}.changes.{suffix}"), anew)
-
-    def write(self, round: int, relation: str, rows: list[tuple[int, Row]]) -> None:
-        file = self._files.get(relation, sys.stdout)
-        file.write("".join([self._line(round, relation, diff, row) for diff, row in rows]))
-
-    def flush(self) -> None:
-        for file in self._files.values() or (sys.stdout,):
-            file.flush()
-
-
-def _begun(path: Path, anew: bool) -> TextIO:
-    """The file, to write at its end. Where others can put something in its place it is not what a link or a pipe leads to."""
-    if stays(path.parent, path.parent.stat()):
-        return path.open("w" if anew else "a", encoding="utf-8", newline="")
-    return os.fdopen(open_to_append(path, 0 if anew else sys.maxsize), "a", encoding="utf-8", newline="")
-
-
-def _csv_line(round: int, relation: str, diff: int, row: Row) -> str:
-    return ",".join([str(round), relation, "+1" if diff > 0 else "-1", *map(_csv_value, row)]) + "\n"
-
-
-def _csv_value(value: object) -> str:
-    text = f"{value:.17g}" if isinstance(value, float) else value_text(value)
-    if any(c in text for c in ',"\n\r['):
-        text = '"' + text.replace('"', '""') + '"'
-    return text
-
-
-def _json_line(round: int, relation: str, diff: int, row: Row) -> str:
-    item = {"round": round, "relation": relation, "diff": diff, "row": [_json_value(value) for value in row]}
-    return json.dumps(item, ensure_ascii=False) + "\n"
 
 
 @contextmanager
@@ -264,16 +227,3 @@ def whole() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if came:
             signal.raise_signal(signal.SIGINT)
-
-
-def _json_value(value: object) -> object:
-    """Values of algebraic data types are text, as in files."""
-    match value:
-        case Branch():
-            return quoted_text(value)
-        case tuple():
-            return [_json_value(field) for field in value]
-        case date():
-            return value_text(value)
-        case _:
-            return value

@@ -19,8 +19,8 @@ from dlog.engine.kernels.incremental.loop import batches
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.exchange.places import Place
-from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
 from dlog.engine.runtime.lowering.lower_rounds import DIFF, ITERATION, TIME, RoundLowering
+from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import RoundStorage
 from dlog.engine.runtime.storage.collection import Collection, Role
 from dlog.engine.runtime.storage.native import Struct, view
@@ -46,7 +46,7 @@ class Outbox:
     def empty(self) -> OutgoingRows:
         """Takes out what was derived since the last time; derivations of a row at one time that make up for each other go
         nowhere."""
-        derived = self.collection.struct.keep[L.collection.derived]
+        derived = self.collection.struct.keep[L.collection.derivation_derived]
         assert isinstance(derived, Struct)
         count = derived[L.items.count]
         listed = view(derived[L.items.data], count * L.change.size, np.int64) if count else np.empty(0, np.int64)
@@ -131,13 +131,13 @@ class SendingLowering(RoundLowering):
     def _sink(self) -> None:
         sink = self.path.sink
         assert isinstance(sink, nodes.Insert)
-        values = [self._term(t) for t in sink.terms]
+        values = [self.terms.register(t) for t in sink.terms]
         self._delay(sink.relation, values)
-        iteration = self.registers[ITERATION] if ITERATION in self.registers else self.tables.constant(0)
+        iteration = self.code.registers[ITERATION] if ITERATION in self.code.registers else self.tables.constant(0)
         advance = self.tables.constant(self.path.advance)
-        tracked = (self.registers[TIME], -1, self.registers[DIFF], 0)
+        tracked = (self.code.registers[TIME], -1, self.code.registers[DIFF], 0)
         self.target = self.outbox.collection.struct.address
-        self._emit(Operation.DERIVE, self.target, *tracked, *values, iteration, advance)
+        self.code.emit(Operation.DERIVE, self.target, *tracked, *values, iteration, advance)
 
 
 class Channel:

@@ -34,8 +34,8 @@ from dlog.engine.runtime.incremental.dataflow import Dataflow, StratumBuilder
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.incremental.schedule import Reading
-from dlog.engine.runtime.lowering.lower import LoweredPath
 from dlog.engine.runtime.lowering.lower_rounds import RoundLowering
+from dlog.engine.runtime.lowering.lowered import LoweredPath
 from dlog.engine.runtime.lowering.round_storage import Source
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.updates import Updates
@@ -192,19 +192,14 @@ class SharedMaintained(Maintained):
             raise
 
     def _run_script(self, flow: SharedDataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
-        control, work = self.worker.control, flow.work
-        control[L.control.running] = control[L.control.work] = work[L.work.begun] = 0
-        rounds.begin_batch(work.address, control.address, count)
-        for name, updates in given.items():
-            if not self._apply(self._input(flow, name), updates, first):
-                raise self._mistake(flow)
+        self._runner.begin(flow, given, first, count)
         for place, step in flow.script:
             self._run_tasks(flow, place)
             step()
-        self._run_tasks(flow, work[L.work.count])
+        self._run_tasks(flow, flow.work[L.work.count])
         self.worker_group.share(None)  # nobody ends a batch that another one cannot
-        if not rounds.settle_batch(work.address, control.address):
-            raise self._mistake(flow)
+        if not rounds.settle_batch(flow.work.address, self.worker.control.address):
+            raise self.mistake(flow)
 
     def _run_tasks(self, flow: SharedDataflow, last: int) -> None:
         self.drive(flow, lambda: rounds.run_tasks(flow.work.address, self.worker.control.address, last))
@@ -212,10 +207,7 @@ class SharedMaintained(Maintained):
     def drive(self, flow: SharedDataflow, run: Callable[[], int]) -> None:
         """Runs compiled code until it is done."""
         while (status := run()) != Status.DONE:
-            if status == Status.FAILED:
-                raise self._mistake(flow)
-            if status == Status.EXTERNAL:
-                self._call(flow)
+            self._runner.answer(flow, status)
             check()
 
     def trade(self, flow: SharedDataflow, channels: Sequence[Channel], note: object = None) -> list[tuple[Any, int]]:
@@ -238,10 +230,10 @@ class SharedMaintained(Maintained):
 
     def fail_at(self, flow: SharedDataflow, code: int) -> None:
         self.worker.control[L.control.error] = code
-        raise self._mistake(flow)
+        raise self.mistake(flow)
 
     def mistake(self, flow: SharedDataflow) -> Exception:
-        return self._mistake(flow)
+        return self._runner.mistake(flow)
 
     def _restore(self, flow: Dataflow) -> None:
         """All workers come here together, all in the same batch."""

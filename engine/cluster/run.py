@@ -19,7 +19,7 @@ from dlog.engine.kernels.static import partition
 from dlog.engine.plan.column_types import Types
 from dlog.engine.plan.exchange.exchanges import DistributedScope, Exchange, Phase
 from dlog.engine.plan.exchange.places import EVERYWHERE, SOME, Copy, Place
-from dlog.engine.runtime.lowering.lower import LoweredPath
+from dlog.engine.runtime.lowering.lowered import LoweredPath
 from dlog.engine.runtime.static.combining import combine_in
 from dlog.engine.runtime.static.scope import ADVANCE, DERIVE, ScopeRun
 from dlog.engine.runtime.storage.native import Struct

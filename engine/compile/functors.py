@@ -1,6 +1,6 @@
 """User-defined functors: their declarations, and whether calls fit them.
 
-    .functor half(x: number): number     ...     r(@half(x)) :- p(x).
+.functor half(x: number): number     ...     r(@half(x)) :- p(x).
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from collections.abc import Mapping
 
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.typing.types import TypeTable
+from dlog.engine.compile.walk import outside_aggregates
+from dlog.engine.ir.aggregates import functor_of
 from dlog.engine.ir.rules import Kind, Type, UserFunctor
 from dlog.grammar.source import NOWHERE, Span
-from dlog.grammar.syntax import Call, FunctorDecl, Program
+from dlog.grammar.syntax import AggregateTerm, Call, FunctorDecl, Program, Wildcard
 
 
 def declared_functors(program: Program, table: TypeTable, problems: Problems) -> dict[str, UserFunctor]:
@@ -35,6 +37,32 @@ def _type(name: str, span: Span, decl: FunctorDecl, table: TypeTable, problems: 
         problems.add("unknown-type", f"unknown type `{name}` in the declaration of `{decl.name}`", Label(span), notes=[note])
         return Type("number", Kind.NUMBER)
     return table.types[name]
+
+
+def check_user_aggregate(term: AggregateTerm, functors: Mapping[str, UserFunctor], problems: Problems) -> None:
+    """Whether a functor can fold values: it takes a state and a value, and gives a state."""
+    name = functor_of(term.op)
+    declared = functors.get(name)
+    if declared is None:
+        hint = suggestion(name, functors) or f"declare it with .functor {name}(state: ..., value: ...): ..."
+        problems.add("unknown-functor", f"there is no functor `@{name}`", Label(term.span), notes=[hint])
+        return
+    declared_here = Label(declared.span, "declared here")
+    if term.init is not None and any(isinstance(n, Wildcard) for n in outside_aggregates(term.init)):
+        message = f"`_` is no value that `{term.op}` could begin with"
+        problems.add("wildcard-value", message, Label(term.init.span))
+    notes = [f"`{term.op} value : init, {{ ... }}` is what `@{name}(state, value)` makes of init, value by value"]
+    if len(declared.params) != 2:
+        count = f"{len(declared.params)} argument{'' if len(declared.params) == 1 else 's'}"
+        message = f"an aggregate takes a state and a value, but `@{name}` takes {count}"
+        problems.add("wrong-arity", message, Label(term.span), declared_here, notes=notes)
+    elif term.target is None:
+        problems.add("aggregate-target", f"`{term.op}` needs a value to aggregate", Label(term.span), notes=notes)
+    elif (declared.params[0].kind, declared.params[0].whole) != (declared.result.kind, declared.result.whole):
+        first, result = declared.params[0].name, declared.result.name
+        if declared.result.kind is not declared.params[0].kind or declared.result.kind is Kind.RECORD:
+            message = f"the result of an aggregate is its next state, but `@{name}` takes `{first}` and gives `{result}`"
+            problems.add("functor-types", message, Label(term.span), declared_here, notes=notes)
 
 
 def check_user_call(call: Call, functors: Mapping[str, UserFunctor], problems: Problems) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast
 
-from dlog.engine.compile.functors import check_user_call, declared_functors
+from dlog.engine.compile.functors import check_user_aggregate, check_user_call, declared_functors
 from dlog.engine.compile.iteration_counter import with_counter
 from dlog.engine.compile.lattice_types import NO_LATTICES, Lattices, joining_clause, without_lattices
 from dlog.engine.compile.plans import check_plans
@@ -15,6 +15,7 @@ from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.retention import ITERATION, check_subsumption, choice_keys, debug_relation, dominated_clause
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
+from dlog.engine.ir.aggregates import is_user_aggregate
 from dlog.engine.ir.functors import find_functor, written_functors
 from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Kind, Relation, Type, UserFunctor
@@ -24,6 +25,7 @@ from dlog.grammar.source import NOWHERE, Source, Span
 from dlog.grammar.suggest import closest
 from dlog.grammar.syntax import (
     AdtDecl,
+    AggregateTerm,
     Atom,
     Attribute,
     BranchTerm,
@@ -263,6 +265,8 @@ def _check_clause(clause: Clause, resolved: Resolved, problems: Problems) -> Non
                     _check_atom(node, resolved, problems)
                 case Call():
                     _check_call(node, resolved, problems)
+                case AggregateTerm(op=op) if is_user_aggregate(op):
+                    check_user_aggregate(node, resolved.functors, problems)
                 case BranchTerm():
                     _check_branch(node, resolved, problems)
                 case Counter() if clause.body is None:

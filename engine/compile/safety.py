@@ -192,7 +192,8 @@ def _is_pattern(term: Term, left: Term, right: Term, bound: set[str]) -> bool:
 
 def _taken(aggregation: Aggregation) -> set[str]:
     """The names that an aggregate takes from outside: those it mentions that are not of its own scopes."""
-    return _mentioned(aggregation) - _all_own(aggregation)
+    first = set() if aggregation.init is None else {aggregation.init}
+    return (_mentioned(aggregation) - _all_own(aggregation)) | first
 
 
 def _mentioned(aggregation: Aggregation) -> set[str]:

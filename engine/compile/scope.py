@@ -33,7 +33,8 @@ from dlog.grammar.syntax import AggregateTerm, Atom, Body, Constraint, Not, Term
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """`result = op target : { alternatives }`; `own` are the names of its own scope, those of inner ones excepted."""
+    """`result = op target : { alternatives }`; `own` are the names of its own scope, those of inner ones excepted. `init` is
+    the name, of the scope around it, of what a user's aggregate begins with."""
 
     result: str
     op: str
@@ -41,6 +42,7 @@ class Aggregation:
     alternatives: tuple[tuple[Scoped, ...], ...]
     own: frozenset[str]
     span: Span
+    init: str | None = None
 
 
 Scoped: TypeAlias = Flat | Aggregation
@@ -62,6 +64,7 @@ class _Pending:
     term: AggregateTerm
     target: Term | None
     bodies: tuple[Conjunction, ...]
+    init: str | None
 
     def names(self) -> set[str]:
         return {v.name for b in self.bodies for literal in b for v in variables(literal)} | self.target_names()
@@ -118,7 +121,8 @@ class _Scoper:
             fresh = Variable(f"target@t{self.count}", span=target.span)
             bodies = [(*b, Constraint("=", fresh, target, span=target.span)) for b in bodies]
             target = fresh
-        return _Pending(f"@{self.count}", term, target, tuple(map(self.generators.conjunction, bodies)))
+        init = None if term.init is None else f"@init{self.count}"
+        return _Pending(f"@{self.count}", term, target, tuple(map(self.generators.conjunction, bodies)), init)
 
     def _hoist_literal(self, literal: Flat, pending: list[_Pending]) -> Flat:
         match literal:
@@ -140,10 +144,19 @@ class _Scoper:
         plain = [self._hoist_literal(literal, pending) for literal in literals]
         index = 0
         while index < len(pending):  # a witness repeats a body, which may bring in more aggregates
+            plain += self._first(pending[index], pending)
             plain += self._witness(pending[index], plain, pending, outside, known)
             index += 1
         settled = [self._settle(p, plain, pending, known) for p in pending]
         return (*plain, *settled)
+
+    def _first(self, one: _Pending, pending: list[_Pending]) -> Conjunction:
+        """What gives the variable its value that a user's aggregate begins with."""
+        init = one.term.init
+        if init is None or one.init is None:
+            return ()
+        first = Constraint("=", Variable(one.init, span=init.span), init, span=init.span)
+        return tuple(self._hoist_literal(x, pending) for x in self.generators.conjunction((first,)))
 
     # ------------------------------------------------------------------------------------------------------- witnesses
 
@@ -231,7 +244,8 @@ class _Scoper:
             renamed = [map_body(literal, change) for literal in body]
             flat = tuple(literal for literal in renamed if isinstance(literal, FLAT))
             bodies.append(self._conjunction(flat, [], outside, inner_known))
-        return Aggregation(one.result, one.term.op, target, tuple(bodies), frozenset(names.values()), one.term.span)
+        own_names = frozenset(names.values())
+        return Aggregation(one.result, one.term.op, target, tuple(bodies), own_names, one.term.span, one.init)
 
 
 def _outer_variables(node: Term | Body) -> Iterable[Variable]:

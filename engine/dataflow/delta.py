@@ -36,7 +36,8 @@ class Delta:
 
     def only(self, chosen: np.ndarray) -> Delta:
         """The chosen updates: a mask, or positions, which may repeat."""
-        return Delta(tuple(c[chosen] for c in self.columns), self.times[:, chosen], self.diffs[chosen])
+        places = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        return Delta(tuple(c[places] for c in self.columns), self.times[:, places], self.diffs[places])
 
     def with_columns(self, columns: Sequence[np.ndarray]) -> Delta:
         return replace(self, columns=tuple(columns))

@@ -126,6 +126,16 @@ _ROWS: Final = (
 AGGREGATES: Final = {row.name: row for row in _ROWS}
 
 
+def is_user_aggregate(op: str) -> bool:
+    """Whether an aggregate is a user's functor."""
+    return op.startswith("@@")
+
+
+def functor_of(op: str) -> str:
+    """The name of the functor that a user's aggregate is."""
+    return op.removeprefix("@@")
+
+
 def dominance_of(aggregate: str) -> Dominance | None:
     """What an aggregate keeps one value by; None also for users' own."""
     row = AGGREGATES.get(aggregate)

@@ -1,4 +1,4 @@
-"""Days and microseconds since 1970-01-01 and their ISO texts, on Python's integers: what `kernels/values/calendar` does by rows."""
+"""Days and microseconds since 1970-01-01 and their ISO texts, on Python's integers: kernels/values/calendar without rows."""
 
 from __future__ import annotations
 

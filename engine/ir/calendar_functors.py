@@ -36,7 +36,13 @@ CALENDAR_FUNCTORS: Final = (
         'timestamp("2026-03-01T12:30") = timestamp("2026-03-01 13:30:00.000+01:00")',
     ),
     on_calendar(
-        "year", "YEAR", lambda d: calendar.civil(d)[0], (_DATE, _PLAIN), "The year of a date.", 'year(date("2026-11-25")) = 2026', "all"
+        "year",
+        "YEAR",
+        lambda d: calendar.civil(d)[0],
+        (_DATE, _PLAIN),
+        "The year of a date.",
+        'year(date("2026-11-25")) = 2026',
+        "all",
     ),
     on_calendar(
         "month",

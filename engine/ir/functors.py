@@ -15,6 +15,7 @@ from dlog.engine.ir import scalars
 from dlog.engine.ir.calendar_functors import CALENDAR_FUNCTORS
 from dlog.engine.ir.kinds import ALL, FLOAT, INTEGRAL, NUMBER, NUMERIC, ORDERED, SYMBOL, UNSIGNED
 from dlog.engine.ir.rules import AUTOINC, Constant, Functor, Kind, Record, Term
+from dlog.engine.ir.short_functors import SHORT_FUNCTORS
 from dlog.engine.ir.signatures import (
     KEEP,
     Intrinsic,
@@ -27,7 +28,6 @@ from dlog.engine.ir.signatures import (
     rounding,
     same,
 )
-from dlog.engine.ir.short_functors import SHORT_FUNCTORS
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 
 _ROWS: Final = (
@@ -275,6 +275,16 @@ _ROWS: Final = (
         "internal",
     ),
     Intrinsic(
+        "symbol_of",
+        Signature((INTEGRAL,), Kind.SYMBOL),
+        alike(INTEGRAL, "NONE"),
+        lambda value: value,
+        "The symbol that has a number, which `ord` gives of it.",
+        "",
+        "internal",
+        partial="a number that is that of no symbol",
+    ),
+    Intrinsic(
         "weight",
         Signature((NUMBER,), Kind.NUMBER),
         {Kind.NUMBER: "WEIGHT"},
@@ -291,7 +301,8 @@ _ROWS: Final = (
 FUNCTORS: Final = {row.name: row for row in _ROWS}
 _CALLED: Final = {row.written: row for row in _ROWS if row.form == "call"}
 _OPERATORS: Final = {(row.written, 1 if row.form == "prefix" else 2): row for row in _ROWS if row.form in ("infix", "prefix")}
-_PARTIAL: Final = frozenset(row.name for row in _ROWS if row.partial and row.form != "internal")
+_PARTIAL: Final = frozenset(row.name for row in _ROWS if row.partial and row.name != "weight")
+"""Those that a body may keep values away from; weights come into rules when that is settled."""
 
 
 def written_functors() -> list[str]:

@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from dlog.engine.ir.aggregates import AGGREGATES
-from dlog.engine.ir.rules import Compare, Kind, Lattice, Term
+from dlog.engine.ir.rules import Compare, Constant, Kind, Lattice, Term
 
 View: TypeAlias = Literal["all", "alt", "neu"]
 Model: TypeAlias = Literal["static", "total", "partial"]
@@ -256,6 +256,41 @@ class Temporary:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """A relation made by the planner for an aggregate that is a user's functor: one row for each of `groups`, a temporary of
+    the key columns, with the value in a last column. `matches` is a temporary of the key columns, of what tells matches apart,
+    and of the values. Without keys there is one group, and `groups` is None. `init` is what the functor begins with: a key
+    column, or the same everywhere. The executor fills it as soon as `matches` is filled."""
+
+    relation: str
+    functor: str
+    groups: str | None
+    matches: str
+    keys: tuple[str, ...]
+    """Kinds of the key columns."""
+    kind: str
+    init: int | Constant
+
+    @property
+    def columns(self) -> tuple[Kind, ...]:
+        return (*map(Kind, self.keys), Kind(self.kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """An aggregate that is computed for the bindings of its outer variables as they come, where only the recursion of the scope
+    binds them: a table function `name` of these bindings, called by `Generate`. For those of a block, which the executor puts
+    into `groups`, `scope` fills `result`: the bindings and the value. A missing one is `default`, if that is not None."""
+
+    name: str
+    groups: Temporary
+    scope: Scope
+    result: str
+    kind: str
+    default: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Connection:
     """The loop of a lattice gives each key the best value that any key of its connected component has (`connect`).
 
@@ -297,6 +332,10 @@ class Scope:
     connection: Connection | None = None
     keys: tuple[tuple[str, tuple[int, ...]], ...] = ()
     unions: tuple[Union, ...] = ()
+    folds: tuple[Fold, ...] = ()
+    nested: tuple[Nested, ...] = ()
+    given: tuple[Temporary, ...] = ()
+    """Relations of the planner's own that are filled before the scope is run."""
     derived: tuple[object, ...] = field(default=(), compare=False)
     """Over rounds: what is derived, in whatever order it is read. Two scopes of one stratum that agree about this keep the same
     rows with the same derivations."""

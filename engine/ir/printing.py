@@ -85,7 +85,8 @@ class Printer:
         target = "" if aggregate.target is None else " " + self.term(aggregate.target)
         bodies = " ; ".join(", ".join(map(self.literal, body)) for body in aggregate.alternatives)
         outer = f" per {', '.join(self.names[v.id] for v in aggregate.outer)}" if self.explicit and aggregate.outer else ""
-        return f"{self.term(aggregate.result)} = {aggregate.op}{target} : {{ {bodies} }}{outer}"
+        init = "" if aggregate.init is None else f"{self.term(aggregate.init)}, "
+        return f"{self.term(aggregate.result)} = {aggregate.op}{target} : {init}{{ {bodies} }}{outer}"
 
     def term(self, term: Term | None) -> str:
         match term:

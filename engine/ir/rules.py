@@ -209,8 +209,9 @@ class Aggregate:
     evaluated once per binding of them. The value is taken over all matches of the body. Of a single atom without a repeated
     variable each row is one; any other body is, as in Souffle, a relation over its named variables whose rows count once.
     `alternatives` are its body in disjunctive form (usually one): with several, a match is a distinct binding of the variables
-    the alternatives share. `op` is a row's name in `aggregates`, which tells what it gives on no match. `kind` is the result's
-    kind; the target of one whose result always has the same kind has it too."""
+    the alternatives share. `op` is a row's name in `aggregates`, which tells what it gives on no match, or `@@` and the name of
+    a user's functor. That folds the values, in ascending order, into `init`, which it gives on no match; a variable there is
+    one of `outer`. `kind` is the result's kind; the target of one whose result always has the same kind has it too."""
 
     result: Variable
     op: str
@@ -219,6 +220,7 @@ class Aggregate:
     outer: tuple[Variable, ...]
     kind: Kind
     span: Span = NOWHERE
+    init: Variable | Constant | None = None
 
 
 Literal: TypeAlias = Atom | Negation | Compare | Unpack | Generator | Aggregate
@@ -303,6 +305,10 @@ class BlockFunction(Protocol):
     """A user's function on the columns of a block. `tables` has the strings and the records of the run."""
 
     def __call__(self, functor: UserFunctor, args: Sequence[Any], rows: int, tables: Any) -> Any: ...
+
+    def fold(self, functor: UserFunctor, init: Any, values: Any, numbers: Any, tables: Any) -> Any:
+        """What the function makes of each group's first state in `init`, value by value, ascending; `numbers` has the group of
+        each value."""
 
 
 @dataclass(frozen=True, slots=True)

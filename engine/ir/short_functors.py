@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from dlog.engine.ir import scalars
@@ -16,8 +17,10 @@ def _reading(name: str, result: Kind, opcode: str, what: str) -> Intrinsic:
     return Intrinsic(name, Signature((SYMBOL,), result), {Kind.SYMBOL: opcode}, value, doc, "", "internal", partial=partial)
 
 
-def _bits(name: str, source: Kinds, result: Kind, opcode: str, value: object, documentation: str) -> Intrinsic:
-    return Intrinsic(name, Signature((source,), result), alike(source, opcode), value, documentation, "", "internal")  # type: ignore[arg-type]
+def _bits(
+    name: str, source: Kinds, result: Kind, opcode: str, value: Callable[..., int | float], documentation: str
+) -> Intrinsic:
+    return Intrinsic(name, Signature((source,), result), alike(source, opcode), value, documentation, "", "internal")
 
 
 SHORT_FUNCTORS: Final = (
@@ -32,7 +35,12 @@ SHORT_FUNCTORS: Final = (
         monotone="all",
     ),
     _bits(
-        "narrow_unsigned", INTEGRAL, Kind.UNSIGNED, "NARROW_U", lambda a: a & 0xFFFFFFFF, "The low 32 bits as an unsigned number."
+        "narrow_unsigned",
+        INTEGRAL,
+        Kind.UNSIGNED,
+        "NARROW_U",
+        lambda a: a & 0xFFFFFFFF,
+        "The low 32 bits as an unsigned number.",
     ),
     _bits("short_bits", FLOAT, Kind.NUMBER, "SHORT_BITS", scalars.short_bits, "The bits of a float of 32 bits."),
     _bits(

@@ -136,7 +136,9 @@ def on_calendar(
     )
 
 
-def calendar_text(name: str, domain: Domain, opcode: str, value: Callable[[str], int], documentation: str, example: str) -> Intrinsic:
+def calendar_text(
+    name: str, domain: Domain, opcode: str, value: Callable[[str], int], documentation: str, example: str
+) -> Intrinsic:
     """A functor that reads a date or a time."""
     return Intrinsic(
         name,

@@ -161,3 +161,13 @@ _ROWS: Final = (
 )
 
 TABLE_FUNCTIONS: Final = {row.name: row for row in _ROWS}
+
+
+def is_aggregate(function: str) -> bool:
+    """Whether a table function is the planner's own, which gives the value of an aggregate for its outer variables."""
+    return function.startswith("@")
+
+
+def kinds_of(function: str, kind: Kind) -> tuple[Kind, ...]:
+    """The kinds of the columns of a table function's rows."""
+    return (kind,) if is_aggregate(function) else TABLE_FUNCTIONS[function].kinds(kind)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, assert_never
 
+from dlog.engine.ir.aggregates import is_user_aggregate
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
@@ -63,6 +64,16 @@ def functors(rule: Rule) -> Iterator[Functor]:
     """Every functor of a rule."""
     terms = (*rule.head.args, *(term for literal in rule.body for term in _terms(literal)))
     return (functor for term in terms for functor in _functors(term))
+
+
+def user_aggregates(body: Iterable[Literal]) -> Iterator[Aggregate]:
+    """Every aggregate of a body that is a user's functor."""
+    for literal in body:
+        if isinstance(literal, Aggregate):
+            if is_user_aggregate(literal.op):
+                yield literal
+            for alternative in literal.alternatives:
+                yield from user_aggregates(alternative)
 
 
 def stateful_functors(rule: Rule) -> Iterator[Functor]:

@@ -77,6 +77,31 @@ class GroupLink(Struct):
     result: i32  # its row, plus one
 
 
+class Derivation(Struct):
+    """What a collection that rules derive keeps of that: the rows that hold are those with derivations."""
+
+    derived: Changes  # what paths derived
+    counts: Words  # derivations per row
+    support: Numbers  # per row the first of its `entries`
+    entries: Supports
+    buckets: Buckets  # per iteration the derived rows
+    bucket_count: i64
+    flush: i64  # the task that makes changes of what paths derive here, plus one; 0: its scope does
+    expected: i64  # while a path runs: rows of a fresh collection that it derives from, as many may come; 0: nothing is known
+    bound: i64  # rows hold where derivations exceed the value of this column, plus one; 0: where there are any
+
+
+class Grouping(Struct):
+    """What a reduction keeps for each of its groups, or for each candidate of a group."""
+
+    heads: Array[GroupLink]  # of groups with candidates
+    current: Numbers  # of groups without: the row of the result, plus one
+    sums: Words  # of groups: `sum_words` each
+    sum_words: i64
+    records: i64  # of candidates: address of `record_bytes` each (`Candidate`)
+    record_bytes: i64
+
+
 class Collection(Relation):
     """A relation maintained over rounds. Rows are reused, so `rows` is the number of rows ever made."""
 
@@ -116,29 +141,14 @@ class Collection(Relation):
     begun: i64  # the batch has touched it (activation.py)
     active: i64  # so has the round of its own scope
 
-    # Of what rules derive.
+    # Of rules and reductions.
     scope: Scope
-    derived: Changes  # what paths derived
-    counts: Words  # derivations per row
-    support: Numbers  # per row the first of its `entries`
     stamps: Numbers  # per row when it was last looked at
-    entries: Supports
-    buckets: Buckets  # per iteration the derived rows
-    bucket_count: i64
     touched: List  # rows touched in this round
-    flush: i64  # the task that makes changes of what paths derive here, plus one; 0: its scope does
-    expected: i64  # while a path runs: rows of a fresh collection that it derives from, as many may come; 0: nothing is known
-    bound: i64  # rows hold where derivations exceed the value of this column, plus one; 0: where there are any
-
-    # Of reductions.
+    derivation: Inside[Derivation]  # of a collection that rules derive
     reduction: Reduction  # whose result or candidates it is
     grouped: Reduction  # whose groups are its rows (grouped.py)
-    heads: Array[GroupLink]  # of groups with candidates
-    current: Numbers  # of groups without: the row of the result, plus one
-    sums: Words  # of groups: `sum_words` each
-    sum_words: i64
-    records: i64  # of candidates: address of `record_bytes` each (`Candidate`)
-    record_bytes: i64
+    grouping: Inside[Grouping]  # of a collection of groups, or of candidates
 
 
 Collections = Array[Pointer[Collection]]

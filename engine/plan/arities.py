@@ -13,7 +13,8 @@ class Arities:
 
     def __init__(self, program: Program, scope: Scope) -> None:
         self._relations: Mapping[str, Relation] = program.relations
-        self.own = {t.relation: len(t.kinds) for t in scope.temporaries}
+        self.own = {t.relation: len(t.kinds) for t in (*scope.temporaries, *scope.given)}
+        self.own |= {f.relation: len(f.columns) for f in scope.folds}
         self.own |= {r.relation: len(r.keys) + 1 for r in scope.reductions}
 
     def __contains__(self, relation: str) -> bool:

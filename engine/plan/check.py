@@ -43,6 +43,7 @@ def check(scope: Scope, program: Program) -> None:
 class Checker:
     def __init__(self, scope: Scope, program: Program) -> None:
         self.scope = scope
+        self.program = program
         self.arities = Arities(program, scope)
         self.variables = frozenset(scope.variables)
         self.readable: frozenset[str] = frozenset()
@@ -50,15 +51,18 @@ class Checker:
 
     def scope_paths(self) -> None:
         """All paths, in the order in which they fill what others read."""
-        filled: set[str] = set()
+        filled = {t.relation for t in self.scope.given}
         for stage in self.scope.stages:
             self.readable = frozenset(filled)
             for path in stage:
                 self.path(path)
             filled |= {p.sink.relation for p in stage}
+            filled |= {fold.relation for fold in self.scope.folds if fold.matches in filled}
         self.readable = frozenset(filled)
         for path in (*self.scope.enter, *self.scope.loop):
             self.path(path)
+        for nested in self.scope.nested:
+            Checker(nested.scope, self.program).scope_paths()
 
     def require(self, promise: bool, what: str) -> None:
         if not promise:

@@ -25,7 +25,7 @@ from dlog.engine.ir.nodes import (
     UnpackRecord,
 )
 from dlog.engine.ir.rules import Constant, Functor, Kind, Program, Record, Term, Type, Variable
-from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
+from dlog.engine.ir.table_functions import kinds_of
 from dlog.engine.plan.joins.emit import sink_terms
 
 
@@ -46,7 +46,8 @@ class Types:
 
     def __init__(self, scope: Scope, program: Program) -> None:
         self._program = program
-        self._columns = {t.relation: tuple(ColumnType(Kind(k)) for k in t.kinds) for t in scope.temporaries}
+        self._columns = {t.relation: tuple(ColumnType(Kind(k)) for k in t.kinds) for t in (*scope.temporaries, *scope.given)}
+        self._columns |= {f.relation: tuple(map(ColumnType, f.columns)) for f in scope.folds}
         for reduction in scope.reductions:
             self._columns[reduction.relation] = tuple(map(ColumnType, reduction.columns))
         paths = [*(p for stage in scope.stages for p in stage), *scope.enter, *scope.loop]
@@ -88,7 +89,7 @@ class Types:
                     fields = self._program.types[type].fields
                     found |= {v: declared(self._program.types[fields[f][1]]) for f, v in binds}
                 case Generate(function=function, binds=binds, kind=kind):
-                    kinds = TABLE_FUNCTIONS[function].kinds(kind)
+                    kinds = kinds_of(function, kind)
                     found |= {v: ColumnType(kinds[c]) for c, v in binds}
                 case LookUp(relation=relation, key=key, variable=variable):
                     self._bind(relation, ((len(key), variable),), found)

@@ -27,12 +27,14 @@ from dlog.engine.ir.nodes import (
     Connection,
     Extend,
     Filter,
+    Fold,
     Generate,
     HalfJoin,
     Insert,
     LookUp,
     Map,
     Model,
+    Nested,
     Path,
     Scan,
     Scope,
@@ -43,7 +45,7 @@ from dlog.engine.ir.nodes import (
     View,
 )
 from dlog.engine.ir.rules import Constant, Functor, Lattice, Program, Record, Rule, Term, Variable
-from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
+from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, is_aggregate
 from dlog.engine.plan.arities import Arities
 
 NOTES_AT = 44
@@ -51,20 +53,26 @@ NOTES_AT = 44
 
 def explain(scope: Scope, program: Program) -> str:
     """The scope, drawn; the same scope always gives the same text."""
+    return _drawn(scope, program, rules_of(scope, program))
+
+
+def _drawn(scope: Scope, program: Program, rules: Sequence[Rule]) -> str:
     arities = Arities(program, scope)
-    names = rules_of(scope, program)
     lines = [f"{heading(scope)}{_over(scope.model)}"]
     lines += [f"  {x.relation} {_kept(x)}" for x in scope.lattices]
     lines += [f"  {x.classes} has the classes of {x.pairs}: united, after each iteration" for x in scope.unions]
     if scope.connection is not None:
         lines.append(f"  {connected(scope.connection)}")
+    lines += [f"  {_folds(fold)}" for fold in scope.folds]
     if shared := _arrangements(scope):
         lines += ["  arrangements", *(noted(f"    {a}", n) for a, n in shared)]
     for title, paths in _parts(scope):
         for path in paths:
-            drawer = Drawer(arities, names[path.rule].variables if names else (), scope)
+            drawer = Drawer(arities, rules[path.rule].variables if rules else (), scope)
             lines.append(f"  {title}: {' '.join(scope.rules[path.rule].split())}")
             lines += [f"    {line}" for line in drawer.path(path)]
+    for nested in scope.nested:
+        lines += _nested(nested, program, rules)
     return "\n".join(lines) + "\n"
 
 
@@ -89,9 +97,20 @@ def _kept(lattice: Lattice) -> str:
     return f"keeps the {lattice.dominance.name.lower()} value of column {lattice.column}"
 
 
+def _folds(fold: Fold) -> str:
+    per = "" if fold.groups is None else f", for each row of {fold.groups}"
+    return f"{fold.relation} is what @@{fold.functor} makes of the values in {fold.matches}{per}"
+
+
 def connected(connection: Connection) -> str:
     edges = ", ".join(f"{name}({left}, {right})" for name, left, right in connection.edges)
     return f"{connection.relation} has one value per component of {edges}: united, where keys are dense, in the loop's place"
+
+
+def _nested(nested: Nested, program: Program, rules: Sequence[Rule]) -> Iterator[str]:
+    """An aggregate for bindings as they come, with its paths."""
+    yield f"  {nested.name} gives {nested.result} for the rows of {nested.groups.relation}, block by block"
+    yield from (f"  {line}" for line in _drawn(nested.scope, program, rules).splitlines()[1:])
 
 
 def _parts(scope: Scope) -> Iterator[tuple[str, tuple[Path, ...]]]:
@@ -203,7 +222,7 @@ class Drawer:
             case UnpackRecord(variable=variable, type=type, binds=binds):
                 return f"unpack {self.name(variable)} as {type}: {', '.join(f'{f} = {self.name(v)}' for f, v in binds)}"
             case Generate(function=function, args=args, binds=binds):
-                width = len(TABLE_FUNCTIONS[function].columns)
+                width = 1 if is_aggregate(function) else len(TABLE_FUNCTIONS[function].columns)
                 names = [self.name(dict(binds)[c]) if c in dict(binds) else "_" for c in range(width)]
                 shown = names[0] if width == 1 else f"[{', '.join(names)}]"
                 return f"generate {shown} = {function}({self.terms(args)})"

@@ -30,10 +30,12 @@ Level = Batch | Merge | None
 class Spine:
     """The trace of one collection. Inserting is for one thread at a time; handles and cursors are for any."""
 
-    def __init__(self, arity: int, depth: int, effort: int = 2) -> None:
+    def __init__(self, arity: int, depth: int, effort: int = 2, begin: int = 0) -> None:
+        """`begin` is the round that a trace of changes begins after: it has no updates up to there; nobody asks for them."""
         self.arity, self.depth, self.effort = arity, depth, effort
-        self.upper = Antichain.start(depth)
-        self.since = Antichain.start(depth)
+        rest = (0,) * (depth - 1)
+        self.upper = Antichain.at(begin + 1, *rest) if begin else Antichain.start(depth)
+        self.since = Antichain.at(begin, *rest)
         self._levels: list[Level] = []
         self._handles: set[TraceHandle] = set()
         self.pages = Pages()
@@ -99,6 +101,22 @@ class Spine:
                 self._work_on_all(ALL)
             self._lower_top()
             self.pages.give_back(max(RELEASE_BYTES, 16 * batch.nbytes))
+
+    def drop_before(self, frontier: Antichain) -> None:
+        """Drops the oldest batches whose updates are all before `frontier`: of a trace of changes, whose readers add up what
+        comes from a time on."""
+        with self._lock:
+            for level in reversed(range(len(self._levels))):
+                at = self._levels[level]
+                newest = at.second if isinstance(at, Merge) else at
+                if newest is None or newest.description.upper.precedes(frontier):
+                    self._levels[level] = None
+                elif isinstance(at, Merge) and at.first.description.upper.precedes(frontier):
+                    self._levels[level] = at.second
+                    break
+                else:
+                    break
+            self._lower_top()
 
     def exert(self, fuel: int = 1 << 16) -> bool:
         """Merges while there is nothing else to do: about `fuel` updates. False when it is one batch, compacted to `since`."""

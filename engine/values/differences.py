@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 Columns = tuple[np.ndarray, ...]
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def words(column: np.ndarray) -> np.ndarray:
@@ -45,8 +46,40 @@ def difference(old: Columns, old_rows: int, new: Columns, new_rows: int) -> tupl
 
 def last_of_each(columns: Columns, rows: int) -> np.ndarray:
     """The places, ascending, of the last occurrence of each distinct row."""
+    if _all_differ(columns, rows):
+        return np.arange(rows)
     order, starts = row_groups(columns, rows)
     return np.sort(order[np.append(starts[1:], rows) - 1]) if rows else order
+
+
+def _all_differ(columns: Columns, rows: int) -> bool:
+    """Whether all hashes of rows differ, and so the rows: one column is sorted in place of all."""
+    hashes = _hashes(columns, rows)
+    hashes.sort()
+    return bool((hashes[1:] != hashes[:-1]).all())
+
+
+def _hashes(columns: Columns, rows: int) -> np.ndarray:
+    found = np.zeros(rows, np.uint64)
+    for column in columns:
+        found ^= column.view(np.uint64)
+        found *= _MULTIPLIER
+        found ^= found >> np.uint64(29)
+    return found
+
+
+def equal_rows(columns: Columns, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `row_groups`, but places are in any order: one column is sorted in place of all."""
+    hashes = _hashes(columns, rows)
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    follows = np.flatnonzero(ordered[1:] == ordered[:-1])
+    for column in columns:
+        if (column[order[follows + 1]] != column[order[follows]]).any():
+            return row_groups(columns, rows)
+    starts = np.ones(rows, bool)
+    starts[follows + 1] = False
+    return order, np.flatnonzero(starts)
 
 
 def apply_changes(columns: Columns, rows: int, changed: Columns, diffs: np.ndarray) -> tuple[Columns, int]:

@@ -7,6 +7,7 @@ digits. Everything that goes in or out by the column, and is of numbers, goes th
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -84,6 +85,14 @@ def from_python(type_: Type, values: list[Any]) -> np.ndarray:
     return normal(type_, np.array(values, DTYPES[type_.kind]))
 
 
+def to_python(type_: Type, column: np.ndarray) -> list[Any]:
+    """The numbers of a column. Days and microseconds for which Python has no date or time stay as they are."""
+    values: list[Any] = (to_numpy(type_, column) if type_.is_calendar else column).tolist()
+    if type_.is_calendar and None in values:  # NumPy's least number is no time
+        return [-(2**63) if value is None else value for value in values]
+    return values
+
+
 def _plain(value: date) -> date:
     """A time with a zone as that of UTC without one."""
     if isinstance(value, datetime) and value.tzinfo is not None:
@@ -144,14 +153,14 @@ def to_arrow(type_: Type, column: np.ndarray) -> pa.Array:
 
 
 def from_arrow(type_: Type, column: pa.ChunkedArray) -> np.ndarray:
-    """An Arrow column without nulls as a column. Raises OutOfDomain, or Arrow's own errors, where values are not of the type."""
+    """An Arrow column without nulls as a column. Raises OutOfDomain, or Arrow's errors, where values are not of the type."""
     import pyarrow as pa
 
     if type_.is_calendar:
         if not _has_calendar(type_, column.type):
             raise OutOfDomain(f"{column.type} is not {type_.domain.value}")
-        days = column.cast(arrow_type(type_))
-        return np.ascontiguousarray(days.cast(pa.int32() if type_.domain is Domain.DATE else pa.int64()).to_numpy()).astype(np.int64)
+        width = pa.int32() if type_.domain is Domain.DATE else pa.int64()
+        return np.asarray(column.cast(arrow_type(type_)).cast(width).to_numpy()).astype(np.int64)
     return normal(type_, np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[type_.kind])).to_numpy()))
 
 
@@ -168,7 +177,7 @@ def to_texts(type_: Type, column: np.ndarray) -> list[str]:
     """The numbers of a column as files have them."""
     data, offsets = number_texts(column.astype(DTYPES[type_.kind], copy=False), code_of(type_))
     heap, ends = data.tobytes().decode(), offsets.tolist()
-    return [heap[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    return [heap[a:b] for a, b in pairwise(ends)]
 
 
 def from_texts(type_: Type, texts: list[str]) -> tuple[np.ndarray, int]:

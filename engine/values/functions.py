@@ -69,6 +69,8 @@ def evaluate(op: str, args: Sequence[np.ndarray], kinds: Sequence[Kind], symbols
             return _to_string(columns[0], kinds[0], symbols)
         case _ if op in _TARGETS:
             return _to_numeric(op, columns[0], symbols)
+        case "symbol_of":
+            return _symbols_of(columns[0], symbols)
         case "min" | "max":
             return reduce(_better(op, symbols), (c.astype(np.int64) for c in columns))
         case _:
@@ -93,6 +95,13 @@ def _substr(ids: np.ndarray, index: np.ndarray, length: np.ndarray, symbols: Sym
     starts, ends = np.empty((2, len(ids)), np.int64)
     slice_all(symbols.address, *(a.ctypes.data for a in given), len(ids), starts.ctypes.data, ends.ctypes.data)
     return symbols.intern_slices(symbols.strings[0], starts, ends).astype(np.int64)
+
+
+def _symbols_of(numbers: np.ndarray, symbols: SymbolTable) -> np.ndarray:
+    unknown = (numbers < 0) | (numbers >= len(symbols))
+    if unknown.any():
+        raise DlogError(Diagnostic("bad-conversion", f"as({numbers[unknown][0]}, symbol): no symbol has this number"))
+    return numbers.astype(np.int64)
 
 
 def _to_string(values: np.ndarray, kind: Kind, symbols: SymbolTable) -> np.ndarray:

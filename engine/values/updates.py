@@ -33,6 +33,10 @@ class Updates:
         """The last round; of updates with rows."""
         return int(self.rounds[-1])
 
+    def negated(self) -> Updates:
+        """The updates that take these back."""
+        return Updates(self.columns, -self.diffs, self.rounds)
+
 
 class RowUpdates(Updates):
     """Updates of one round held as rows of Python: making arrays for one row takes longer than a small round does. Whoever
@@ -102,5 +106,10 @@ def joined(parts: Sequence[Updates]) -> Updates:
     """Lists of changes one after the other."""
     if len(parts) == 1:
         return parts[0]
+    rows = [part for part in parts if isinstance(part, RowUpdates)]
+    if len(rows) == len(parts):
+        flat = [word for part in rows for word in part.flat(part.round)]
+        *fields, diffs, rounds = np.array(flat, np.int64).reshape(-1, rows[0].arity + 2).T.copy()
+        return Updates(tuple(fields), diffs, rounds)
     columns = tuple(np.concatenate(pieces) for pieces in zip(*(p.columns for p in parts), strict=True))
     return Updates(columns, np.concatenate([p.diffs for p in parts]), np.concatenate([p.rounds for p in parts]))

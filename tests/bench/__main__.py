@@ -23,6 +23,8 @@ live    sessions that are opened again, and rules that come and go beside a larg
 collections  breadth-first search and degrees by collections, beside the same by rules
 wide    single rounds that touch one chain of rules among many
 tails   commits of 64 rows to relations that grow to millions: the longest
+tpch    the 22 queries of TPC-H (q1 ... q22) maintained while orders come and go, beside DuckDB computing them anew (--scale)
+tpch-batches  queries 1 and 13 while their tables come in batches: rules, collections, and with the general operator (--scale)
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle and datatoad are found through
@@ -61,9 +63,11 @@ from tests.bench import (
     strings,
     suite,
     tails,
+    tpch,
+    tpch_batches,
     wide,
 )
-from tests.bench.process import Options
+from tests.bench.process import ROUNDS, Options
 from tests.bench.workloads import WORKLOADS
 
 BENCHES: dict[str, Callable[[Options], bool]] = {
@@ -94,6 +98,8 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "collections": collections.run,
     "spine": spine.run,
     "tails": tails.run,
+    "tpch": tpch.run,
+    "tpch-batches": tpch_batches.run,
 }
 
 
@@ -109,6 +115,8 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
         "spark-bulk": spark_bulk.WORKLOADS,
         "wide": wide.CHAINS,
         "tails": tails.WORKLOADS,
+        "tpch": tpch.WORKLOADS,
+        "tpch-batches": tpch_batches.WORKLOADS,
     }
     named = "; ".join(f"{', '.join(workloads)} for {bench}" for bench, workloads in own.items())
     told = f"W1 ... W9 for suite, rivals, growth and orders; {named}; all by default"
@@ -117,7 +125,8 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
     parser.add_argument("--engines", help=listed)
     parser.add_argument("--repeat", type=int, default=3, help="best of so many runs (%(default)s)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds before a run is given up (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=20_000, help="rounds measured one by one (%(default)s)")
+    parser.add_argument("--rounds", type=int, help=f"rounds measured one by one ({ROUNDS}; tpch: {tpch.ROUNDS})")
+    parser.add_argument("--scale", type=float, default=tpch.SCALE, help="tpch, tpch-batches: the scale factor (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="where the figures go; a new file of the cache by default")
     given = parser.parse_args()
     known = own.get(given.bench, WORKLOADS)
@@ -125,7 +134,8 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
     workloads, engines = tuple(given.workloads or known), tuple(given.engines.split(",") if given.engines else there)
     if unknown := set(workloads) - set(known) | set(engines) - set(there):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    return BENCHES[given.bench], Options(workloads, engines, given.repeat, given.timeout, given.json, given.rounds)
+    each = given.rounds or (tpch.ROUNDS if given.bench == "tpch" else ROUNDS)
+    return BENCHES[given.bench], Options(workloads, engines, given.repeat, given.timeout, given.json, each, given.scale)
 
 
 def main() -> int:

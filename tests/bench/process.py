@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+ROUNDS = 20_000
+"""Rounds measured one by one, unless a bench has another default."""
 METER = Path(__file__).with_name("meter.py")
 
 
@@ -75,14 +77,15 @@ def last_line(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to measure: which engines, best of how many runs, seconds before a run is given up, where the figures go, how many
-    rounds one by one."""
+    rounds one by one, at which scale factor."""
 
     workloads: tuple[str, ...]
     engines: tuple[str, ...]
     repeats: int
     timeout: float
     json: Path | None
-    rounds: int = 20_000
+    rounds: int = ROUNDS
+    scale: float = 1.0
 
 
 def best_seconds(repeats: int, run: Callable[[], float]) -> float | str:

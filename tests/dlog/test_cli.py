@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dlog import __version__
 from dlog.command.cli import app
@@ -56,7 +55,7 @@ def test_help_of_run_names_souffles_flags() -> None:
         (["run", "p.dl", "-j", "two"], ["'two' is not a number of threads", "auto"]),
         (["run", "p.dl", "--memory", "lots"], ["'lots' is not a size", "512M"]),
         (["run", "p.dl", "--engine", "flink"], ["flink", "embedded"]),
-        (["run", "p.dl", "--engine", "spark", "--workers", "0"], ["--workers", "greater than or equal to 1"]),
+        (["run", "p.dl", "--engine", "spark", "--workers", "0"], ["--workers", "x>=1"]),
         (["fmt", "--write", "--check", "p.dl"], ["exclude each other"]),
         (["plan", "p.dl", "--stage", "ram"], ["ram", "strata"]),
         (["p.dl", "-F", "facts"], ["'p.dl' is not a command", "did you mean `dlog run p.dl -F facts`?"]),
@@ -198,5 +197,5 @@ def test_a_plan_over_rounds_shows_how_relations_are_maintained(tmp_path: Path) -
 
 @pytest.mark.parametrize("text", ["\u00b2", "-1", "1" * 5000, "many"])
 def test_threads_are_a_number_or_auto(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is not a number of threads"):
+    with pytest.raises(ValueError, match="is not a number of threads"):
         jobs_of(text)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dlog
@@ -139,6 +140,24 @@ def test_blocks_are_arrays_of_the_parameters_kinds() -> None:
     assert set(seen) == {("int64", "object")}
 
 
+def test_blocks_of_arrow_have_values_of_all_kinds() -> None:
+    seen: list[str] = []
+
+    def f(*columns: pa.Array) -> pa.Array:
+        seen.extend(str(c.type) for c in columns)
+        return pa.array([repr(row) for row in zip(*(c.to_pylist() for c in columns), strict=True)])
+
+    def swap(pairs: pa.Array) -> pa.Array:
+        return pa.array([{"left": "b", "right": None}] * len(pairs))
+
+    functions = {**kinds(), "f": f, "swap": swap}
+    in_blocks = {n: dlog.functor(blocks="arrow")(g) if n in ("f", "swap") else g for n, g in functions.items()}
+    result = dlog.run(KINDS, functors=in_blocks)
+    assert set(result["r"]) == {("(-1, 18446744073709551615, 0.5, 'é')",), ("(2, 0, -0.0, '')",)}
+    assert seen == ["int64", "uint64", "double", "string"]
+    assert set(result["p"]) == {(("a", ("b", None)),), (("b", None),), (None,)}
+
+
 def test_compiled_and_called_functions_agree() -> None:
     @dlog.functor
     def mixed(x: int, y: float) -> float:
@@ -223,6 +242,12 @@ MISTAKES: list[tuple[Any, list[str]]] = [
     (lambda x: 2**63, ["9223372036854775808 is not of type number"]),
     (lambda: 1, ["TypeError", "takes 0 positional arguments but 1 was given"]),
     (dlog.functor(blocks=True)(lambda x: x[:0]), ["the functor `@half` gives an array of shape (0,) for"]),
+    (dlog.functor(blocks="arrow")(lambda x: x[:0]), ["the functor `@half` gives 0 values for"]),
+    (
+        dlog.functor(blocks="arrow")(lambda x: x.to_numpy()),
+        ["the functor `@half` gives a value of type `ndarray`, which is no Arrow array"],
+    ),
+    (dlog.functor(blocks="arrow")(lambda x: pa.array([0.5] * len(x))), ["gives what it must not", "truncated"]),
     (dlog.functor(blocks=True)(lambda x: 1 / 0), ["ZeroDivisionError", "it was called for a block of rows"]),
 ]
 
@@ -292,12 +317,14 @@ def test_a_state_is_derived_anew_as_functions_may_have_changed(tmp_path: Path) -
 
 def test_what_the_page_says_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / "functors.md").read_text(encoding="utf-8")
-    program, counters = re.findall(r"```prolog\n(.*?)```", page, re.DOTALL)
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    program, folding, counters = re.findall(r"```prolog\n(.*?)```", page, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "signs.dl").write_text(program)
-    exec(code, {})
-    said = re.search(r"# (.*)", code)
-    assert said is not None and capsys.readouterr().out == f"{said[1]}\n"
+    (tmp_path / "trips.dl").write_text(".decl road(city: symbol, km: number)\n" + folding)
+    known: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(code.replace('"trips.dl"', '"trips.dl", {"road": [(c, 1) for c in ("Ulm", "Augsburg", "Aalen")]}'), known)
+        said = re.search(r"# (.*)", code)
+        assert said is not None and capsys.readouterr().out == f"{said[1]}\n"
     numbered = dlog.run(program + counters + ".output numbered\n", functors={"half": half, "label": "{} {}".format})
     assert sorted(numbered["numbered"]) in ([(0, a), (1, b)] for a, b in (("Ulm 42", "Augsburg 30"), ("Augsburg 30", "Ulm 42")))

@@ -256,13 +256,13 @@ def test_a_round_is_written_as_soon_as_the_next_one_begins(folder: Path) -> None
         arguments("watch", "closure.dl"), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdin is not None
-    assert process.stdout is not None
+    assert process.output is not None
     process.stdin.write("1,edge,+1,1,2\n2,edge,+1,2,3\n")
     process.stdin.flush()
-    assert process.stdout.readline() == "1,path,+1,1,2\n"
+    assert process.output.readline() == "1,path,+1,1,2\n"
     process.stdin.write("3,edge,-1,1,2\n")
     process.stdin.flush()
-    assert [process.stdout.readline() for _ in range(2)] == ["2,path,+1,1,3\n", "2,path,+1,2,3\n"]
+    assert [process.output.readline() for _ in range(2)] == ["2,path,+1,1,3\n", "2,path,+1,2,3\n"]
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "3,path,-1,1,2\n3,path,-1,1,3\n")
 
@@ -278,13 +278,13 @@ def test_a_growing_file_is_followed_until_ctrl_c(folder: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
+    assert process.output is not None
     with stream.open("a") as file:
         for text in ("5,6\n3,ed", "ge,-1,1,2\n"):
             time.sleep(0.2)
             file.write(text)
             file.flush()
-    assert [process.stdout.readline() for _ in range(2)] == ["1,path,+1,1,2\n", "2,path,+1,5,6\n"]
+    assert [process.output.readline() for _ in range(2)] == ["1,path,+1,1,2\n", "2,path,+1,5,6\n"]
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
@@ -296,8 +296,8 @@ def test_a_followed_file_that_becomes_shorter_is_a_mistake(folder: Path) -> None
     stream.write_text(STREAM)
     flags = ("watch", "closure.dl", "changes.csv", "--follow")
     process = subprocess.Popen(arguments(*flags), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    before = [process.stdout.readline() for _ in range(7)]
+    assert process.output is not None
+    before = [process.output.readline() for _ in range(7)]
     stream.write_text("6,edge,+1,7,8\n")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, "".join(before) + out) == (1, CHANGES[: CHANGES.index("5,path")])
@@ -377,3 +377,57 @@ def test_a_killed_watch_goes_on(folder: Path) -> None:
     finished = dlog("watch", "closure.dl", "changes.txt", "--state", "kept", "-D", "out", cwd=folder)
     assert (finished.code, finished.err) == (0, "warning: rounds up to 2 are in the state: they are left out\n")
     assert out.read_text() == "1,path,+1,1,2\n2,path,+1,1,3\n2,path,+1,2,3\n3,path,+1,1,4\n3,path,+1,2,4\n3,path,+1,3,4\n"
+
+
+PRICES = """.decl offer(shop: symbol, item: symbol, euros: number)
+.decl best(item: symbol, euros: number)
+.output best
+best(i, e) :- offer(_, i, _), e = min x : { offer(_, i, x) }.
+"""
+OFFERS = '1,offer,+1,here,tea,4\n2,offer,+1,there,tea,3\n2,offer,+1,there,rum,9\n4,offer,-1,there,rum,9\n'
+
+
+def test_what_becomes_of_keys_is_written_with_progress(watch: RunWatch, folder: Path) -> None:
+    (folder / "prices.dl").write_text(PRICES)
+    flags = "--key", "best=item", "--progress"
+    assert watch("prices.dl", OFFERS, *flags).out == (
+        "0,,progress\n"
+        "1,best,upsert,tea,4\n1,,progress\n"
+        "2,best,upsert,rum,9\n2,best,upsert,tea,3\n2,,progress\n"
+        "4,best,delete,rum\n4,,progress\n"
+    )
+    lines = watch("prices.dl", OFFERS, *flags, "--format", "json").out.splitlines()
+    assert [json.loads(line) for line in lines[-2:]] == [
+        {"round": 4, "relation": "best", "key": ["rum"], "row": None},
+        {"round": 4, "progress": True},
+    ]
+
+
+def test_a_watch_ends_before_a_round(watch: RunWatch) -> None:
+    assert watch("closure.dl", STREAM, "--up-to", "5").out == CHANGES.partition("5,")[0]
+    assert watch("closure.dl", STREAM, "--up-to", "1").out == ""
+
+
+def test_the_rows_at_first_are_written_when_that_is_wanted(watch: RunWatch, folder: Path) -> None:
+    facts = folder / "facts"
+    facts.mkdir()
+    (facts / "edge.facts").write_text("7\t8\n")
+    flags = "-F", "facts", "--state", "state"
+    assert watch("closure.dl", "3,edge,+1,8,9\n", *flags, "--no-snapshot").out == "3,path,+1,7,9\n3,path,+1,8,9\n"
+    expected = "3,path,+1,7,8\n3,path,+1,7,9\n3,path,+1,8,9\n4,path,-1,7,8\n4,path,-1,7,9\n"
+    assert watch("closure.dl", "4,edge,-1,7,8\n", *flags, "--snapshot").out == expected
+    assert watch("closure.dl", "5,edge,-1,8,9\n", *flags).out == "5,path,-1,8,9\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("best", "`best` is no key: write relation=column,column"),
+        ("offer=item", "`offer=item` is no key: write relation=column,column"),
+        ("best=shop", "`best` has no column `shop`: it has item, euros"),
+    ],
+)
+def test_a_key_that_is_none_is_refused(watch: RunWatch, folder: Path, key: str, expected: str) -> None:
+    (folder / "prices.dl").write_text(PRICES)
+    done = watch("prices.dl", OFFERS, "--key", key)
+    assert done.code == 1 and expected in done.err

@@ -20,7 +20,7 @@ LOADED_BEFORE = (
 """What Python itself imports for `-m`, before the module that it is to run."""
 BESIDE = (
     *("yaml", "sitecustomize", "usercustomize", "parsetab", "lextab", "pcpp", "numpy", "numba", "llvmlite", "lark", "pyarrow"),
-    *("typer", "rich", "pandas", "polars", "pyspark", "py4j", "zmq", "networkx"),
+    *("click", "rich", "pandas", "polars", "pyspark", "py4j", "zmq", "networkx"),
 )
 
 

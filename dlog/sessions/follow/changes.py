@@ -172,6 +172,14 @@ def from_table(columns: tuple[np.ndarray, ...], rows: int, round: int) -> Update
     return Updates(columns, np.ones(rows, np.int64), np.full(rows, round, np.int64))
 
 
+def after(updates: Updates, round: int) -> Updates:
+    """The updates of the rounds after one."""
+    if not updates.rows or updates.first > round:
+        return updates
+    low = int(np.searchsorted(updates.rounds, round, "right"))
+    return Updates(tuple(column[low:] for column in updates.columns), updates.diffs[low:], updates.rounds[low:])
+
+
 def none(arity: int) -> Updates:
     """No changes."""
     return Updates((EMPTY,) * arity, EMPTY, EMPTY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 from weakref import WeakSet
@@ -11,13 +11,15 @@ from weakref import WeakSet
 import numpy as np
 
 from dlog.arguments import MAX_COUNT, whole
-from dlog.engine.ir.rules import Program, Relation
+from dlog.engine.ir.rules import Program
+from dlog.engine.trace.changes import net_of
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
-from dlog.sessions.follow.changes import from_table
-from dlog.sessions.follow.past import Past, joined, undone
+from dlog.sessions.follow.changes import after, from_table, none
+from dlog.sessions.follow.history import History, Window, before
+from dlog.sessions.follow.sources import Moments, Source
 from dlog.sessions.follow.subscriptions import Subscription
 from dlog.sessions.mistakes import unreadable_round
 from dlog.values import Codec
@@ -42,20 +44,59 @@ class Committed:
     """The relations that may have changes."""
     table: Callable[[str], Table]
 
+    def table_at(self, relation: str, round: int) -> Table:
+        """The rows as of a round of the commit, or as of the one before it."""
+        if round >= self.last:
+            return self.table(relation)
+        return before(self.program.relations[relation], self.table(relation), net_of(self.changes_after(relation, round)))
+
+    def changes_after(self, relation: str, round: int) -> Updates:
+        """The changes of the rounds after one."""
+        return after(self.changes(relation), round)
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """The rounds that a history has, up to the last commit."""
+
+    history: History
+    commit: Committed
+
+    @property
+    def program(self) -> Program:
+        return self.commit.program
+
+    @property
+    def last(self) -> int:
+        return self.commit.last
+
+    @property
+    def codec(self) -> Codec:
+        return self.commit.codec
+
+    def table_at(self, relation: str, round: int) -> Table:
+        return self.history.table(self.program.relations[relation], self.commit.table(relation), round)
+
+    def changes_after(self, relation: str, round: int) -> Updates:
+        return self.history.between(self.program.relations[relation], round, self.last)
+
 
 @dataclass(slots=True)
 class _Following:
-    """A subscription, and the round it is to start at if that is still to come."""
+    """A subscription, what it is about, and the round it is to start at if that is still to come."""
 
     subscription: Subscription
-    snapshot: bool
+    source: Source
+    relation: str | None
+    """The one relation that it is about."""
     start: int | None
+    program: Program
     number: int
 
     @property
     def follows_all(self) -> bool:
         """Whether it is told of commits that change nothing in its relation."""
-        return self.start is not None or self.subscription.follows_all
+        return self.start is not None or self.relation is None or self.subscription.follows_all
 
 
 class _Subscribed:
@@ -72,14 +113,16 @@ class _Subscribed:
         return bool(self._named or self._others)
 
     def __iter__(self) -> Iterator[_Following]:
-        yield from self._others
-        for listed in self._named.values():
+        yield from list(self._others)
+        for listed in list(self._named.values()):
             yield from listed
 
-    def add(self, subscription: Subscription, snapshot: bool, start: int | None) -> _Following:
+    def add(
+        self, subscription: Subscription, source: Source, relation: str | None, start: int | None, program: Program
+    ) -> _Following:
         self._count += 1
-        made = _Following(subscription, snapshot, start, self._count)
-        self._forget_closed([subscription.relation.name])
+        made = _Following(subscription, source, relation, start, program, self._count)
+        self._forget_closed([source.name])
         self._put(made)
         return made
 
@@ -97,13 +140,13 @@ class _Subscribed:
         self._others = [f for f in self._others if f.follows_all and not f.subscription.closed]
         for following in begun:
             self._put(following)
-        self._forget_closed({f.subscription.relation.name for f in told})
+        self._forget_closed({f.source.name for f in told})
 
     def _put(self, following: _Following) -> None:
         if following.follows_all:
             self._others.append(following)
         else:
-            self._named.setdefault(following.subscription.relation.name, []).append(following)
+            self._named.setdefault(following.source.name, []).append(following)
 
     def _forget_closed(self, names: Iterable[str]) -> None:
         for name in names:
@@ -114,7 +157,7 @@ class _Subscribed:
     def remove(self, following: _Following) -> None:
         following.subscription.close()
         self._others = [f for f in self._others if f is not following]
-        self._forget_closed([following.subscription.relation.name])
+        self._forget_closed([following.source.name])
 
     def clear(self) -> None:
         for following in self:
@@ -126,10 +169,9 @@ class Followers:
     """All of them. `noted` is the last round that this object knows of; `lock` is held for moments only, so that a view can be
     opened while a commit runs. The rest is used under the session's lock."""
 
-    def __init__(self, history: int) -> None:
-        self.history = history
+    def __init__(self, window: Window) -> None:
         self.readers: WeakSet[Reader] = WeakSet()
-        self.past = Past()
+        self.history = History(window)
         self.noted = 0
         self.lock = Lock()
         self._following = _Subscribed()
@@ -137,18 +179,22 @@ class Followers:
     def nobody(self, last: int) -> bool:
         """Whether nobody wants to hear of a commit up to `last`; then that is all there is to do."""
         with self.lock:
-            if self.history or self._following or self.readers:
+            if self.history.window or self._following or self.readers:
                 return False
             self.noted = last
+            self.history.skip(last)
             return True
+
+    def wait_for_room(self) -> None:
+        """Waits for slow subscribers that want commits to wait. The session's lock is not held: they may read meanwhile."""
+        if self._following:
+            for following in self._following:
+                following.subscription.wait_for_room()
 
     def committed(self, commit: Committed) -> None:
         """Notes the changes and delivers them; what callbacks raise comes out, the first of them, when all were called."""
         with self.lock:
-            if self.history or self.readers:
-                noted = {name: updates for name in commit.touched() if (updates := commit.changes(name)).rows}
-                self.past.note(commit.before, commit.last, noted)
-                self.forget(commit.last)
+            self._note(commit)
             self.noted = commit.last
         if not self._following:
             return
@@ -158,37 +204,62 @@ class Followers:
         if raised:
             raise raised[0]
 
+    def _note(self, commit: Committed) -> None:
+        """Has the history take in the changes of a commit, as far as anybody may read the rounds before it."""
+        history, readers = self.history, bool(self.readers)
+        if not history.window and not readers:
+            history.skip(commit.last)
+        elif history.last != commit.last or (readers and not history.window.general):
+            noted = history.noted(commit.program.relations, commit.changes, commit.touched(), readers)
+            history.note(commit.before, commit.last, noted)
+            self.forget()
+        else:
+            self.forget()
+
     def read(self, reader: Reader, round: int | None) -> None:
         """Makes the reader's a round (None: the present one), readable as long as the reader exists, or until `leave`."""
         with self.lock:
-            oldest = self.past.oldest(self.noted)
             reader.round = self.noted if round is None else whole("round", round, -MAX_COUNT, "the number of a round")
-            if not oldest <= reader.round <= self.noted:
-                raise unreadable_round(reader.round, oldest, self.noted)
+            self.check(reader.round)
             self.readers.add(reader)
+
+    def check(self, round: int, relation: str | None = None) -> None:
+        """Raises DlogError where a round of a relation, or of all, cannot be read."""
+        oldest = self.history.oldest if relation is None else self.history.oldest_of(relation)
+        oldest = min(oldest, self.noted)
+        if not oldest <= round <= self.noted:
+            raise unreadable_round(round, oldest, self.noted, relation)
 
     def leave(self, reader: Reader) -> None:
         with self.lock:
             self.readers.discard(reader)
-            self.forget(self.noted)
+            self.forget()
 
-    def forget(self, now: int) -> None:
+    def keep(self, window: Window) -> None:
+        """Has history go back as far as a window from now on."""
+        with self.lock:
+            self.history.keep(window)
+            self.forget()
+            self.history.trim()
+
+    def forget(self) -> None:
         """Lets go of rounds that neither the history nor a view needs."""
-        self.past.forget(min([now - self.history, *(reader.round for reader in self.readers)]))
+        self.history.forget(reader.round for reader in self.readers)
 
-    def subscribe(self, subscription: Subscription, snapshot: bool, start: int | None, commit: Committed) -> None:
-        """Begins with the rounds from `start` (None: now) on, of which `commit` is the last there is."""
-        relation, now = subscription.relation, commit.last
+    def subscribe(
+        self, subscription: Subscription, source: Source, relation: str | None, start: int | None, commit: Committed
+    ) -> None:
+        """Begins with the rounds from `start` (None: now) on, of which `commit` is the last there is. `relation` is the one
+        that it is about."""
+        now = commit.last
         start = now if start is None else start
-        if start < self.past.oldest(now):
-            raise unreadable_round(start, self.past.oldest(now), now)
+        if start < now:
+            self.check(start, relation)
         waits = start > now
-        following = self._following.add(subscription, snapshot, start if waits else None)
+        following = self._following.add(subscription, source, relation, start if waits else None, commit.program)
         if not waits:
-            later = self.past.since(start, relation.name, relation.arity)
-            updates = _beginning(relation, start, snapshot, commit.table(relation.name), later)
             try:
-                subscription.deliver(updates, now, commit.codec, relation)
+                _begin(following, commit if start == now else _Past(self.history, commit), start)
             except BaseException:
                 # Nobody gets the subscription: it could not be closed.
                 self._following.remove(following)
@@ -199,38 +270,43 @@ class Followers:
 
 
 def _told(following: _Following, commit: Committed) -> Exception | None:
-    """Delivers a commit; what the callback raises is kept for later."""
-    subscription = following.subscription
-    relation = commit.program.relations.get(subscription.relation.name)
-    if relation is None:
-        subscription.close()
-        return None
-    updates = commit.changes(relation.name)
-    if following.start is not None:
-        if commit.last < following.start:
-            return None
-        later = joined([updates], relation.arity, following.start)
-        updates = _beginning(relation, following.start, following.snapshot, commit.table(relation.name), later)
-        following.start = None
+    """Delivers a commit; what a callback raises is kept for later, what answering a question raises ends the subscription."""
+    subscription, source = following.subscription, following.source
     try:
-        subscription.deliver(updates, commit.last, commit.codec, relation)
+        if following.program is not commit.program:
+            following.program = commit.program
+            if not source.there(commit.program):
+                subscription.close()
+                return None
+        if following.start is None:
+            updates = source.changes(commit, commit.before)
+        elif commit.last < following.start:
+            return None
+    except DlogError as error:
+        subscription.fail(error)
+        return None
+    try:
+        if following.start is None:
+            subscription.deliver(updates, commit.last, source.codec(commit), source.relation)
+        else:
+            start, following.start = following.start, None
+            _begin(following, commit, start)
     except Exception as error:
         return error
     return None
 
 
-def _beginning(relation: Relation, start: int, snapshot: bool, table: Table, later: Updates) -> Updates:
+def _begin(following: _Following, moments: Moments, start: int) -> None:
     """The first delivery: all rows as of `start`, if asked for, then what happened since."""
-    if not snapshot:
-        return later
-    then = undone(relation, table, later)
+    subscription, source = following.subscription, following.source
+    then = source.rows(moments, start) if subscription.wants_rows else None
+    updates = none(source.relation.arity) if start == moments.last else source.changes(moments, start)
+    updates = updates if then is None else _beginning(then, start, updates)
+    subscription.deliver(updates, moments.last, source.codec(moments), source.relation, start)
+
+
+def _beginning(then: Table, start: int, later: Updates) -> Updates:
+    """All rows of a round, then what happened since."""
     rows = from_table(tuple(words(column) for column in then.columns), then.rows, start)
     columns = tuple(np.concatenate(pair) for pair in zip(rows.columns, later.columns, strict=True))
     return Updates(columns, np.concatenate((rows.diffs, later.diffs)), np.concatenate((rows.rounds, later.rounds)))
-
-
-def check_history(rounds: int) -> int:
-    try:
-        return whole("history", rounds, 0, "a number of rounds, 0 or more")
-    except DlogError as error:
-        raise DlogError([replace(found, code="bad-history") for found in error.diagnostics]) from None

@@ -12,6 +12,7 @@ from dlog.display.preview import Preview
 from dlog.engine.ir.rules import Program
 from dlog.engine.values.table import Table
 from dlog.relation import Relation, overview
+from dlog.sessions.follow.changes import Changes
 from dlog.sessions.mistakes import mistake
 from dlog.tabular import Shown
 
@@ -35,6 +36,7 @@ class Rounds(Protocol):
     def _relation_at(self, relation: str, round: int) -> Relation: ...
     def _table_at(self, relation: str, round: int) -> Table: ...
     def _answer(self, question: str, view: View) -> Relation: ...
+    def _changes_between(self, relation: str, earlier: int, later: int) -> Changes: ...
 
 
 class View(Shown):
@@ -90,3 +92,44 @@ class View(Shown):
         if self._session is None:
             return Preview(f"dlog.View of round {self.round}, closed")
         return overview(f"dlog.View of round {self.round}", self._session.program.relations)
+
+
+class Diff(Shown):
+    """What changed from one round to another: a mapping from names to the changes of relations, each row once. A context
+    manager; while it is open, both rounds are kept."""
+
+    def __init__(self, earlier: View, later: View) -> None:
+        self._views = earlier, later
+        self._read: dict[str, Changes] = {}
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        """From which one to which."""
+        earlier, later = self._views
+        return earlier.round, later.round
+
+    def __getitem__(self, relation: str) -> Changes:
+        found = self._read.get(relation) if isinstance(relation, str) else None
+        if found is None:
+            found = self._views[0]._open()._changes_between(relation, *self.rounds)
+            self._read[relation] = found
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        """The relations that changed."""
+        return (name for name in self._views[0]._open() if len(self[name]))
+
+    def close(self) -> None:
+        """Closes both; changes that were read stay readable."""
+        for view in self._views:
+            view.close()
+
+    def __enter__(self) -> Diff:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _preview(self) -> Preview:
+        earlier, later = self.rounds
+        return overview(f"dlog.Diff of rounds {earlier} to {later}", self._views[0]._open().program.relations)

@@ -29,12 +29,12 @@ from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.differences import difference, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
-from dlog.engine.values.updates import Updates, prepended
+from dlog.engine.values.updates import Updates, joined, prepended
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.changes import from_table, none
-from dlog.sessions.follow.past import joined
+from dlog.sessions.follow.history import History, Noted
 from dlog.sessions.ingest.streams import netted
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import BulkChange
@@ -60,6 +60,7 @@ class Durable(PlainRounds):
         self._lock = RLock()
         self._told = inner is not None
         """Whether the engine knows what the last round changed."""
+        self._history: History | None = None
         self.mark: int | None = None
         """Goes into the log with the next commit."""
         state.means(program)
@@ -126,7 +127,7 @@ class Durable(PlainRounds):
         try:
             rows, bulks = saving.saved(frames, self.round + 1)
             both = {name: [u[name] for u in (inputs, rows) if name in u] for name in {**inputs, **rows}}
-            given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in both.items()}
+            given = {name: joined(listed) for name, listed in both.items()}
             return self._committed(given, bulks)
         finally:
             saving.forget()
@@ -151,7 +152,8 @@ class Durable(PlainRounds):
             last = inner.commit(given, frames_of(bulks, inner, self._state) or None)
             self._told = True
             text = self._text if self._state.text != self._text else None
-            self._state.append(last, given, text, self.mark, bulks)
+            noted = self._noted(self.program.relations, inner.changes, inner.touched)
+            self._state.append(last, given, text, self.mark, bulks, noted)
         except BaseException as error:
             if self._state.round == before and (before != inner.round or workers_lost(error)):
                 self._let_go()
@@ -160,6 +162,19 @@ class Durable(PlainRounds):
             self.mark = None
         self._state.checkpoint_if_due(self._fingerprint, inner)
         return last
+
+    def keep_history(self, history: History) -> None:
+        """Has a history go on from that of the state, which keeps what it notes from now on."""
+        self._state.keep_history(history)
+        self._history = history
+
+    def _noted(
+        self, relations: Mapping[str, Relation], changes: Callable[[str], Updates], touched: Iterable[str]
+    ) -> Noted | None:
+        """What the history notes of a commit, if it goes back further than open views."""
+        if self._history is None or not self._history.window:
+            return None
+        return self._history.noted(relations, changes, touched, False)
 
     def _with_facts(self, given: Mapping[str, Updates]) -> dict[str, Updates]:
         """The changes of the very first commit, with the facts of the program's text before them."""
@@ -269,22 +284,25 @@ class Durable(PlainRounds):
         parts: dict[str, list[Updates]] = {name: [updates] for name, updates in gone.items()}
         for name, updates in self._state.interned.encoder.updates(self.program, came, 1, round).items():
             parts.setdefault(name, []).append(updates)
-        given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in parts.items()}
+        given = {name: joined(listed) for name, listed in parts.items()}
         if behind:
             with stage("evaluation"):
                 inner.commit({name: updates for name, updates in given.items() if name in self.program.relations})
         self._state.append(round, given, self._text)
 
-    def succeeded_by(self, inner: RoundsEngine, text: Text, program: Program) -> Durable:
-        """Another program from the next round on, at which `inner` is. Its facts are inserted; the rows of relations that it
-        does not have go."""
+    def succeeded_by(self, inner: RoundsEngine, text: Text, program: Program, changes: Callable[[str], Updates]) -> Durable:
+        """Another program from the next round on, at which `inner` is, and its `changes` of that round. Its facts are inserted;
+        the rows of relations that it does not have go."""
         round = self._state.round + 1
         gone = [name for name in self.program.relations if name not in program.relations]
-        given = {name: negated(all_of(self.external(name), round)) for name in gone}
+        given = {name: all_of(self.external(name), round).negated() for name in gone}
         new = Durable(self._state, text, program, self._engines, inner)
+        new._history = self._history
         try:
             given |= self._state.interned.encoder.updates(program, program.facts, 1, round)
-            self._state.append(round, given, str(text))
+            if self._history is not None:
+                self._history.drop(gone)
+            self._state.append(round, given, str(text), noted=self._noted(program.relations, changes, program.relations))
         finally:
             if self._state.round != round:
                 self._state.means(self.program)
@@ -405,8 +423,3 @@ def between(old: Table, new: Table, round: int) -> Updates:
     pair = [tuple(words(column) for column in table.columns) for table in (old, new)]
     columns, diffs = difference(pair[0], old.rows, pair[1], new.rows)
     return Updates(columns, diffs, np.full(len(diffs), round, np.int64))
-
-
-def negated(updates: Updates) -> Updates:
-    """The updates that take these back."""
-    return replace(updates, diffs=-updates.diffs)

@@ -28,9 +28,12 @@ from dlog.grammar.diagnostics import InternalError
 from dlog.sessions.follow.changes import typed
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, bulk_change_of, ones
 from dlog.sessions.persistence.external_relation import Epoch, ExternalRows, Frozen, applied, with_diff
+from dlog.sessions.persistence.stored_history import PAST
 
 DERIVED = "/rows"
 """Ends the names of all rows of relations with rules, as `path/rows`; `path` itself is the external rows."""
+FOLLOWING = DERIVED, PAST
+"""End the names of what can be done without."""
 MAX_BULK_CHANGES = 16
 """Bulk changes of a relation when a session is closed; more are made one: trades writing all rows against reading many
 files."""
@@ -58,7 +61,7 @@ class ExternalRelations:
         """Reads those of a state: what the last checkpoint wrote, and what has been logged since. Raises DlogError where nobody
         can have written that."""
         found = ExternalRelations()
-        external = {name: stored for name, stored in relations.items() if not name.endswith(DERIVED)}
+        external = {name: stored for name, stored in relations.items() if not name.endswith(FOLLOWING)}
         try:
             found.restore(external, tables[TABLE].pieces() if TABLE in tables else [])
             for logged in rounds:
@@ -91,6 +94,8 @@ class ExternalRelations:
             if bulk.drops:
                 self.rows[bulk.relation] = ExternalRows()
         for name, updates in changes.items():
+            if name.endswith(PAST):
+                continue
             if name not in self.rows or self.rows[name].arity not in (None, len(updates.columns)):
                 self.rows[name] = ExternalRows()  # an earlier relation of the name has been dropped
             self.rows[name].add(updates)

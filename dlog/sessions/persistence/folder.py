@@ -27,7 +27,7 @@ from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
 from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine
 from dlog.engine.state import parts
-from dlog.engine.state.checkpoint import History
+from dlog.engine.state.checkpoint import History as Batches
 from dlog.engine.state.entries import Entries, paths_of
 from dlog.engine.state.files import damaged
 from dlog.engine.state.layers import Stored
@@ -37,13 +37,15 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import none, typed
+from dlog.sessions.follow.history import History, Noted
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, BulkDecoder
 from dlog.sessions.persistence.external_relation import Chunk, ExternalRows, Frozen, applied, last_changes
-from dlog.sessions.persistence.external_relations import DERIVED, CheckpointSource, ExternalRelations, FrozenRows
+from dlog.sessions.persistence.external_relations import DERIVED, FOLLOWING, CheckpointSource, ExternalRelations, FrozenRows
 from dlog.sessions.persistence.interned import Interned
 from dlog.sessions.persistence.pauses import Copying
 from dlog.sessions.persistence.references import References, are_ids
+from dlog.sessions.persistence.stored_history import PAST, StoredHistory, contents, entries_of
 from dlog.version import __version__
 
 MIN_LOG_BYTES = 1 << 20
@@ -82,9 +84,9 @@ class State:
         if sync not in get_args(Sync):
             note = f"it is one of {', '.join(get_args(Sync))}"
             raise mistake("bad-sync", f"{sync!r} does not say when to force the log to the disk", note)
-        self._store = Store.open(folder, "", sync=sync, follows=lambda name: name.endswith(DERIVED))
+        self._store = Store.open(folder, "", sync=sync, follows=lambda name: name.endswith(FOLLOWING))
         for name, error in self._store.lost.items():
-            what = f"`{name.removesuffix(DERIVED)}` is derived anew"
+            what = f"`{name.removesuffix(DERIVED)}` is derived anew" if name.endswith(DERIVED) else "the history begins anew"
             remark(f"{error.diagnostics[0].place}: {error.diagnostics[0].message}; {what}")
         try:
             self.interned = Interned(memory)
@@ -99,6 +101,8 @@ class State:
             self._lock = Lock()
             self._logging = RLock()
             """Of who appends to the log or begins a checkpoint."""
+            self._history: History | None = None
+            """The history that is kept here, too."""
             self._copying: Copying | None = None
             """The image that is to be copied."""
             self._writing: Thread | None = None
@@ -122,6 +126,8 @@ class State:
         for logged in rounds:
             for name, entries in logged.tables.items():
                 tables.setdefault(name, []).append((self._store.log_path, entries))
+        lost = any(name.endswith(PAST) for name in self._store.lost)
+        self._left = StoredHistory.of(self._store.checkpoint_round, {} if lost else self._store.relations, rounds)
         for part in self._held.parts():
             parts.check(self.path, part)
         self._sweep()
@@ -297,6 +303,19 @@ class State:
             raise ValueError("words are no ids")
         self._refuse_strange(relation, typed(kinds, changes))
 
+    def keep_history(self, history: History) -> None:
+        """Has a history go on from what it was left with, as far as that fits, and keeps it from now on."""
+        try:
+            self._left.restore(history, self.relations)
+            for name, changes in history.changes(self.relations):
+                self._refuse_strange_changes(name, changes)
+        except ValueError as error:
+            remark(f"{self.path}: the history makes no sense ({error}); it begins anew")
+            history.begin(self.round)
+        if history.last != self.round:
+            history.begin(self.round)
+        self._history, self._left = history, StoredHistory(0, {}, ())
+
     # ------------------------------------------------------------------------------------------------------------- logging
 
     def check_there(self) -> None:
@@ -310,10 +329,11 @@ class State:
         text: str | None = None,
         mark: int | None = None,
         bulks: Sequence[BulkChange] = (),
+        noted: Noted | None = None,
     ) -> None:
         """Logs the rounds up to `round`: what they change in external rows, also by `bulks`, the program's `text` if it is a
-        new one, a mark if there is one. When this returns they count; when it raises DlogError they do not. Interruptions
-        wait."""
+        new one, a mark if there is one, and what is `noted` for the history. When this returns they count; when it raises
+        DlogError they do not. Interruptions wait."""
         fresh = self.interned.fresh()
         new = [] if text is None else [_packed(text)]
         given = {name: updates for name, updates in changes.items() if updates.rows}
@@ -322,8 +342,11 @@ class State:
         dropped = self._held.dropped(self.relations, [*given, *(bulk.relation for bulk in bulks)])
         entries = [bulk.entry for bulk in (*dropped, *bulks)]
         tables = {name: Entries.of(listed) for name, listed in ((PROGRAM, new), (TABLE, entries)) if listed}
+        before, past = self.round, {} if noted is None else entries_of(noted, round)
         with Delayed(), self._logging:
-            self._store.append(round, given, fresh | tables)
+            self._store.append(round, given | past, fresh | tables)
+            if noted is not None and self._history is not None:
+                self._history.note(before, round, noted)
             self.interned.saved(fresh)
             self._texts += new
             self.text = self.text if text is None else text
@@ -469,7 +492,8 @@ class State:
         with self._lock:
             frozen = self._held.frozen()
         kinds = {MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
-        readers: dict[str, CheckpointSource] = {**derived, **frozen.checkpoint_contents(kinds)}
+        past = contents(None if self._history is None or self._history.last != self.round else self._history.frozen())
+        readers: dict[str, CheckpointSource] = {**derived, **past, **frozen.checkpoint_contents(kinds)}
         self._store.fingerprint = fingerprint
         tables = self._tables(entries)
         self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
@@ -515,13 +539,13 @@ class State:
             self._store.close()
 
 
-class _Read(Mapping[str, "Table | History"]):
+class _Read(Mapping[str, "Table | Batches"]):
     """Relations that are made when they are written."""
 
     def __init__(self, readers: Mapping[str, CheckpointSource]) -> None:
         self._readers = readers
 
-    def __getitem__(self, name: str) -> Table | History:
+    def __getitem__(self, name: str) -> Table | Batches:
         return self._readers[name]()
 
     def __iter__(self) -> Iterator[str]:

@@ -28,8 +28,9 @@ from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange
-from dlog.sessions.persistence.external_relations import DERIVED, ExternalRelations
+from dlog.sessions.persistence.external_relations import DERIVED, FOLLOWING, ExternalRelations
 from dlog.sessions.persistence.folder import MARK, State
+from dlog.sessions.persistence.stored_history import PAST
 from dlog.sessions.text import Text, stored_text
 from dlog.temporary import leased
 
@@ -62,11 +63,11 @@ def dump_state(folder: str | Path, output: str | Path) -> list[str]:
             raise _together(wrong)
         copy = _copied(found.folder, place)
         lost = _lost_parts(found) | found.contents.lost_relations
-        inputs = {_input(name) for name in lost if not name.endswith(DERIVED)}
+        inputs = {_input(name) for name in lost if not name.endswith(FOLLOWING)}
         said = [line for line in _repaired(inspect(copy), inputs) if line.startswith("lost: ")]
         said += _dumped(copy, Path(output), inputs)
     if inputs:
-        raise _not_dumped({name: error for name, error in lost.items() if not name.endswith(DERIVED)})
+        raise _not_dumped({name: error for name, error in lost.items() if not name.endswith(FOLLOWING)})
     return said
 
 
@@ -147,11 +148,11 @@ def _contents(found: Inspection) -> list[str]:
     assert manifest is not None
     said = [f"round {found.contents.segments[-1].last_round}"]
     for name, stored in sorted(found.contents.relations.items()):
-        if name != MARK:
+        if name != MARK and not name.endswith(PAST):
             rows = sum(layer.rows for batch in stored.batches for layer in batch.layers)
             said.append(f"  {name.removesuffix(DERIVED)}: {rows:,} rows as of round {manifest.round}")
     if rounds:
-        changes = sum(updates.rows for logged in rounds for updates in logged.changes.values())
+        changes = sum(u.rows for logged in rounds for name, u in logged.changes.items() if not name.endswith(PAST))
         noun = "change" if changes == 1 else "changes"
         said.append(f"  {span(manifest.round + 1, rounds[-1].round)} in the log: {changes:,} {noun} of inputs")
     return said
@@ -173,8 +174,8 @@ def _repaired(found: Inspection, without: Collection[str]) -> list[str]:
     lost = _lost_parts(found)
     if not lost and not without and not list(found.errors):
         return []
-    inputs = sorted({*lost, *(_input(name) for name in found.contents.lost_relations if not name.endswith(DERIVED))} - {""})
-    wrong = irreparable(found, lambda name: name.endswith(DERIVED) or _input(name) in without)
+    inputs = sorted({*lost, *(_input(name) for name in found.contents.lost_relations if not name.endswith(FOLLOWING))} - {""})
+    wrong = irreparable(found, lambda name: name.endswith(FOLLOWING) or _input(name) in without)
     wrong += [error for name, error in lost.items() if name not in without]
     if wrong:
         raise _beyond_repair(found.folder, wrong, () if found.contents.lost_tables else inputs)
@@ -183,9 +184,11 @@ def _repaired(found: Inspection, without: Collection[str]) -> list[str]:
         raise mistake("not-damaged", f"the rows of `{intact[0]}` are not damaged: there is nothing to give up")
     derived = sorted(name for name in found.contents.lost_relations if name.endswith(DERIVED))
     said = [f"`{name.removesuffix(DERIVED)}` is derived anew when the state is opened" for name in derived]
+    if any(name.endswith(PAST) for name in found.contents.lost_relations):
+        said.append("the history begins anew when the state is opened")
     said += [f"lost: all rows of the input `{name}`" for name in inputs]
     drops = {TABLE: Entries.of([BulkChange(name, (), 0, ()).entry for name in inputs])} if inputs else {}
-    return said + repair(found, lambda name: bool(inputs) and name.endswith(DERIVED), drops)
+    return said + repair(found, lambda name: bool(inputs) and name.endswith(FOLLOWING), drops)
 
 
 def _beyond_repair(folder: Path, errors: Sequence[DlogError], inputs: Sequence[str]) -> DlogError:

@@ -21,7 +21,7 @@ from dlog.functors import Given
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
-from dlog.sessions.persistence.durable import Durable, all_of, negated
+from dlog.sessions.persistence.durable import Durable, all_of
 from dlog.sessions.persistence.folder import State
 from dlog.sessions.replacing import reopened
 from dlog.sessions.text import Text, stored_text
@@ -76,7 +76,7 @@ def _rows_gone(state: State, before: Program, now: Program) -> dict[str, Updates
             missing += [old] if new is None else []
             wrong += [] if new is None else [_another(state, old, new, now)]
         elif table.rows:
-            found[old.name] = negated(all_of(table, state.round + 1))
+            found[old.name] = all_of(table, state.round + 1).negated()
     if missing or wrong:
         raise DlogError([*([_missing(state, missing)] if missing else []), *wrong])
     return found

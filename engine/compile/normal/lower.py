@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dlog.engine.compile.normal.literals import calendar_literal, literal_text, number_constant
+from dlog.engine.compile.normal.shapes import same_shape
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.scope import display
 from dlog.engine.compile.typing.typed import (
@@ -53,6 +54,7 @@ class RawAggregate:
     alternatives: tuple[tuple[Raw, ...], ...]
     kind: Kind
     span: Span
+    init: Term | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +148,23 @@ class Lowering:
         result = self.variables.named(aggregate.result, kind)
         bodies = [self._conjunction(body) for body in aggregate.alternatives]
         around, self.tags = self.tags, []
-        row, target = AGGREGATES[aggregate.op], None
-        if aggregate.target is not None and row.target:
-            target = self._term(aggregate.target)
-            if row.result is not None:
-                converted = FUNCTORS[f"to_{row.result.value}"]
-                target = _applied(converted, (target,), self._kind(aggregate.target), row.result, aggregate.span)
+        target = None if aggregate.target is None else self._target(aggregate, aggregate.target)
         alternatives = tuple((*body, *self.tags) for body in bodies)
         self.tags = around
-        return RawAggregate(result, row.name, target, alternatives, kind, aggregate.span)
+        init = None
+        if aggregate.init is not None:
+            init = self.variables.named(aggregate.init, self.clause.kinds[self.clause.slots[aggregate.init]])
+        return RawAggregate(result, aggregate.op, target, alternatives, kind, aggregate.span, init)
+
+    def _target(self, aggregate: TypedAggregate, target: TypedTerm) -> Term | None:
+        """The target, converted to the kind of the result where that is always the same."""
+        row = AGGREGATES.get(aggregate.op)
+        if row is None or row.result is None:
+            return self._term(target)
+        if not row.target:
+            return None
+        converted = FUNCTORS[f"to_{row.result.value}"]
+        return _applied(converted, (self._term(target),), self._kind(target), row.result, aggregate.span)
 
     def _term(self, term: TypedTerm) -> Term:
         kind = self._kind(term)
@@ -229,29 +239,39 @@ class Lowering:
         span = term.node.span
         types = [self.clause.records[slot] for slot in (term.args[0].slot, term.slot)]
         match source, kind:
-            case (Kind.RECORD, Kind.RECORD) if types[0] != types[1]:
-                message = f"not supported yet: as() from `{types[0]}` to `{types[1]}`"
-                self.problems.add("unsupported", message, Label(span), notes=["values of two such types are never the same"])
+            case (Kind.RECORD, Kind.RECORD) if not same_shape(types[0] or "", types[1] or "", self.types):
+                message = f"as() from `{types[0]}` to `{types[1]}`, whose values are made otherwise"
+                notes = ["records are alike that have as many fields, each of the same kind, or of records that are alike"]
+                self.problems.add("type-mismatch", message, Label(span), notes=notes)
                 return inner
             case (a, b) if a is b:
                 return inner
-            case (Kind.NUMBER, Kind.UNSIGNED):
-                return Functor("itou", (inner,), kind, kind, span)
-            case (Kind.UNSIGNED, Kind.NUMBER):
-                return Functor("utoi", (inner,), kind, kind, span)
-            case (_, Kind.NUMBER):
-                return Functor("ord", (inner,), source, kind, span)
-            case (Kind.FLOAT, Kind.UNSIGNED):
-                return Functor("itou", (Functor("ord", (inner,), source, Kind.NUMBER, span),), kind, kind, span)
-            case ((Kind.NUMBER | Kind.UNSIGNED), Kind.FLOAT):
-                bits = Functor("float_of_bits", (inner,), source, kind, span)
-                return Functor("*", (bits, Constant(1.0, kind)), kind, kind, span)  # makes any NaN the one there is
-            case _:
-                message = f"not supported yet: as() from {source.value} to {kind.value}"
-                function = {Kind.FLOAT: "to_float", Kind.SYMBOL: "to_string", Kind.UNSIGNED: "to_unsigned"}.get(kind)
-                notes = [f"to convert the value use {function}(...)"] if function else []
-                self.problems.add("unsupported", message, Label(span), notes=notes)
+            case (_, Kind.RECORD):
+                self.problems.add("unsupported", f"not supported yet: as() from {source.value} to {kind.value}", Label(span))
                 return inner
+            case (Kind.NUMBER, _):
+                return _from_number(inner, kind, span)
+            case _:
+                number = Functor(_TO_NUMBER.get(source, "ord"), (inner,), source, Kind.NUMBER, span)
+                return _from_number(number, kind, span)
+
+
+_TO_NUMBER: Final = {Kind.UNSIGNED: "utoi"}
+"""What gives the number that has the bits of a value of a kind, where that is not `ord`."""
+
+
+def _from_number(number: Term, kind: Kind, span: Span) -> Term:
+    """The value of another kind that has the bits of a number."""
+    match kind:
+        case Kind.UNSIGNED:
+            return Functor("itou", (number,), kind, kind, span)
+        case Kind.SYMBOL:
+            return Functor("symbol_of", (number,), Kind.NUMBER, kind, span)
+        case Kind.FLOAT:
+            bits = Functor("float_of_bits", (number,), Kind.NUMBER, kind, span)
+            return Functor("*", (bits, Constant(1.0, kind)), kind, kind, span)  # makes any NaN the one there is
+        case _:
+            return number
 
 
 def _applied(row: Intrinsic, args: tuple[Term, ...], source: Kind, result: Kind, span: Span) -> Term:
@@ -287,7 +307,8 @@ def raw_variables(literals: Iterable[Raw]) -> Iterator[int]:
 
 
 def aggregate_variables(aggregate: RawAggregate) -> Iterator[int]:
-    """Every variable an aggregate's target and body mention."""
+    """Every variable an aggregate mentions."""
+    yield from term_variables(aggregate.init)
     yield from term_variables(aggregate.target)
     for body in aggregate.alternatives:
         yield from raw_variables(body)

@@ -92,9 +92,10 @@ class _Normalizer:
         aggregates: list[tuple[int, RawAggregate, Aggregate | None]] = []
         for position, literal in enumerate(raw):
             if isinstance(literal, RawAggregate):
-                made = self._aggregate(literal, around - {literal.result.id})
+                init = self.simple(literal.init, position, equations, literal.span)
+                made = self._aggregate(literal, init, around - {literal.result.id})
                 aggregates.append((position, literal, made))
-                empty = AGGREGATES[literal.op].empty(literal.kind)
+                empty = AGGREGATES[literal.op].empty(literal.kind) if init is None else init
                 if made is None and empty is not None:
                     equations.append((position, Compare("=", literal.result, empty, literal.kind, literal.span)))
         generators = [(p, x) for p, x in enumerate(raw) if isinstance(x, RawGenerator)]
@@ -138,7 +139,7 @@ class _Normalizer:
 
     # ----------------------------------------------------------------------------------------------------- aggregates
 
-    def _aggregate(self, raw: RawAggregate, around: set[int]) -> Aggregate | None:
+    def _aggregate(self, raw: RawAggregate, init: Arg, around: set[int]) -> Aggregate | None:
         """The aggregate, or None where no alternative can hold and the value is that of an empty set."""
         alternatives: list[tuple[Literal, ...]] = []
         target = raw.target
@@ -155,12 +156,14 @@ class _Normalizer:
             except Unsatisfiable:
                 continue
         if not alternatives:
-            if AGGREGATES[raw.op].identity is not None:
+            if init is not None or AGGREGATES[raw.op].identity is not None:
                 return None
             raise Unsatisfiable
         outer = tuple(Variable(v) for v in dict.fromkeys(aggregate_variables(raw)) if v in around)
-        outer = tuple(v for v in outer if v.id in _used(target, alternatives))
-        return Aggregate(raw.result, raw.op, target, tuple(alternatives), outer, raw.kind, raw.span)
+        used = _used(target, alternatives)
+        first = (init,) if isinstance(init, Variable) and init.id not in used else ()
+        outer = (*first, *(v for v in outer if v.id in used))
+        return Aggregate(raw.result, raw.op, target, tuple(alternatives), outer, raw.kind, raw.span, init)
 
 
 class _Equations:

@@ -87,9 +87,12 @@ class _Numbering:
             case Generator(args=args, results=results):
                 new_args = tuple(self.term(a) for a in args)
                 return Generator(literal.function, new_args, tuple(self.arg(r) for r in results), literal.kind, literal.span)
-            case Aggregate(result=result, target=target, alternatives=bodies, outer=outer):
+            case Aggregate(result=result, target=target, alternatives=bodies, outer=outer, init=init):
                 new_result = self.variable(result)
+                new_init = None if init is None else self.arg(init)
                 new_target = None if target is None else self.term(target)
                 new_bodies = tuple(tuple(self.literal(x) for x in body) for body in bodies)
                 new_outer = tuple(self.variable(v) for v in outer)
-                return Aggregate(new_result, literal.op, new_target, new_bodies, new_outer, literal.kind, literal.span)
+                return replace(
+                    literal, result=new_result, target=new_target, alternatives=new_bodies, outer=new_outer, init=new_init
+                )

@@ -60,10 +60,10 @@ class Substitution:
             case RawGenerator(function=function, args=args, results=results, kind=kind, span=span):
                 given = tuple(self.term(a) for a in args)
                 return RawGenerator(function, given, tuple(None if r is None else self.term(r) for r in results), kind, span)
-            case RawAggregate(result=result, op=agg, target=target, alternatives=bodies, kind=kind, span=span):
-                new = None if target is None else self.term(target)
+            case RawAggregate(target=target, alternatives=bodies, init=init):
                 inner = tuple(tuple(self.literal(x) for x in body) for body in bodies)
-                return RawAggregate(result, agg, new, inner, kind, span)
+                new, first = (None if t is None else self.term(t) for t in (target, init))
+                return replace(literal, target=new, alternatives=inner, init=first)
             case Falsehood():
                 return literal
 

@@ -98,7 +98,12 @@ class _Subtypes:
                 case TypedCompare(left=TypedTerm(node=Variable(name=a)), right=TypedTerm(node=Variable(name=b))):
                     self._join(a, b)
                 case TypedAggregate(result=result, target=target, alternatives=alternatives, op=op):
-                    if AGGREGATES[op].result is None and target is not None and isinstance(target.node, Variable):
+                    if (
+                        op in AGGREGATES
+                        and AGGREGATES[op].result is None
+                        and target is not None
+                        and isinstance(target.node, Variable)
+                    ):
                         self._join(result, target.node.name)
                     for inner in alternatives:
                         self._link(inner)
@@ -160,9 +165,14 @@ class _Subtypes:
         for one, other in ((left, right), (right, left)):
             if op == "=" and isinstance(one.node, Variable) and isinstance(other.node, Cast):
                 self._narrow(one, other.node.type)
-            elif op == "=" and isinstance(one.node, Variable) and (domain := result_domain(other)) not in (None, Domain.PLAIN):
-                if self.table.types[domain.value].domain is domain:
-                    self._narrow(one, domain.value)
+            elif op == "=" and isinstance(one.node, Variable) and (name := self._calendar(other)):
+                self._narrow(one, name)
+
+    def _calendar(self, term: TypedTerm) -> str:
+        """The type of what a functor on dates or times gives; empty if it is none."""
+        domain = result_domain(term)
+        name = "" if domain in (None, Domain.PLAIN) or domain is None else domain.value
+        return name if name and self.table.types[name].domain is domain else ""
 
     def _narrow(self, term: TypedTerm, type_name: str) -> None:
         if not isinstance(term.node, Variable):

@@ -27,7 +27,7 @@ from dlog.engine.compile.typing.typed import (
     TypedLiteral,
     TypedTerm,
 )
-from dlog.engine.ir.aggregates import AGGREGATES
+from dlog.engine.ir.aggregates import AGGREGATES, functor_of, is_user_aggregate
 from dlog.engine.ir.functors import find_functor
 from dlog.engine.ir.kinds import ALL, NUMERIC, ORDERED
 from dlog.engine.ir.kinds import NUMBER as NUMBERS
@@ -177,6 +177,9 @@ class _Checker:
         target = None if aggregation.target is None else self._term(aggregation.target)
         slot = self._variable(aggregation.result)
         op, span = aggregation.op, aggregation.span
+        if is_user_aggregate(op):
+            self._user_aggregate(aggregation, slot, target)
+            return TypedAggregate(aggregation.result, slot, op, target, bodies, aggregation.own, span, aggregation.init)
         row = AGGREGATES[op]
         if row.result is not None:
             found = Type(row.result.value, row.result)
@@ -187,6 +190,19 @@ class _Checker:
             if row.result is None:
                 self.slots.unify(target.slot, slot, span)
         return TypedAggregate(aggregation.result, slot, op, target, bodies, aggregation.own, span)
+
+    def _user_aggregate(self, aggregation: Aggregation, slot: int, target: TypedTerm | None) -> None:
+        """Its state is of the functor's first parameter, its values are of the second."""
+        declared = self.resolved.functors[functor_of(aggregation.op)]
+        assert aggregation.init is not None and target is not None
+        typed = (
+            (self._variable(aggregation.init), declared.params[0], "what `{}` begins with", aggregation.span),
+            (target.slot, declared.params[1], "the target of `{}`", target.node.span),
+            (slot, declared.result, "the result of `{}`", aggregation.span),
+        )
+        for place, found, what, span in typed:
+            why = Evidence(span, _what(found), what.format(aggregation.op), declared.span)
+            self.slots.restrict_type(place, found, why)
 
     # ----------------------------------------------------------------------------------------------------------- terms
 

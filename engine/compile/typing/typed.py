@@ -52,6 +52,7 @@ class TypedAggregate:
     alternatives: tuple[tuple[TypedLiteral, ...], ...]
     own: frozenset[str]
     span: Span
+    init: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

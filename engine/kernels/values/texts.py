@@ -254,8 +254,8 @@ def code_of(operation):
 
 @kernel
 def parse(table: Symbols, operation, ids: Words, n, scratch: Words, out: Words):
-    """out[i] = the number that string ids[i] begins with, or the date or the time that it is; false if one is none. The table is
-    being read."""
+    """out[i] = the number that string ids[i] begins with, or the date or the time that it is; false if one is none. The table
+    is being read."""
     heap = table.heap
     offsets = table.offsets
     code = code_of(operation)

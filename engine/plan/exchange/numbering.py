@@ -4,6 +4,7 @@ recursion through `count` and `sum`, whose sums are in one place, and relations 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from dlog.engine.compile.strata.dependencies import through_aggregates
 from dlog.engine.compile.strata.thresholds import mentioned
@@ -16,29 +17,33 @@ from dlog.engine.ir.rules import (
     Program,
     Rule,
 )
-from dlog.engine.ir.traversal import functors, stateful_functors
+from dlog.engine.ir.traversal import functors, stateful_functors, user_aggregates
+from dlog.engine.plan.incremental.nested import nested_aggregates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Span
+
+_NUMBERS: Final = {"ord": "ord", "symbol_of": "as() into symbols"}
+"""Functors that deal with the numbers of symbols and records, and their names in messages."""
 
 
 def ords(rule: Rule) -> Iterator[Functor]:
     """Every `ord` of a rule, and every functor that one worker must call for all."""
-    return (functor for functor in functors(rule) if functor.op == "ord" or functor.stateful)
+    return (functor for functor in functors(rule) if functor.op in _NUMBERS or functor.stateful)
 
 
 def refuse_for_workers(program: Program) -> None:
     """Raises DlogError for a program that several workers are to run together and that only one can."""
     rules = [rule for stratum in program.strata for rule in stratum.rules]
-    numbered = (functor.span for rule in rules for functor in functors(rule) if functor.op == "ord")
+    numbered = {functor.span: functor.op for rule in rules for functor in functors(rule) if functor.op in _NUMBERS}
     why = "each worker numbers strings and records for itself"
-    found = [_refused("ord", span, why, program) for span in dict.fromkeys(numbered)]
+    found = [_refused(_NUMBERS[op], span, why, program) for span, op in numbered.items()]
     if found := [*found, *_counting(program)]:
         raise DlogError(found)
 
 
 def counts(program: Program) -> bool:
-    """Whether a program is recursive through `count` or `sum`, has relations that do not keep all of their rows, or functors
-    that are stateful: one worker runs it."""
+    """Whether a program is recursive through `count` or `sum`, has relations that do not keep all of their rows, functors that
+    are stateful, or aggregates of users: one worker runs it."""
     return any(_counting(program))
 
 
@@ -62,6 +67,12 @@ def _counting(program: Program) -> Iterator[Diagnostic]:
     for span, functor in stateful.items():
         name = f"`{functor.op}()`" if functor.op == AUTOINC else f"the stateful functor `{functor.op}`"
         yield _refused(name, span, "what it gives is decided in one place", program)
+    folded = {x.span: x.op for s in program.strata for rule in s.rules for x in user_aggregates(rule.body)}
+    for span, op in folded.items():
+        yield _refused(f"the aggregate `{op}`", span, "a user's functor takes the values of a group in order", program)
+    for rule in (rule for s in program.strata for rule in nested_aggregates(s, program)):
+        why = "it is computed in one place for the values that come"
+        yield _refused("an aggregate whose variables only the recursion binds", rule.span, why, program)
     cycles = through_aggregates(program) - program.lattices.keys()
     spans = (span for name in sorted(cycles) for span in _recursive(program.rules.get(name, ()), cycles))
     for span in dict.fromkeys(spans):

@@ -11,11 +11,12 @@ from dataclasses import replace
 from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of_subsumption
 from dlog.engine.ir.nodes import Path, Scan, Scope
 from dlog.engine.ir.rules import AUTOINC, Program, Stratum
-from dlog.engine.ir.traversal import stateful_functors
+from dlog.engine.ir.traversal import stateful_functors, user_aggregates
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.check import check_rounds
 from dlog.engine.plan.incremental.delayed_minima import with_delayed_minima
 from dlog.engine.plan.incremental.implied import with_named_results
+from dlog.engine.plan.incremental.nested import nested_aggregates
 from dlog.engine.plan.incremental.paths import RoundsPaths
 from dlog.engine.plan.incremental.repeated import Repeated
 from dlog.engine.plan.incremental.temporaries import NotIncremental as NotIncremental
@@ -68,12 +69,18 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
 
 
 def not_maintained(stratum: Stratum, program: Program) -> str:
-    """Why a stratum with stateful functors, of relations that do not keep all of their rows, or of classes, is computed anew;
-    empty where there are none. Classes could be lattices, but along a chain a value takes the class of every other one."""
+    """Why a stratum with stateful functors or aggregates of users, of relations that do not keep all of their rows, or of
+    classes, is computed anew; empty where there are none. Classes could be lattices, but along a chain a value takes the class
+    of every other one."""
     stateful = next((functor for rule in stratum.rules for functor in stateful_functors(rule)), None)
     if stateful is not None:
         name = "autoinc()" if stateful.op == AUTOINC else stateful.op
         return f"`{name}` may give another value each time"
+    folded = next((x for rule in stratum.rules for x in user_aggregates(rule.body)), None)
+    if folded is not None:
+        return f"`{folded.op}` folds all values of a group again"
+    if any(nested_aggregates(stratum, program)):
+        return "only the recursion says for what an aggregate is computed"
     if unions := unions_of(stratum, program):
         return f"the values of `{unions[0].pairs}` are united to classes"
     if program.iterated.isdisjoint(stratum.relations):

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir.rules import Atom, Negation, Program, Rule, Stratum, Variable, reading_rule
-from dlog.engine.ir.traversal import stateful_functors
+from dlog.engine.ir.traversal import stateful_functors, user_aggregates
 from dlog.engine.plan.incremental.threshold_rules import MARK
 
 
@@ -24,7 +24,8 @@ def separable(stratum: Stratum, program: Program) -> bool:
     kept = program.retentions.get(name)
     if kept is None or stratum.recursive or len(stratum.relations) > 1 or kept.keys or kept.logs or kept.join is not None:
         return False
-    if any(any(stateful_functors(rule)) for rule in (*stratum.rules, *kept.dominated)):
+    rules = (*stratum.rules, *kept.dominated)
+    if any(any(stateful_functors(rule)) or any(user_aggregates(rule.body)) for rule in rules):
         return False
     given = name in program.inputs or program.facts.get(name)
     return not given and all(name not in relations_read(replace(rule, body=rule.body[2:])) for rule in kept.dominated)

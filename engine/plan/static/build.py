@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from dlog.engine.garbage import uncollected
-from dlog.engine.ir.nodes import Insert, Scope, Union
+from dlog.engine.ir.nodes import Insert, Nested, Scope, Union
 from dlog.engine.ir.rules import Program, Rule, Stratum
 from dlog.engine.ir.traversal import positive_atoms, stateful_functors
 from dlog.engine.plan.check import check
@@ -62,12 +62,21 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
         loop=tuple(loop),
         lattices=tuple(program.lattices[r] for r in stratum.relations if r in program.lattices and r not in united),
         unions=unions,
+        folds=tuple(stages.folds),
+        nested=tuple(_of_rules(n, stratum) for n in stages.nested),
         keys=(*((r, key) for r, key in paths.keys.items() if r in single), *_keys_of_lattices(stratum, program, loaded)),
     )
     scope = share_arrangements(scope)
     scope = replace(scope, connection=connection(scope))
     check(scope, program)
     return scope
+
+
+def _of_rules(nested: Nested, stratum: Stratum) -> Nested:
+    """The nested aggregate, whose paths are those of a stratum's rules."""
+    inner = tuple(_of_rules(n, stratum) for n in nested.scope.nested)
+    scope = replace(nested.scope, rules=tuple(r.text for r in stratum.rules), nested=inner)
+    return replace(nested, scope=share_arrangements(scope))
 
 
 def unions_of(stratum: Stratum, program: Program) -> tuple[Union, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from dlog.engine.ir.nodes import Path, Reduction, Temporary
+from dlog.engine.ir.nodes import Fold, Nested, Path, Reduction, Scope, Temporary
 from dlog.engine.ir.rules import Kind, Program
 
 
@@ -17,11 +17,21 @@ class Stages:
     temporaries: list[Temporary] = field(default_factory=list)
     reductions: list[Reduction] = field(default_factory=list)
     stages: list[tuple[Path, ...]] = field(default_factory=list)
+    folds: list[Fold] = field(default_factory=list)
+    nested: list[Nested] = field(default_factory=list)
+    given: tuple[Temporary, ...] = ()
     made: int = 0
 
     def name(self) -> str:
         self.made += 1
         return f"@{self.made}"
+
+    def scope(self) -> Scope:
+        """A scope of the stages alone."""
+        return Scope(
+            (), (), (), tuple(self.temporaries), tuple(self.reductions), tuple(self.stages), (), (),
+            folds=tuple(self.folds), nested=tuple(self.nested), given=self.given,
+        )  # fmt: skip
 
     def temporary(self, name: str, kinds: Iterable[Kind], *filling: Path) -> None:
         """A temporary and the stage that fills it."""
@@ -40,4 +50,8 @@ class Stages:
         for reduction in self.reductions:
             if reduction.relation == relation:
                 return reduction.columns[: len(reduction.keys) + 1]
-        return next(tuple(map(Kind, t.kinds)) for t in self.temporaries if t.relation == relation)
+        for fold in self.folds:
+            if fold.relation == relation:
+                return fold.columns
+        own = (*self.temporaries, *self.given)
+        return next(tuple(map(Kind, t.kinds)) for t in own if t.relation == relation)

@@ -27,8 +27,8 @@ from dlog.engine.plan.incremental.thresholds import MARK
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.planner_statistics import RecordingStatistics
 from dlog.engine.runtime.incremental.schedule import Reading, Task, Visits, connect, connect_scope, path_task
-from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
 from dlog.engine.runtime.lowering.lower_rounds import RoundCode
+from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import Source
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.storage.catalog import Catalog
@@ -199,6 +199,13 @@ class Dataflow:
         if found is not None and found.role is Role.INPUT:
             return found
         return self.collections.get(relation + GIVEN)
+
+    def inputs(self) -> Iterator[tuple[str, Collection]]:
+        """All relations that take rows from outside, and the collections of these rows."""
+        for name in self.program.relations:
+            found = self.input(name)
+            if found is not None:
+                yield name, found
 
     def stamped(self) -> Iterator[Collection]:
         """All collections that may carry stamps."""
@@ -381,7 +388,7 @@ class StratumBuilder:
                 flow.reduce(name, result, combine_in(lattice, kind), kind, lattice.column, self.loop)
             elif name not in flow.reductions:
                 made = flow.add(name, kinds, Role.TOTAL if self.loop is None else Role.PARTIAL, self.loop)
-                made.struct[L.collection.bound] = len(kinds) if name in bounded else 0
+                made.struct[L.collection.derivation_bound] = len(kinds) if name in bounded else 0
 
     def _name(self, relation: str) -> str:
         return f"{relation} {self.number}" if relation in self.own else relation

@@ -6,8 +6,6 @@ that is rare, the rest is derived from them anew. """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,58 +16,39 @@ from dlog.engine.interruption import Delayed, check
 from dlog.engine.ir.nodes import Scope
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.codes import Status
-from dlog.engine.kernels.incremental.loop import activation, fused_batches, rounds
-from dlog.engine.kernels.incremental.store import loading
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.build import NotIncremental
 from dlog.engine.plan.incremental.thresholds import weighted
 from dlog.engine.rounds import Frames, Image, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental import image
-from dlog.engine.runtime.incremental.batches import insertions, no_updates, of_rounds, staged
+from dlog.engine.runtime.incremental.access import ReadersWriterLock
+from dlog.engine.runtime.incremental.batch_runner import BatchRunner, input_of
+from dlog.engine.runtime.incremental.batches import insertions, no_updates, of_rounds
 from dlog.engine.runtime.incremental.cutting import cut, stretched_rounds
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.fused_batches import FusedBatches, batch_changes, take_changes
-from dlog.engine.runtime.incremental.mistakes import at_rule, mistake
+from dlog.engine.runtime.incremental.fused_batches import FusedBatches
+from dlog.engine.runtime.incremental.last_commit import LastCommit
 from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics, StatisticChange
 from dlog.engine.runtime.incremental.program_change import derive_new, followed
 from dlog.engine.runtime.incremental.reading import ranks_of, rows_of, table_of
 from dlog.engine.runtime.incremental.rebuilding import MIN_REBUILD_ROWS, Before, Fragmentation, all_rows, dwarfs
 from dlog.engine.runtime.incremental.replanning import NEVER, WORK_OF_A_ROW, Watched, exchanged, planned_again
 from dlog.engine.runtime.incremental.state_reuse import StateReuse
-from dlog.engine.runtime.lowering.external import evaluate
-from dlog.engine.runtime.lowering.lower import ExternalCall
 from dlog.engine.runtime.preload import preload
-from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.collection import Collection
-from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory, is_exhausted
-from dlog.engine.values.differences import apply_changes
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
-from dlog.engine.values.updates import Updates, joined, prepended
+from dlog.engine.values.updates import Updates, prepended
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
-MAX_ROWS_PER_CALL = 1 << 20
-"""Rows that paths may make before signals and readers in other threads get their turn: trades their latency against calls."""
 IMAGE_PIECE_BYTES = 1 << 20
 """Bytes of an image that are copied while a commit waits: trades its latency against the number of pieces."""
 MAX_TICKS = 2**30
 """Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
-BULK_ROWS = 4096
-"""Rows from which an empty input is loaded by columns."""
-
-
-class ReadersWriterLock:
-    """A readers-writer lock on the collections: native code holds it to write, readers wait for a turn."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.waiting = 0
-        self.changes = 0
-        """Grows before the lock is asked for by who will change or move arrays, and again when that begins."""
 
 
 class Maintained(PlainRounds):
@@ -99,30 +78,21 @@ class Maintained(PlainRounds):
         if old is not None:
             self.catalog.symbols = old.symbols
             self.catalog.records = old.records  # type: ignore[assignment]
-        self.worker = Worker(self.memory)
         self.round = 0 if old is None else old.round
         self._flow: Dataflow | None = None
-        self._first = self.round + 1
-        self._batches: list[dict[str, Updates]] = []
         self._access: ReadersWriterLock = ReadersWriterLock() if self._predecessor is None else self._predecessor._access
-        self._news: frozenset[str] | None = None
-        """After the commit that took over from another engine: the relations that were not taken over."""
-        self._forgotten = False
-        """Whether the engine is at its last round without knowing what that changed."""
+        self._last = LastCommit(self.round + 1)
+        self._runner = BatchRunner(program, self.catalog, self._access, self._last, max_iterations)
+        self.worker = self._runner.worker
         self._lending = False
         """Whether another engine takes over at this moment."""
         self._again = isinstance(old, StartingPoint) and old.again
         """Whether the first commit is still to come, and no limit of iterations holds for it."""
         self._taken: tuple[str, ...] = ()
-        self._fused: FusedBatches | None = None
-        """The last part of the last commit, if it was one."""
-        self._before: Before | None = None
-        """What there was before the last commit, if that began anew."""
         self._watched = Watched()
         self._fragmentation = Fragmentation()
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and memory did not suffice for that, either."""
-        self.worker.control[L.control.budget] = MAX_ROWS_PER_CALL
 
     @property
     def symbols(self) -> SymbolTable:
@@ -153,7 +123,7 @@ class Maintained(PlainRounds):
     def _commit(self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int) -> int:
         with self._access.lock:
             self._access.changes += 1
-            self._batches, self._news, self._forgotten, self._fused, self._before = [], None, False, None, None
+            self._last.begin(first)
             coming = sum([updates.rows for updates in given.values()])
             self._fragmentation.changed += coming
             anew = first == last and flow.started and self._begins_anew(flow, given, coming)
@@ -161,7 +131,7 @@ class Maintained(PlainRounds):
                 return last
             watched = self._watched
             if watched.due != NEVER:
-                watched.work += WORK_OF_A_ROW * coming + self.worker.control[L.control.work]
+                watched.work += WORK_OF_A_ROW * coming + self._runner.take_work()
                 if watched.work >= watched.due:
                     flow = self._looked_at(flow, given, first)
             self._keep_ticks(flow)
@@ -170,20 +140,19 @@ class Maintained(PlainRounds):
             try:
                 for start, end in self._batches_of(flow, given, first, last):
                     if start > first:
-                        self._batches.append(self._take_changes(flow))
-                        self._fused = None
+                        self._last.keep_batch(flow)
                     flow.work[L.work.rounds] = 0
                     if start > first and watched.due != NEVER:
-                        watched.work += self.worker.control[L.control.work]
+                        watched.work += self._runner.take_work()
                         if watched.work >= watched.due:
                             flow = self._looked_at(flow, given, start)
-                    self._first = start
+                    self._last.first = start
                     check()
                     batch = given if end - start == last - first else of_rounds(given, start, end)
                     self._run(flow, batch, start, end - start + 1)
             except BaseException:
                 # Whatever a signal's handler raises may come when the native part is over.
-                if flow.phase == "after" and end == last and (self._fused is None or self._fused.is_over):
+                if flow.phase == "after" and end == last and self._last.is_over:
                     self._note(flow, last)
                 else:
                     self._go_back(lambda: self._restore(flow))
@@ -200,11 +169,11 @@ class Maintained(PlainRounds):
     def _begin_anew(self, old: Dataflow, given: Mapping[str, Updates], round: int) -> bool:
         """A commit, of one round, for which another dataflow takes the place of this one; until then it is read. False where
         there is no memory for both."""
-        self._forgotten = True
+        self._last.is_forgotten = True
         left = self._watched.out_of_range(old, self._statistics_now(old, given))
         rows, before = all_rows(old, given, round), Before(old, self._now)
         flow = self._build(rows)
-        flow.running, self._first = True, round
+        flow.running, self._last.first = True, round
         try:
             self._run(flow, rows, round, 1)
         except BaseException as error:
@@ -222,7 +191,7 @@ class Maintained(PlainRounds):
         return True
 
     def _replace(self, flow: Dataflow, left: Mapping[int, StatisticChange], before: Before, round: int) -> None:
-        old, self._flow, self._before = self._flow, flow, before
+        old, self._flow, self._last.before = self._flow, flow, before
         assert old is not None
         changed = [number for number, scope in flow.scopes.items() if number in left and scope != old.scopes[number]]
         self._watched.note(changed, flow, left, round)
@@ -258,9 +227,9 @@ class Maintained(PlainRounds):
                 old.recorded_statistics[number] = recorded
         if not changed:
             return old
-        self._forgotten = True
+        self._last.is_forgotten = True
         try:
-            flow = exchanged(old, changed, self.worker, self._run_new)
+            flow = exchanged(old, changed, self.worker, self._runner.run_new)
         except DlogError:  # for want of memory
             self._watched.give_up(changed)
             return old
@@ -280,7 +249,7 @@ class Maintained(PlainRounds):
         if not flow.started:
             self._fragmentation.begin(flow, self.memory.used)
         flow.started, flow.running = True, False
-        self.round, self._forgotten = last, False
+        self.round, self._last.is_forgotten = last, False
         if self._again:
             self._again = False
             self._limit(flow)
@@ -291,10 +260,6 @@ class Maintained(PlainRounds):
             for collection in flow.stamped():
                 collection.clear_stamps()
             flow.work[L.work.tick] = 0
-
-    def _take_changes(self, flow: Dataflow) -> dict[str, Updates]:
-        """The changes of the batch just run, out of the kernels' memory."""
-        return take_changes(flow, self._fused, self._first)
 
     def _span(self, inputs: Mapping[str, Updates]) -> tuple[int, int]:
         """The first and the last round of a commit. What the program's text alone says comes with the very first round."""
@@ -335,80 +300,15 @@ class Maintained(PlainRounds):
         return Dataflow(self.whole, self.catalog, self.memory, lambda _: statistics)
 
     def _run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
-        """One batch. Raises what a rule's evaluation raises."""
-        control, work = self.worker.control, flow.work.address
-        control[L.control.running] = control[L.control.work] = flow.work[L.work.begun] = 0
-        self._fused = None
-        if len(given) == 1:
+        """One batch, or many fused ones. Raises what a rule's evaluation raises."""
+        self._last.fused = None
+        if count > 1 and len(given) == 1:
             ((name, updates),) = given.items()
-            fused_rounds = self._rounds_to_fuse(flow, given) if count > 1 else 0
+            fused_rounds = self._rounds_to_fuse(flow, given)
             if 0 < fused_rounds < count:
-                flow.keep_changes()
-                self._fused = FusedBatches(self._input(flow, name), updates, fused_rounds)
-                return self._finish(flow, fused_batches.run_stretch(self._fused.address, work, control.address))
-            if updates.rows < BULK_ROWS:
-                _held, at = staged(updates, first)
-                target = self._input(flow, name).address
-                status = rounds.commit_one(work, control.address, target, at, updates.rows, count)
-                return self._finish(flow, status)
-        rounds.begin_batch(work, control.address, count)
-        for name, updates in given.items():
-            if not self._apply(self._input(flow, name), updates, first):
-                raise self._mistake(flow)
-        return self._finish(flow, rounds.run_batch(work, control.address))
-
-    def _apply(self, target: Collection, updates: Updates, first: int) -> bool:
-        """Brings an input's changes in; false with ctl.error set."""
-        control = self.worker.control.address
-        activation.touch(control, target.address)
-        bulk = updates.rows >= BULK_ROWS and target.struct[L.collection.fresh] and updates.last == first
-        if bulk and (updates.diffs > 0).all():
-            columns = [np.ascontiguousarray(c, np.int64) for c in updates.columns]
-            listed = words(c.ctypes.data for c in columns)
-            return bool(loading.bring_in(control, target.address, 0, listed.address, updates.rows))
-        columns = [np.ascontiguousarray(c, np.int64) for c in (*updates.columns, updates.diffs, updates.rounds)]
-        listed = words(c.ctypes.data for c in columns)
-        return bool(loading.bring_changes(control, target.address, listed.address, first, updates.rows))
-
-    def _finish(self, flow: Dataflow, status: int) -> None:
-        """Runs a batch on until it is done. Between stretches of native work signals and readers get their turn."""
-        while status != Status.DONE:
-            if status == Status.FAILED:
-                raise self._mistake(flow)
-            if status == Status.EXTERNAL:
-                self._call(flow)
-            self._watched.work += MAX_ROWS_PER_CALL if status == Status.YIELD else 0
-            begun = self._batches or (self._fused is not None and self._fused.has_changed)
-            if self._access.waiting and not begun and self._owing is None:
-                # What readers see then is the state before this batch (see `_present`), hence before the commit.
-                self._access.lock.release()
-                try:
-                    time.sleep(0)
-                finally:
-                    self._access.lock.acquire()
-            check()
-            status = self._resume(flow)
-
-    def _resume(self, flow: Dataflow) -> int:
-        work, control = flow.work.address, self.worker.control.address
-        if self._fused is not None:
-            return int(fused_batches.run_stretch(self._fused.address, work, control))
-        return int(rounds.run_batch(work, control))
-
-    def _input(self, flow: Dataflow, name: str) -> Collection:
-        found = flow.input(name)
-        if found is None:
-            raise InternalError("rounds", f"{name} takes no rows from outside")
-        return found
-
-    def _call(self, flow: Dataflow) -> None:
-        try:
-            self.worker.call(self._evaluate)
-        except DlogError as error:
-            raise at_rule(self.worker.control, flow, self.whole, error) from None
-
-    def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray], rows: int) -> np.ndarray:
-        return evaluate(call, args, rows, self.catalog)
+                self._last.fused = FusedBatches(input_of(flow, name), updates, fused_rounds)
+                return self._runner.run_fused(flow, self._last.fused)
+        return self._runner.run(flow, given, first, count)
 
     # --------------------------------------------------------------------------------------------------------- succession
 
@@ -445,7 +345,7 @@ class Maintained(PlainRounds):
             finally:
                 for control in controls:
                     control[L.control.limit] = self.memory.limit
-        self._news = frozenset(self.program.relations.keys() - self.reused_relations)
+        self._last.new_relations = frozenset(self.program.relations.keys() - self.reused_relations)
         self._watched.soon()
         return last
 
@@ -463,19 +363,13 @@ class Maintained(PlainRounds):
             for control in controls:
                 control[L.control.limit] = room
             self._prepared(flow)
-            derive_new(flow, state_reuse, lambda: self._run_new(flow))
+            derive_new(flow, state_reuse, lambda: self._runner.run_new(flow))
         finally:
             predecessor._lending = False
         self._taken = tuple(n for n in self.whole.relations if flow.collections[n] is old.collections.get(n))
         self._flow = flow
         self._watched.planned(flow)
         self._watched.noted = {k: [*v] for k, v in predecessor._watched.noted.items() if set(k) <= set(self._taken)}
-
-    def _run_new(self, flow: Dataflow) -> None:
-        control, work = self.worker.control, flow.work.address
-        control[L.control.running] = control[L.control.work] = flow.work[L.work.begun] = 0
-        rounds.begin_batch(work, control.address, 1)
-        self._finish(flow, rounds.run_batch(work, control.address))
 
     def take_back(self, successor: RoundsEngine) -> None:
         flow = self._flow
@@ -487,20 +381,17 @@ class Maintained(PlainRounds):
                 successor._restore(successor._flow)
             followed = successor._flow
             assert followed is not None
-            inputs = [name for name in self.whole.relations if flow.input(name) is not None]
             before = {}
-            for name in inputs:
-                found: Collection | None = self._input(flow, name)
-                if found is not None and found.status is not flow.status:
-                    # The successor may have lost one that was empty: its program need not ask for it.
-                    found = followed.input(name)
+            for name, held in flow.inputs():
+                # The successor may have lost one that was empty: its program need not ask for it.
+                found = held if held.status is flow.status else followed.input(name)
                 if found is not None:
                     rows = found.present()
                     before[name] = insertions(found.raw_columns(rows), len(rows), 1)
             successor._flow = None
             followed.free()
             flow.free()
-            self._forgotten = True
+            self._last.is_forgotten = True
             self._go_back(lambda: self._rebuild(before))
 
     # ------------------------------------------------------------------------------------------------------------- images
@@ -543,45 +434,24 @@ class Maintained(PlainRounds):
 
     # ------------------------------------------------------------------------------------------------------------ failure
 
-    def _mistake(self, flow: Dataflow) -> Exception:
-        return mistake(self.worker.control, self.memory, flow, self.whole, self.max_iterations)
-
     def _go_back(self, way: Callable[[], None]) -> None:
         """Back to the last round; if that fails, nothing is read or changed before it is done."""
-        self._owing = way
+        self._owing, self._last.is_undone = way, True
         way()
-        self._owing = None
+        self._owing, self._last.is_undone = None, False
 
     def _restore(self, flow: Dataflow) -> None:
         """Back to the state before a commit that failed."""
-        if flow.phase == "before" and not self._batches:
+        if flow.phase == "before" and not self._last.batches:
             flow.running = False
             return
-        began, known = flow.started, (self._batches, self._first, self._fused)
-        self._batches = [*self._batches]
-        try:
-            before = self._inputs_before(flow)
-        except BaseException:
-            self._batches, self._first, self._fused = known
-            raise
+        began, before = flow.started, self._last.inputs_before(flow)
         self._owing = lambda: self._rebuild(before) if began else None
         flow.free()
         self._flow = None
-        self._batches = []
+        self._last.batches = []
         if began:
             self._rebuild(before)
-
-    def _inputs_before(self, flow: Dataflow) -> dict[str, Updates]:
-        """The rows of all inputs before a commit that failed; takes note of what its batches changed."""
-        if self._fused is not None:
-            self._batches.append(self._take_changes(flow))
-            unkept, self._first, self._fused = self._fused.is_begun, self._fused.struct[L.stretch.first], None
-        else:
-            unkept = True
-        if flow.phase == "after" and unkept:
-            self._batches.append(self._take_changes(flow))
-        inputs = [name for name in self.whole.relations if flow.input(name) is not None]
-        return {name: self._old_rows(flow, name) for name in inputs}
 
     def _rebuild(self, before: Mapping[str, Updates]) -> None:
         """Derives everything from these rows of the inputs, which have been there before."""
@@ -601,26 +471,13 @@ class Maintained(PlainRounds):
         flow.started = True
         self._flow = flow
 
-    def _old_rows(self, flow: Dataflow, name: str) -> Updates:
-        """The external rows as they were before the commit, to be inserted: those before its last batch, less what earlier
-        batches changed."""
-        given = self._input(flow, name)
-        rows = given.present(before=flow.phase == "during")
-        columns, count = given.raw_columns(rows), len(rows)
-        for batch in reversed(self._batches):
-            if given.name in batch:
-                undone = batch[given.name]
-                backwards = tuple(column[::-1] for column in undone.columns)
-                columns, count = apply_changes(columns, count, backwards, -undone.diffs[::-1])
-        return insertions(columns, count, 1)
-
     # ------------------------------------------------------------------------------------------------------------ reading
 
     def changes(self, relation: str) -> Updates:
         access = self._access
         access.waiting += 1
         try:
-            with access.lock:  # `_reader_access`, without a generator, which takes as long as a small round
+            with access.lock:  # `reading`, without a generator, which takes as long as a small round
                 return self._changes(self._settled(), relation)
         finally:
             access.waiting -= 1
@@ -629,27 +486,21 @@ class Maintained(PlainRounds):
         if flow is None:
             return no_updates(self.program.relations[relation].arity)
         collection = flow.collections[relation]
-        if self._news is not None and relation in self._news:
-            columns, rows = collection.read()
-            return insertions(tuple(c.astype(np.int64, copy=False) for c in columns), rows, self.round)
-        if flow.running or self._forgotten or self._lending or collection.status is not flow.status:
+        if relation in self._last.new_relations:
+            return self._last.changes(relation, collection, self.round)
+        if flow.running or self._last.is_forgotten or self._lending or collection.status is not flow.status:
             message = f"the changes of round {self.round} are no longer kept: the next commit is running"
             raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
-        if self._before is not None:
-            return self._before.changes(relation, self.round)
-        last = batch_changes(collection, self._fused, self._first)
-        return joined([*(b[relation] for b in self._batches if relation in b), last]) if self._batches else last
+        return self._last.changes(relation, collection, self.round)
 
     @property
     def touched(self) -> Iterable[str]:
         with self._reader_access() as flow:
             if flow is None:
                 return ()
-            if flow.running or self._forgotten or self._lending:
+            if flow.running or self._last.is_forgotten or self._lending:
                 return self.program.relations
-            last = flow.touched() if self._fused is None else flow.touched_by_fused_batches()
-            found = {name for batch in self._batches for name in batch}.union(last, self._news or ())
-            found.update(() if self._before is None else self._before.relations)
+            found = self._last.touched(flow)
         return sorted(found.intersection(self._places), key=self._places.__getitem__)
 
     def table(self, relation: str) -> Table:
@@ -678,12 +529,8 @@ class Maintained(PlainRounds):
     @contextmanager
     def _reader_access(self) -> Iterator[Dataflow | None]:
         """A moment at which no native work is under way."""
-        self._access.waiting += 1
-        try:
-            with self._access.lock:
-                yield self._settled()
-        finally:
-            self._access.waiting -= 1
+        with self._access.reading():
+            yield self._settled()
 
     def _settled(self) -> Dataflow | None:
         """The dataflow at a round that is over, for who has the lock."""

@@ -127,6 +127,7 @@ class DataflowStatistics:
         self._waiting = waiting
         self._collections = collections or {}
         self._found: dict[StatisticKey, float] = {}
+        self._told: dict[str, Updates | None] = {}
         self._outdated = any(_live(c) < waiting[n].rows for n, c in self._collections.items() if n in waiting)
 
     @property
@@ -165,6 +166,11 @@ class DataflowStatistics:
 
     def _telling(self, relation: str) -> Updates | None:
         """The rows that wait, if they are so many that values are others by them; where rows come and go, the last ones."""
+        if relation not in self._told:
+            self._told[relation] = self._last_waiting(relation)
+        return self._told[relation]
+
+    def _last_waiting(self, relation: str) -> Updates | None:
         waiting, growth, held = self._coming(relation), self._growth(relation), self._collections.get(relation)
         if waiting is None or growth * ROWS_PER_SAMPLED_GROWTH <= (0 if held is None else _live(held)):
             return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import TaskKind
-from dlog.engine.runtime.lowering.lower import LoweredPath
+from dlog.engine.runtime.lowering.lowered import LoweredPath
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.grammar.diagnostics import InternalError
@@ -60,7 +60,7 @@ def connect(tasks: Sequence[Task], logs: Iterable[Struct], others: Iterable[Read
         for reading in task.reads:
             readers.setdefault(reading.log.address, []).extend((number, _address(reading.seed)))
         if task.completes is not None:
-            task.completes.struct[L.collection.flush] = number
+            task.completes.struct[L.collection.derivation_flush] = number
     for reading in others:
         readers.setdefault(reading.log.address, []).extend((0, _address(reading.seed)))
     for log in logs:

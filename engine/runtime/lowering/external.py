@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dlog.engine.ir.rules import AUTOINC
-from dlog.engine.runtime.lowering.lower import ExternalCall
+from dlog.engine.ir.rules import AUTOINC, BlockFunction, UserFunctor
+from dlog.engine.runtime.lowering.lowered import ExternalCall
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.values.patterns import wanted_verdict
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -39,8 +39,14 @@ def evaluate(call: ExternalCall, args: Sequence[np.ndarray], rows: int, catalog:
 
 def call_functor(op: str, args: Sequence[np.ndarray], rows: int, catalog: Catalog) -> np.ndarray:
     """The values of a user's functor, `@f`."""
-    functor = catalog.program.functors[op[1:]]
+    functor, function = function_of(op[1:], catalog)
+    values: np.ndarray = function(functor, args, rows, catalog)
+    return values
+
+
+def function_of(name: str, catalog: Catalog) -> tuple[UserFunctor, BlockFunction]:
+    """A user's functor, and the function that there must be for it."""
+    functor = catalog.program.functors[name]
     if functor.function is None:
-        raise DlogError(Diagnostic("missing-functor", f"the functor `{op}` has no function"))
-    made: np.ndarray = functor.function(functor, args, rows, catalog)
-    return made
+        raise DlogError(Diagnostic("missing-functor", f"the functor `@{name}` has no function"))
+    return functor, functor.function

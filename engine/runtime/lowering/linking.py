@@ -16,7 +16,7 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.shapes import Names, Shape
-from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
+from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import RoundStorage
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.reduction import Reduction
@@ -40,6 +40,18 @@ class References:
         self.tables = tables
         self.looping = looping
         self.seed_list: Struct | None = None
+        self.referred: list[Reference] = []
+        self.resolved: list[int] = []
+        """What these are, in their order."""
+
+    def refer(self, what: str, of: object, *rest: object) -> Operand:
+        """The word of code that a reference resolves to; takes note of it."""
+        reference = (what, of, rest)
+        word = Operand(self.resolve(reference))
+        word.reference = len(self.referred)
+        self.referred.append(reference)
+        self.resolved.append(int(word))
+        return word
 
     def resolve(self, reference: Reference) -> int:
         what, of, rest = reference

@@ -7,7 +7,7 @@ variables with numbers of their own. Readings of the scope's variables look at i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Functor, Kind, Term, Variable
@@ -15,8 +15,9 @@ from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Few, Operation
 from dlog.engine.plan.incremental.shapes import Shape
-from dlog.engine.runtime.lowering.linking import Form, ObjectCode, Operand, Reference, References, form_of, numbered
-from dlog.engine.runtime.lowering.lower import LoweredPath, PathLowering, Tables
+from dlog.engine.runtime.lowering.linking import Form, ObjectCode, References, form_of, numbered
+from dlog.engine.runtime.lowering.lower import PathLowering
+from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import RoundStorage
 from dlog.grammar.diagnostics import InternalError
 
@@ -37,8 +38,8 @@ class RoundCode:
             return form.linked(path, names, References(storage, self.tables, _is_looping(path, storage)))
         lowering = RoundLowering(path, storage, self.tables)
         made = lowering.lower()
-        if lowering.repeatable:
-            self._forms[shape] = Form(lowering.object_code, numbered(lowering.referred, names))
+        if not lowering.terms.calls_python:  # that is noted for each path
+            self._forms[shape] = Form(lowering.object_code, numbered(lowering.references.referred, names))
         return made
 
 
@@ -53,48 +54,29 @@ class RoundLowering(PathLowering):
     object_code: ObjectCode
 
     def __init__(self, path: nodes.Path, storage: RoundStorage, tables: Tables) -> None:
-        super().__init__(path, storage, tables)  # type: ignore[arg-type]
+        self.looping = _is_looping(path, storage)
+        self.references = references = References(storage, tables, self.looping)
+        super().__init__(path, storage, tables, lambda term: references.refer("constant", term))  # type: ignore[arg-type]
         self.rounds = storage
         self.tracked = frozenset({TIME, DIFF} | ({ITERATION} if storage.partial() else set()))
         self.needed = [n | self.tracked for n in self.needed]
         self.gates: dict[str, int] = {}
-        self.looping = _is_looping(path, storage)
-        self.references = References(storage, tables, self.looping)
         self.changes = 0
         """The address of what seeds the path, 0 for one row."""
         self.target = 0
         """The address of the collection of which it makes rows."""
-        self.referred: list[Reference] = []
-        self.resolved: list[int] = []
-        self.repeatable = True
-        """Whether the code serves other paths of the form: what Python evaluates is noted for each."""
-
-    def _refer(self, what: str, of: object, *rest: object) -> Operand:
-        reference = (what, of, rest)
-        word = Operand(self.references.resolve(reference))
-        word.reference = len(self.referred)
-        self.referred.append(reference)
-        self.resolved.append(int(word))
-        return word
-
-    def _constant(self, term: Constant) -> int:
-        return self._refer("constant", term)
-
-    def _external(self, *args: Any) -> None:
-        self.repeatable = False
-        super()._external(*args)
 
     def _finish(self) -> LoweredPath:
         header = {L.path.list: self.changes, L.path.target: self.target}
         header[L.path.few] = few = self._few()
         if few:
             header |= self._columns()
-        self.object_code = ObjectCode(header, self.levels, list(self.gates.values()))
-        return self.object_code.linked(self.path, self.references, self.resolved)
+        self.object_code = ObjectCode(header, self.code.levels, list(self.gates.values()))
+        return self.object_code.linked(self.path, self.references, self.references.resolved)
 
     def _columns(self) -> dict[int, int]:
         """The columns that decide what a path of one look-up touches, so that it can be prefetched."""
-        first, second = self.levels
+        first, second = self.code.levels
         binds = _pairs(first, I.ScanChanges.place.binds)
         seeded = {target: column for column, target in binds}
         carried, bound = moved(second)
@@ -112,22 +94,22 @@ class RoundLowering(PathLowering):
     def _few(self) -> int:
         """Whether few changes can go through the path row by row: it is changes and then the rows of a group, and nothing of it
         is left to Python."""
-        shape = [level[0] for level in self.levels]
+        shape = [level[0] for level in self.code.levels]
         if not self.rounds.partial() or shape != [Operation.CHANGES, Operation.ROWS_OF]:
             return Few.NOT
-        operations = {op for level in self.levels for op in _operations(level)}
+        operations = {op for level in self.code.levels for op in _operations(level)}
         if Operation.EXTERNAL in operations:
             return Few.NOT
         if Operation.STAGGER in operations:
             return Few.APART
-        return Few.VALUE if contributes_alone(self.levels[1]) else Few.SHARED
+        return Few.VALUE if contributes_alone(self.code.levels[1]) else Few.SHARED
 
     def _iteration(self) -> int:
-        return self.registers.get(ITERATION, -1)
+        return self.code.registers.get(ITERATION, -1)
 
     def _times(self) -> dict[str, int]:
         """The registers of a row's time, iteration and diff."""
-        return {"time": self.registers[TIME], "iteration": self._iteration(), "diff": self.registers[DIFF]}
+        return {"time": self.code.registers[TIME], "iteration": self._iteration(), "diff": self.code.registers[DIFF]}
 
     # ------------------------------------------------------------------------------------------------------------- seed
 
@@ -135,26 +117,26 @@ class RoundLowering(PathLowering):
         match self.path.seed:
             case nodes.Unit():
                 self._track()
-                self._emit(Operation.ONCE, *I.Once.operands(**self._times()))
+                self.code.emit(Operation.ONCE, *I.Once.operands(**self._times()))
             case nodes.Scan(relation=name, binds=binds, negated=negated, missing=missing):
                 kinds = self.rounds.source(name).kinds
-                self.changes = self._refer("missing" if missing else "changes", name)
+                self.changes = self.references.refer("missing" if missing else "changes", name)
                 self._track()
-                pairs = [w for column, variable in binds for w in (column, self._bind(variable, kinds[column]))]
+                pairs = [w for column, variable in binds for w in (column, self.code.bind(variable, kinds[column]))]
                 head = I.ScanChanges.operands(
-                    collection=self._refer("source", name),
+                    collection=self.references.refer("source", name),
                     changes=self.changes,
                     negated=int(negated),
                     bound=len(binds),
                     **self._times(),
                 )
-                self._emit(Operation.CHANGES, *head, *pairs)
+                self.code.emit(Operation.CHANGES, *head, *pairs)
             case _:
                 assert_never(self.path.seed)
 
     def _track(self) -> None:
         for variable in sorted(self.tracked):
-            self._bind(variable, Kind.NUMBER)
+            self.code.bind(variable, Kind.NUMBER)
 
     # ------------------------------------------------------------------------------------------------------------ steps
 
@@ -162,20 +144,20 @@ class RoundLowering(PathLowering):
         """Notes a relation without whose old rows the path finds nothing. Paths seeded by iterations have none: there `alt`
         has this round's earlier iterations."""
         if view == "alt" and not self.looping and name not in self.gates:
-            self.gates[name] = self._refer("collection", name)
+            self.gates[name] = self.references.refer("collection", name)
 
     def _group_of(self, name: str, columns: tuple[int, ...], key: Sequence[Term], *, proposes: bool = False) -> tuple[int, int]:
         """The index of a relation by columns, and the register of the group with a key."""
-        index = self._refer("index", name, columns, proposes)
-        keys = [self._term(t) for t in key]
-        group = self._fresh()
-        self._emit(Operation.INDEX, *I.FindIndexGroup.operands(index=index, group=group), *keys)
+        index = self.references.refer("index", name, columns, proposes)
+        keys = [self.terms.register(t) for t in key]
+        group = self.code.fresh()
+        self.code.emit(Operation.INDEX, *I.FindIndexGroup.operands(index=index, group=group), *keys)
         return index, group
 
     def _half_join(self, step: nodes.HalfJoin, needed: frozenset[int]) -> None:
         name = step.arrangement.relation
         collection = self.rounds.collection(name)
-        self._refer("viewed", name)
+        self.references.refer("viewed", name)
         self._gate(name, step.view)
         if len(step.key) == collection.arity > 0:
             by_column = dict(zip(step.arrangement.key, step.key, strict=True))
@@ -185,7 +167,7 @@ class RoundLowering(PathLowering):
         inner = self.rounds.is_inner(name)
         carried, tracked = self._next_round_level(needed, inner)
         kinds = collection.kinds
-        bound = [(column, self._bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
+        bound = [(column, self.code.bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
         flat = [w for pair in (*carried, *bound) for w in pair]
         head = I.RowsOf.operands(
             index=index,
@@ -196,33 +178,33 @@ class RoundLowering(PathLowering):
             bound=len(bound),
             **tracked,
         )
-        self._emit(Operation.ROWS_OF, *head, *flat)
+        self.code.emit(Operation.ROWS_OF, *head, *flat)
 
     def _next_round_level(self, needed: frozenset[int], inner: bool) -> tuple[list[tuple[int, int]], dict[str, int]]:
         """Ends the level. Returns what is carried over, and the registers of time, iteration and diff before it and of the last
         two behind it; an inner look-up makes those anew."""
         tracked = self._times()
         fresh = frozenset({ITERATION, DIFF}) if inner else frozenset()
-        carried = self._next_level(needed - fresh)
+        carried = self.code.next_level(needed - fresh)
         for variable in sorted(fresh):
-            self._bind(variable, Kind.NUMBER)
-        return carried, {**tracked, "latest": self._iteration(), "product": self.registers[DIFF]}
+            self.code.bind(variable, Kind.NUMBER)
+        return carried, {**tracked, "latest": self._iteration(), "product": self.code.registers[DIFF]}
 
     def _extend(self, step: nodes.Extend, needed: frozenset[int]) -> None:
         for proposer in step.proposers:
-            self._refer("viewed", proposer.arrangement.relation)
+            self.references.refer("viewed", proposer.arrangement.relation)
             self._gate(proposer.arrangement.relation, proposer.view)
         groups = [self._group_of(p.arrangement.relation, p.arrangement.key, p.key, proposes=True) for p in step.proposers]
         later = needed | {v.id for p in step.proposers for v in p.key if isinstance(v, Variable)} | {step.variable}
-        old_time = self.registers[TIME]
-        carried = self._next_level(later)
+        old_time = self.code.registers[TIME]
+        carried = self.code.next_level(later)
         first = step.proposers[0]
-        target = self._bind(step.variable, self.rounds.collection(first.arrangement.relation).kinds[first.column])
-        choice = self._bind(CHOICE, Kind.NUMBER)
+        target = self.code.bind(step.variable, self.rounds.collection(first.arrangement.relation).kinds[first.column])
+        choice = self.code.bind(CHOICE, Kind.NUMBER)
         flat = [w for (i, g), p in zip(groups, step.proposers, strict=True) for w in (i, g, p.column, self._neu(p))]
         flat += [w for pair in carried for w in pair]
         counts = {"proposers": len(groups), "carried": len(carried)}
-        self._emit(Operation.PROPOSE, *I.Propose.operands(target=target, choice=choice, time=old_time, **counts), *flat)
+        self.code.emit(Operation.PROPOSE, *I.Propose.operands(target=target, choice=choice, time=old_time, **counts), *flat)
         for number, proposer in enumerate(step.proposers):
             args: list[Term | None] = [None] * self.rounds.collection(proposer.arrangement.relation).arity
             for column, term in zip(proposer.arrangement.key, proposer.key, strict=True):
@@ -257,57 +239,57 @@ class RoundLowering(PathLowering):
         proposer: int = -1,
     ) -> None:
         """Keeps rows for which the relation has (not) the row `args`; those that came from the proposer have it."""
-        collection = self._refer("viewed", name)
+        collection = self.references.refer("viewed", name)
         neu = int(view == "neu")
         if any(a is None for a in args):
             key = tuple(c for c, a in enumerate(args) if a is not None)
             index, group = self._group_of(name, key, [a for a in args if a is not None])
-            live = self._live(needed)
-            self._emit(Operation.ANY, *I.HasAny.operands(index=index, group=group, live=len(live)), *live)
+            live = self.code.live(needed)
+            self.code.emit(Operation.ANY, *I.HasAny.operands(index=index, group=group, live=len(live)), *live)
             return
-        self._refer("found", name)
-        keys = [self._term(a) for a in args if a is not None]
+        self.references.refer("found", name)
+        keys = [self.terms.register(a) for a in args if a is not None]
         if not self.rounds.is_inner(name):
-            live = self._live(needed)
+            live = self.code.live(needed)
             head = I.Present.operands(
                 collection=collection,
                 wanted=int(wanted),
                 neu=neu,
-                time=self.registers[TIME],
+                time=self.code.registers[TIME],
                 proposer=proposer,
-                choice=self.registers[CHOICE] if proposer >= 0 else 0,
+                choice=self.code.registers[CHOICE] if proposer >= 0 else 0,
                 live=len(live),
             )
-            self._emit(Operation.PRESENT, *head, *live, *keys)
+            self.code.emit(Operation.PRESENT, *head, *live, *keys)
             return
-        row = self._fresh()
-        live = [*self._live(needed), row]
-        self._emit(Operation.ROW, *I.HasRow.operands(collection=collection, row=row, live=len(live)), *live, *keys)
+        row = self.code.fresh()
+        live = [*self.code.live(needed), row]
+        self.code.emit(Operation.ROW, *I.HasRow.operands(collection=collection, row=row, live=len(live)), *live, *keys)
         carried, tracked = self._next_round_level(needed, True)
         flat = [w for pair in carried for w in pair]
         head = I.EntriesOf.operands(collection=collection, row=row, neu=neu, carried=len(carried), **tracked)
-        self._emit(Operation.ENTRIES, *head, *flat)
+        self.code.emit(Operation.ENTRIES, *head, *flat)
 
     def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
-        self._refer("viewed", step.relation)
+        self.references.refer("viewed", step.relation)
         keys = len(step.key)
         index, group = self._group_of(step.relation, tuple(range(keys)), step.key)
-        live = self._live(needed)
-        target = self._bind(step.variable, self.rounds.collection(step.relation).kinds[keys])
+        live = self.code.live(needed)
+        target = self.code.bind(step.variable, self.rounds.collection(step.relation).kinds[keys])
         if step.default is None:
             self._gate(step.relation, step.view)
         head = I.ValueOf.operands(
             index=index,
             group=group,
             neu=int(step.view == "neu"),
-            time=self.registers[TIME],
+            time=self.code.registers[TIME],
             column=keys,
             target=target,
             has_default=int(step.default is not None),
             default=step.default or 0,
             live=len(live) + 1,
         )
-        self._emit(Operation.VALUE, *head, *live, target)
+        self.code.emit(Operation.VALUE, *head, *live, target)
 
     # ------------------------------------------------------------------------------------------------------------- sink
 
@@ -315,37 +297,38 @@ class RoundLowering(PathLowering):
         """Lets small values enter a lattice of least ones first, where the plan says so."""
         if self.path.delayed != "no":
             value, ordered = values[self.rounds.lattice_column(lattice)], int(self.path.delayed == "ordered")
-            enters = {"iteration": self.registers[ITERATION], "advance": self.path.advance}
-            self._emit(Operation.STAGGER, *I.Stagger.operands(value=value, ordered=ordered, **enters))
+            enters = {"iteration": self.code.registers[ITERATION], "advance": self.path.advance}
+            self.code.emit(Operation.STAGGER, *I.Stagger.operands(value=value, ordered=ordered, **enters))
 
     def _sink(self) -> None:
         match self.path.sink:
             case nodes.Insert(relation=name, terms=terms, weight=weight):
-                values = [self._term(t) for t in terms]
+                values = [self.terms.register(t) for t in terms]
                 self._delay(name, values)
-                diff = self.registers[DIFF]
+                diff = self.code.registers[DIFF]
                 if weight is not None and weight != Constant(1, Kind.NUMBER):
-                    diff = self._term(Functor("*", (Variable(DIFF), weight), Kind.NUMBER, Kind.NUMBER))
+                    diff = self.terms.register(Functor("*", (Variable(DIFF), weight), Kind.NUMBER, Kind.NUMBER))
                 tracked = {**self._times(), "diff": diff, "advance": self.path.advance}
                 reduction = self.rounds.reduction(name)
                 if reduction is None:
-                    self.target = self._refer("collection", name)
-                    self._emit(Operation.DERIVE, *I.Derive.operands(collection=self.target, **tracked), *values)
+                    self.target = self.references.refer("collection", name)
+                    self.code.emit(Operation.DERIVE, *I.Derive.operands(collection=self.target, **tracked), *values)
                 else:
                     column = reduction.struct[L.reduction.value]
                     keys = [v for c, v in enumerate(values) if c != column]
-                    self.target = self._refer("groups", name)
-                    head = I.Reduce.operands(reduction=self._refer("reduction", name), value=values[column], **tracked)
-                    self._emit(Operation.REDUCE, *head, *keys)
+                    self.target = self.references.refer("groups", name)
+                    contributed_to = self.references.refer("reduction", name)
+                    head = I.Reduce.operands(reduction=contributed_to, value=values[column], **tracked)
+                    self.code.emit(Operation.REDUCE, *head, *keys)
             case nodes.Accumulate(relation=name, key=key, value=value):
                 reduction = self.rounds.reduction(name)
                 if reduction is None:
                     raise InternalError("lower", f"{name} is not a reduction")
-                keys = [self._term(t) for t in key]
-                contributed = self.tables.constant(1) if value is None else self._value(value, reduction.kind)
-                self.target = self._refer("groups", name)
-                contribution = {"reduction": self._refer("reduced", name), "value": contributed, "advance": 0}
-                self._emit(Operation.REDUCE, *I.Reduce.operands(**contribution, **self._times()), *keys)
+                keys = [self.terms.register(t) for t in key]
+                contributed = self.tables.constant(1) if value is None else self.terms.value_as(value, reduction.kind)
+                self.target = self.references.refer("groups", name)
+                contribution = {"reduction": self.references.refer("reduced", name), "value": contributed, "advance": 0}
+                self.code.emit(Operation.REDUCE, *I.Reduce.operands(**contribution, **self._times()), *keys)
             case _:
                 assert_never(self.path.sink)
 

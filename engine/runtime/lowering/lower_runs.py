@@ -14,7 +14,9 @@ from dlog.engine.ir.rules import Variable
 from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Operation
-from dlog.engine.runtime.lowering.lower import LoweredPath, PathLowering, Storage, Tables, reads
+from dlog.engine.runtime.lowering.lower import PathLowering, Storage
+from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
+from dlog.engine.runtime.lowering.needed import reads
 from dlog.engine.runtime.lowering.sweeping import has_bitmap, is_plain
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.native import Struct, words
@@ -86,11 +88,11 @@ class RunLowering(PathLowering):
     def _seed(self) -> None:
         assert isinstance(self.path.seed, nodes.Scan)
         relation = self.storage.relation(self.path.seed.relation)
-        start, count = self._bind(_START), self._bind(_COUNT)
+        start, count = self.code.bind(_START), self.code.bind(_COUNT)
         others = [(c, v) for c, v in self.path.seed.binds if c != self.column]
-        pairs = [w for column, variable in others for w in (column, self._bind(variable, relation.kinds[column]))]
+        pairs = [w for column, variable in others for w in (column, self.code.bind(variable, relation.kinds[column]))]
         head = I.ScanRuns.operands(relation=relation.address, starts=start, counts=count, bound=len(others))
-        self._emit(Operation.RUNS, *head, *pairs)
+        self.code.emit(Operation.RUNS, *head, *pairs)
 
     def _swept(self, step: nodes.HalfJoin, arrangement: StoredArrangement) -> None:
         return None
@@ -99,5 +101,5 @@ class RunLowering(PathLowering):
         assert isinstance(self.path.seed, nodes.Scan) and isinstance(self.path.sink, nodes.Insert)
         seed = self.storage.relation(self.path.seed.relation)
         place = len(self.path.sink.terms) - 1
-        start, count = self.registers[_START], self.registers[_COUNT]
+        start, count = self.code.registers[_START], self.code.registers[_COUNT]
         self._sweep_level(Operation.SWEEP_RUNS, seed.address, start, self.column, place, count)

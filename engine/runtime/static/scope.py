@@ -10,18 +10,23 @@ import numpy as np
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Kind, Lattice, Variable
+from dlog.engine.ir.table_functions import is_aggregate
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.kernels.static.chains import grow_arrangement
 from dlog.engine.runtime.lowering.external import evaluate
-from dlog.engine.runtime.lowering.lower import ExternalCall, LoweredPath, PathLowering, Tables
+from dlog.engine.runtime.lowering.lower import PathLowering
 from dlog.engine.runtime.lowering.lower_runs import add_runs
+from dlog.engine.runtime.lowering.lowered import ExternalCall, LoweredPath, Tables
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.static.components import connect
+from dlog.engine.runtime.static.folding import folded
+from dlog.engine.runtime.static.nested import aggregated
 from dlog.engine.runtime.static.thread_pool import BULK_ROWS, ThreadPool, seed_rows
 from dlog.engine.runtime.static.unions import shares, united
+from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.extent import Extents, infer_extents
@@ -118,6 +123,8 @@ class ScopeRun:
             catalog.add(temporary.relation, [Kind(k) for k in temporary.kinds])
         for reduction in scope.reductions:
             catalog.add(reduction.relation, list(reduction.columns))
+        for fold in scope.folds:
+            catalog.add(fold.relation, list(fold.columns))
         paths = [*self._all_paths(), *(path for union in scope.unions for path in shares(union))]
         made = {p.sink.relation: len(_sink_terms(p)) for p in paths}
         start: dict[str, Extents] = {n: catalog.extents(n) for n in made if catalog.holds(n)}
@@ -179,6 +186,8 @@ class ScopeRun:
         for name in made & set(self.reductions):
             self._finish_reduction(self.catalog.relations[name], self.reductions[name])
         self.catalog.complete.update(made)
+        for fold in (f for f in self.scope.folds if f.matches in made):
+            folded(fold, self.catalog)
 
     def _finish_reduction(self, relation: StoredRelation, reduction: nodes.Reduction) -> None:
         value = len(reduction.keys)
@@ -203,7 +212,16 @@ class ScopeRun:
         return seed_rows(path.path, self) >= BULK_ROWS
 
     def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray], rows: int) -> np.ndarray:
+        if call.produced is not None and is_aggregate(call.op):
+            nested = next(n for n in self.scope.nested if n.name == call.op)
+            call.produced.take(*aggregated(nested, args, rows, self.catalog, self._run_nested))
+            return np.zeros(rows, np.int64)
         return evaluate(call, args, rows, self.catalog)
+
+    def _run_nested(self, scope: nodes.Scope, result: str) -> list[np.ndarray]:
+        """The columns of a relation that a scope within this one makes, by a worker of its own: the present one has stopped in
+        the middle of a path."""
+        return _NestedRun(scope, self.catalog, ThreadPool([Worker(self.catalog.memory)]), self.pause).columns_of(result)
 
     def _lower(self, paths: Sequence[nodes.Path], remembers: bool = False) -> tuple[list[LoweredPath], Tables]:
         tables = Tables(remembers=remembers)
@@ -312,7 +330,7 @@ class ScopeRun:
         for arrangement in self.growing.values():
             arrangement.free()
         self.growing.clear()
-        for name in (*self.reductions, *(t.relation for t in self.scope.temporaries)):
+        for name in (*self.reductions, *(t.relation for t in self.scope.temporaries), *(f.relation for f in self.scope.folds)):
             self.catalog.remove(name)
         if _GIVEN in self.catalog.relations:
             self.catalog.remove(_GIVEN)
@@ -352,6 +370,26 @@ class ScopeRun:
 
     def encode(self, constant: Constant) -> int:
         return self.catalog.encoder.word(constant)
+
+
+@dataclass
+class _NestedRun(ScopeRun):
+    """One run of a scope that makes a relation for the scope around it."""
+
+    result: str = ""
+    columns: list[np.ndarray] = field(default_factory=list)
+
+    def columns_of(self, result: str) -> list[np.ndarray]:
+        self.result = result
+        self.run()
+        return self.columns
+
+    def _run_all(self) -> None:
+        super()._run_all()
+        relation = self.relation(self.result)
+        reduction = self.reductions.get(self.result)
+        width = relation.arity if reduction is None else len(reduction.keys) + 1  # beside a mean there is a count
+        self.columns = [relation.column(c).astype(np.int64) for c in range(width)]
 
 
 def _sink_terms(path: nodes.Path) -> Sequence[object]:

@@ -17,7 +17,8 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Kind, Variable
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import SetKind
-from dlog.engine.runtime.lowering.lower import ExternalCall, LoweredPath, PathLowering, Storage, Tables
+from dlog.engine.runtime.lowering.lower import PathLowering, Storage
+from dlog.engine.runtime.lowering.lowered import ExternalCall, LoweredPath, Tables
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.native import Struct, words

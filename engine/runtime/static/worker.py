@@ -10,7 +10,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import machine
 from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.instructions import External
-from dlog.engine.runtime.lowering.lower import CONSTANTS, ExternalCall, LoweredPath, Tables
+from dlog.engine.runtime.lowering.lowered import CONSTANTS, ExternalCall, LoweredPath, Tables
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.table import typed

@@ -48,11 +48,11 @@ class Role(Enum):
 
 _PARTS = {
     Role.INPUT: (),
-    Role.TOTAL: (L.collection.counts, L.collection.stamps),
-    Role.PARTIAL: (L.collection.support, L.collection.stamps),
+    Role.TOTAL: (L.collection.derivation_counts, L.collection.stamps),
+    Role.PARTIAL: (L.collection.derivation_support, L.collection.stamps),
     Role.RESULT: (),
     Role.LATTICE: (),
-    Role.GROUPS: (L.collection.stamps, L.collection.current),
+    Role.GROUPS: (L.collection.stamps, L.collection.grouping_current),
     Role.CANDIDATES: (),
     Role.PARTIAL_CANDIDATES: (),
 }
@@ -168,9 +168,9 @@ class Collection:
             wanted.append((L.collection.inner_log, L.change.size))
             self._point_history(L.collection.inner, iterations=True)
         if role is Role.TOTAL:
-            wanted += [(L.collection.derived, L.change.size), (L.collection.touched, 1)]
+            wanted += [(L.collection.derivation_derived, L.change.size), (L.collection.touched, 1)]
         if role in (Role.PARTIAL, Role.PARTIAL_CANDIDATES):
-            wanted += [(L.collection.touched, 1), (L.collection.entries, L.support.size)]
+            wanted += [(L.collection.touched, 1), (L.collection.derivation_entries, L.support.size)]
             assert scope is not None
             self.struct.point(L.collection.scope, scope)
         if role in (Role.LATTICE, Role.GROUPS):
@@ -226,20 +226,21 @@ class Collection:
 
     def keep_heads(self) -> None:
         """Gives groups the lists of their candidates, beside the rows of their results."""
-        self.struct[L.collection.heads] = self._zeroed(self.struct[L.relation.capacity] * PER_ROW[L.collection.heads])
-        current = Array(self.struct, L.collection.current, 0, INITIAL_ROWS * PER_ROW[L.collection.current])
+        size = PER_ROW[L.collection.grouping_heads]
+        self.struct[L.collection.grouping_heads] = self._zeroed(self.struct[L.relation.capacity] * size)
+        current = Array(self.struct, L.collection.grouping_current, 0, INITIAL_ROWS * PER_ROW[L.collection.grouping_current])
         give_back(self.memory.control.address, [current])
 
     def keep_records(self, bytes_each: int) -> None:
         """Gives rows records of so many bytes, which are all that there is of them."""
-        self.struct[L.collection.record_bytes] = bytes_each
-        self.struct[L.collection.records] = self._zeroed(self.struct[L.relation.capacity] * bytes_each)
+        self.struct[L.collection.grouping_record_bytes] = bytes_each
+        self.struct[L.collection.grouping_records] = self._zeroed(self.struct[L.relation.capacity] * bytes_each)
         give_back(self.memory.control.address, [Array(self.struct, L.collection.alive, 0, INITIAL_ROWS // 8)])
 
     def keep_sums(self, words_each: int) -> None:
         """Gives groups so many words of their own."""
-        self.struct[L.collection.sum_words] = words_each
-        self.struct[L.collection.sums] = self._zeroed(self.struct[L.relation.capacity] * words_each * 8)
+        self.struct[L.collection.grouping_sum_words] = words_each
+        self.struct[L.collection.grouping_sums] = self._zeroed(self.struct[L.relation.capacity] * words_each * 8)
 
     def index(self, key: tuple[int, ...]) -> Index:
         """The index by these columns, made (and filled) when it is first asked for."""
@@ -443,9 +444,9 @@ class Collection:
         self.indexes.clear()
 
     def _free_buckets(self, control: int) -> None:
-        count = self.struct[L.collection.bucket_count]
-        lists.lists_free(control, self.struct[L.collection.buckets], count)
-        storage.release(control, self.struct[L.collection.buckets], count * L.items.size * 8)
+        count = self.struct[L.collection.derivation_bucket_count]
+        lists.lists_free(control, self.struct[L.collection.derivation_buckets], count)
+        storage.release(control, self.struct[L.collection.derivation_buckets], count * L.items.size * 8)
 
 
 class Index:

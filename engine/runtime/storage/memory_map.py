@@ -15,11 +15,11 @@ from dlog.engine.kernels.row_structs import CandidatePlace
 from dlog.engine.runtime.storage.native import Struct
 
 PER_ROW = {
-    L.collection.support: 4,
+    L.collection.derivation_support: 4,
     L.collection.stamps: 4,
-    L.collection.current: 4,
-    L.collection.counts: 8,
-    L.collection.heads: 8,
+    L.collection.grouping_current: 4,
+    L.collection.derivation_counts: 8,
+    L.collection.grouping_heads: 8,
 }
 """Bytes per row of the arrays beside the columns."""
 COLLECTION = (
@@ -33,8 +33,8 @@ COLLECTION = (
     L.collection.slot_homes_room,
     L.collection.live,
     L.collection.taken,
-    L.collection.sum_words,
-    L.collection.record_bytes,
+    L.collection.grouping_sum_words,
+    L.collection.grouping_record_bytes,
     L.collection.base_rows,
     L.collection.base_key,
     L.collection.base_low,
@@ -119,8 +119,8 @@ def pools_of(collection: HasColumns) -> Iterator[Struct]:
     for history in collection.histories:
         yield _target(history, L.history.items)
         yield _target(history, L.history.entries)
-    if L.collection.entries in collection.struct.keep:
-        yield _target(collection.struct, L.collection.entries)
+    if L.collection.derivation_entries in collection.struct.keep:
+        yield _target(collection.struct, L.collection.derivation_entries)
 
 
 def collection_arrays(collection: HasColumns) -> Iterator[Array]:
@@ -134,10 +134,10 @@ def collection_arrays(collection: HasColumns) -> Iterator[Array]:
     for field, size in PER_ROW.items():
         # Ticks begin anew where stamps do.
         yield Array(struct, field, 0 if field == L.collection.stamps else rows * size, capacity * size, size // 4)
-    words = struct[L.collection.sum_words]
-    yield Array(struct, L.collection.sums, rows * words * 8, capacity * words * 8, words * 2)
-    size = struct[L.collection.record_bytes]
-    yield Array(struct, L.collection.records, rows * size, capacity * size, size // 4)
+    words = struct[L.collection.grouping_sum_words]
+    yield Array(struct, L.collection.grouping_sums, rows * words * 8, capacity * words * 8, words * 2)
+    size = struct[L.collection.grouping_record_bytes]
+    yield Array(struct, L.collection.grouping_records, rows * size, capacity * size, size // 4)
     yield Array(struct, L.collection.alive, marked, capacity // 8)
     yield Array(struct, L.collection.free, struct[L.collection.free_count] * 4, struct[L.collection.free_capacity] * 4)
     yield _whole(struct, L.collection.row_slots, struct[L.collection.slot_homes_room] * 4)

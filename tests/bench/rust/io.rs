@@ -2,7 +2,7 @@
 use std::fs::{self, File};
 use std::io::Read;
 
-fn rows<const N: usize, T>(path: &str, make: impl Fn([u32; N]) -> T) -> Vec<T> {
+pub fn rows<const N: usize, T>(path: &str, make: impl Fn([u32; N]) -> T) -> Vec<T> {
     let mut file = File::open(path).unwrap_or_else(|e| panic!("{path}: {e}"));
     let count = file.metadata().unwrap().len() as usize / (4 * N);
     let mut out = Vec::with_capacity(count);

@@ -18,9 +18,8 @@ from dlog.engine.spark import inputs
 from dlog.engine.spark.arrow import ArrowCodec, schema_of
 from dlog.engine.values.differences import last_of_each, words
 from dlog.engine.values.table import Table
-from dlog.engine.values.updates import Updates
+from dlog.engine.values.updates import Updates, joined
 from dlog.sessions import options
-from dlog.sessions.follow.past import joined
 from dlog.sessions.persistence import saving
 from dlog.sessions.persistence.external_relation import last_changes
 
@@ -82,7 +81,7 @@ class TakesFrames:
         for name, listed in (frames or {}).items():
             for frame, diff in listed:
                 given.setdefault(name, []).append(self._updates(self.engine.program.relations[name], frame, diff, last))
-        both = {name: joined(parts, len(parts[0].columns), 0) for name, parts in given.items()}
+        both = {name: joined(parts) for name, parts in given.items()}
         for name, updates in both.items() if frames else ():
             both[name] = last_changes([(updates.columns, updates.diffs)], len(updates.columns), last)
         return int(self.engine.commit(both))

@@ -156,11 +156,11 @@ def test_rounds_that_change_nothing_come_only_as_progress() -> None:
 
 def test_a_subscription_starts_in_the_past_or_the_future_and_ends() -> None:
     s = dlog.session(DEGREES, history=10)
-    late = s.subscribe("edge", from_round=3, up_to=5)
+    late = s.subscribe("edge", as_of=3, up_to=5)
     for i in range(1, 7):
         s.insert("edge", (i, i))
         s.commit()
-    early = s.subscribe("edge", from_round=2, up_to=4)
+    early = s.subscribe("edge", as_of=2, up_to=4)
     assert fetched(early) == [(2, [((1, 1), 1), ((2, 2), 1)]), (3, [((3, 3), 1)])]
     assert fetched(late) == [(3, [((i, i), 1) for i in (1, 2, 3)]), (4, [((4, 4), 1)])]
     assert early.closed
@@ -169,7 +169,7 @@ def test_a_subscription_starts_in_the_past_or_the_future_and_ends() -> None:
 
 def test_a_future_start_inside_a_commit_of_many_rounds() -> None:
     s = dlog.session(DEGREES)
-    with_rows, without = s.subscribe("edge", from_round=3), s.subscribe("edge", from_round=3, snapshot=False)
+    with_rows, without = s.subscribe("edge", as_of=3), s.subscribe("edge", as_of=3, snapshot=False)
     s.apply([(2, "edge", 1, (1, 1)), (3, "edge", 1, (2, 2)), (4, "edge", -1, (1, 1))])
     assert fetched(with_rows) == [(3, [((1, 1), 1), ((2, 2), 1)]), (4, [((1, 1), -1)])]
     assert fetched(without) == [(4, [((1, 1), -1)])]
@@ -179,7 +179,7 @@ def test_a_past_that_is_not_kept_cannot_be_subscribed_to() -> None:
     s = dlog.session(DEGREES, {"edge": [(1, 1)]})
     s.commit()
     with pytest.raises(dlog.DlogError) as raised:
-        s.subscribe("edge", from_round=1)
+        s.subscribe("edge", as_of=1)
     assert code(raised) == "unknown-round"
 
 
@@ -269,7 +269,7 @@ def test_snapshot_and_changes_add_up_to_the_relation_at_every_round(story: list[
         number = s.commit().number
         states[number] = set(s["degree"])
     items = whole.fetch()
-    past = s.subscribe("degree", from_round=min(start, s.round)).fetch()
+    past = s.subscribe("degree", as_of=min(start, s.round)).fetch()
     for round, state in states.items():
         assert summed(items, round) == state
         if round >= start:

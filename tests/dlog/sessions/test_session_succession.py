@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.engine.cluster.rounds import ShardedRounds
-from dlog.engine.runtime.incremental import maintained
+from dlog.engine.runtime.incremental import batch_runner
+from dlog.engine.runtime.incremental.batch_runner import BatchRunner
 from dlog.engine.runtime.incremental.engines import EmbeddedMaker
 from dlog.engine.state import files
 from dlog.relation import Relation
@@ -119,13 +120,13 @@ def test_thousands_of_programs_change_while_they_live(life: Life) -> None:
 @given(life=lives(programs()), seed=st.integers(0, 99))
 def test_steps_that_are_interrupted_anywhere_leave_no_trace(life: Life, seed: int) -> None:
     rng = Random(seed)
-    finish = maintained.Maintained._finish
+    finish = BatchRunner._finish
 
     @contextmanager
     def trouble() -> Iterator[None]:
         left = rng.randrange(4)
 
-        def interrupted(self: maintained.Maintained, *args: Any) -> None:
+        def interrupted(self: BatchRunner, *args: Any) -> None:
             nonlocal left
             left -= 1
             if left == 0 and rng.random() < 0.5:
@@ -135,7 +136,7 @@ def test_steps_that_are_interrupted_anywhere_leave_no_trace(life: Life, seed: in
                 raise KeyboardInterrupt
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(maintained.Maintained, "_finish", interrupted)
+            patch.setattr(BatchRunner, "_finish", interrupted)
             yield
 
     with dlog.session(life.case.text, threads=1) as session:
@@ -294,7 +295,7 @@ def test_rules_that_fail_leave_everything_as_it_was(rules: str) -> None:
 def test_an_interruption_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     s = closure((1, 2), (2, 3))
     with monkeypatch.context() as patched:
-        patched.setattr(maintained.Maintained, "_finish", interrupted)
+        patched.setattr(BatchRunner, "_finish", interrupted)
         with pytest.raises(KeyboardInterrupt):
             s.add_rules(".decl q(x: number)\nq(x) :- path(x, _).")
     goes_on(s)
@@ -348,7 +349,7 @@ def test_what_goes_with_the_old_rules_is_no_obstacle_to_the_new_ones() -> None:
 
 @pytest.mark.slow
 def test_others_read_while_rules_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintained, "MAX_ROWS_PER_CALL", 1000)
+    monkeypatch.setattr(batch_runner, "MAX_ROWS_PER_CALL", 1000)
     s = closure(*((k, k + 1) for k in range(120)))
     expected, stop, wrong = set(s["path"]), threading.Event(), list[object]()
 

@@ -57,7 +57,7 @@ def test_subscribers_of_what_was_touched_are_told(asked: list[str]) -> None:
         for i in reversed(range(MANY)):
             session.subscribe(f"b{i}", lambda _round, _changes, i=i: heard.append(f"b{i}"), snapshot=False)
         session.subscribe("b4", lambda round, _changes: heard.append(f"progress {round}"), progress=True)
-        session.subscribe("b5", lambda round, _changes: heard.append(f"from {round}"), from_round=4)
+        session.subscribe("b5", lambda round, _changes: heard.append(f"from {round}"), as_of=4)
         session.insert("a1", (1,))
         session.commit()
         heard.clear()

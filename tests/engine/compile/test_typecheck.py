@@ -89,7 +89,6 @@ REFUSED = [
     ('n(x) :- n(x), 1 < "b".', [("type-mismatch", '1 < "b"')]),
     ("s(to_float(x)) :- s(x).", [("type-mismatch", "to_float(x)")]),
     ("f(x) :- f(x), 1 band x = 1.", [("type-mismatch", "x")]),
-    ("s(as(x, symbol)) :- n(x).", [("unsupported", "as(x, symbol)")]),
 ]
 
 

@@ -8,7 +8,8 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Kind, Variable
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.static.chains import grow_arrangement
-from dlog.engine.runtime.lowering.lower import PathLowering, Tables
+from dlog.engine.runtime.lowering.lower import PathLowering
+from dlog.engine.runtime.lowering.lowered import Tables
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
@@ -29,6 +30,9 @@ class Store:
     def set_of(self, name: str) -> StoredRelation:
         self.relations[name].ensure_set()
         return self.relations[name]
+
+    def records(self, arity: int) -> StoredRelation:
+        raise KeyError(arity)  # paths of these tests have none
 
     def arrangement(self, wanted: nodes.Arrangement) -> StoredArrangement:
         if wanted not in self.arrangements:

@@ -65,7 +65,7 @@ class Lattice:
 
     def settled(self) -> dict[int, int]:
         """The derivations before a round."""
-        word, pool = self.word, self.candidates.struct.keep[L.collection.entries]
+        word, pool = self.word, self.candidates.struct.keep[L.collection.derivation_entries]
         if derivations.is_single(np.int64(word)):
             old = int(derivations.single_old(np.int64(word)))
             assert old == int(derivations.single_new(np.int64(word)))

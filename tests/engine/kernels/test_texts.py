@@ -15,7 +15,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Operation, TextForm
 from dlog.engine.kernels.values.symbols import begin_reading, begin_writing, end_reading, end_writing
 from dlog.engine.kernels.values.texts import Text, text_block
-from dlog.engine.runtime.lowering.lower import Tables
+from dlog.engine.runtime.lowering.lowered import Tables
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import Memory

@@ -191,8 +191,34 @@ def test_rules_that_ask_for_the_same_aggregate_share_it() -> None:
     assert [r.relation for r in other.reductions] == ["@1", "@2"]
 
 
-def test_an_aggregate_bound_by_the_recursion_only_is_refused() -> None:
+def test_an_aggregate_bound_by_the_recursion_only_is_computed_block_by_block() -> None:
     text = "r(x, 0) :- n(x).\nr(y, c) :- r(x, d), e(x, y), c = count : { n(z), z < d }."
+    rule = "r(y, c) :- r(x, d), e(x, y), c = count : { n(z), z < d }."
+    assert drawn(text, recursive=True, n=(10, (10,)), e=EDGE) == (
+        "stratum r, recursive\n"
+        "  arrangements\n"
+        "    e[0]                                     1 path\n"
+        "  enter: r(x, 0) :- n(x).\n"
+        "    scan n(x)\n"
+        "    insert r(x, 0)\n"
+        f"  loop: {rule}\n"
+        "    changes r(x, d)\n"
+        "    join e[0](x, y)                              ~10 rows each\n"
+        "    generate c = @1(d)\n"
+        "    insert r(y, c)\n"
+        "  @1 gives @3 for the rows of @2, block by block\n"
+        "    arrangements\n"
+        "      @2[]                                     1 path\n"
+        f"    stage 1: {rule}\n"
+        "      scan n(z)\n"
+        "      join @2[](d)                                 ~1e+02 rows each\n"
+        "      if z < d\n"
+        "      accumulate @3[d] with count\n"
+    )
+
+
+def test_an_aggregate_over_the_recursion_is_not_computed_for_what_that_binds() -> None:
+    text = "r(x, 0) :- n(x).\nr(y, c) :- r(x, d), e(x, y), c = count : { r(z, w), w < d }."
     with pytest.raises(DlogError, match="not supported yet: an aggregate in a recursive rule"):
         plan(text, recursive=True, n=(10, (10,)), e=EDGE)
 

@@ -59,7 +59,7 @@ def test_short_batches_have_the_same_rows_and_changes(program: str, most: int) -
             changes = story((program, part), ROUNDS if part else 1, most) or [(0, 1, 0, 1)]
             for each in (engine, whole, stretched):
                 commit(each, *changes)
-            assert (engine._fused is not None) == (part > 0) == (stretched._fused is not None)
+            assert (engine._last.fused is not None) == (part > 0) == (stretched._last.fused is not None)
             for relation in ("e", "r"):
                 assert rows(engine, relation) == rows(whole, relation) == rows(stretched, relation)
                 assert told(engine, relation) == told(whole, relation) == told(stretched, relation)
@@ -123,8 +123,8 @@ def test_changes_of_a_stretch_are_forgotten_with_the_next_commit() -> None:
     with engine_of(PROGRAMS["distances"]) as engine:
         commit(engine, (0, 1, 0, 1))
         commit(engine, *((r, 1, r, r + 1) for r in range(ROUNDS)))
-        assert engine._fused is not None
+        assert engine._last.fused is not None
         commit(engine, (0, -1, 0, 1))
-        assert engine._fused is None
+        assert engine._last.fused is None
         assert told(engine, "e") == [(ROUNDS + 2, -1, 0, 1)]
         assert np.array_equal(np.unique(engine.changes("r").diffs), [-1])

@@ -10,8 +10,8 @@ import pytest
 import dlog
 from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.lowering import lower_rounds
-from dlog.engine.runtime.lowering.lower import LoweredPath
 from dlog.engine.runtime.lowering.lower_rounds import RoundCode, RoundLowering
+from dlog.engine.runtime.lowering.lowered import LoweredPath
 from tests.bench.shapes import SHAPES
 
 POINTERS = {L.path.code, L.path.gates}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental import maintained
+from dlog.engine.runtime.incremental import access
+from dlog.engine.runtime.incremental.last_commit import LastCommit
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.storage.native import Struct
 from dlog.grammar.diagnostics import DlogError
@@ -51,18 +52,20 @@ def test_half_a_change_of_an_input_is_not_left(program: str, wide: int, places: 
             assert rows(engine, "e") == {*edges, (3, 4)}
 
 
-@pytest.mark.parametrize("name", ["_old_rows", "_build"])
-def test_going_back_that_fails_is_done_when_something_is_asked(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize(("owner", "name"), [(LastCommit, "_rows_before"), (Maintained, "_build")])
+def test_going_back_that_fails_is_done_when_something_is_asked(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+) -> None:
     """Rows in between were those of half a commit, or none at all."""
     with engine_of(STEPS) as engine:
         commit(engine, (0, 1, 0, 1), (0, 1, 1, 2))
         refuse(engine, L.collection.outer, L.history.items)
-        genuine = getattr(engine, name)
+        genuine = getattr(owner, name)
 
         def fail(*_: object) -> None:
             raise MemoryError
 
-        monkeypatch.setattr(engine, name, fail)
+        monkeypatch.setattr(owner, name, fail)
         with pytest.raises(MemoryError):
             commit(engine, (0, 1, 2, 3))
         with pytest.raises(MemoryError):
@@ -70,7 +73,7 @@ def test_going_back_that_fails_is_done_when_something_is_asked(monkeypatch: pyte
         with pytest.raises(MemoryError):
             commit(engine, (0, 1, 2, 3))
         assert engine.image() is None
-        monkeypatch.setattr(engine, name, genuine)
+        monkeypatch.setattr(owner, name, genuine)
         assert rows(engine, "e") == {(0, 1), (1, 2)} and rows(engine, "r") == {(0, 2)} and engine.round == 1
         commit(engine, (0, 1, 2, 3))
         assert rows(engine, "r") == {(0, 2), (1, 3)}
@@ -102,7 +105,7 @@ def test_nobody_reads_while_a_commit_is_taken_back(monkeypatch: pytest.MonkeyPat
         engine.worker.control[L.control.budget] = 1
         engine._access.waiting = 1
         gone: list[bool] = []
-        monkeypatch.setattr(maintained.time, "sleep", lambda _: gone.append(engine._flow is None))
+        monkeypatch.setattr(access.time, "sleep", lambda _: gone.append(engine._flow is None))
         with pytest.raises(DlogError, match="out of memory"):
             commit(engine, *((0, 1, n, n % 50) for n in range(3000)))
         engine._access.waiting = 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlog.engine.values.differences import Columns, apply_changes, difference, last_of_each, row_groups, words
+from dlog.engine.values.differences import Columns, apply_changes, difference, equal_rows, last_of_each, row_groups, words
 from tests.examples import examples
 
 Lists = tuple[int, list[tuple[int, ...]], list[tuple[int, ...]]]
@@ -65,8 +65,19 @@ def test_groups_hold_equal_rows_in_order(case: Lists) -> None:
     assert sorted(given_rows[group[0]] for group in groups) == sorted(set(given_rows))
     for group in groups:
         assert group == [i for i, row in enumerate(given_rows) if row == given_rows[group[0]]]
+    order, starts = equal_rows(columns(given_rows, arity), len(given_rows))
+    assert sorted(sorted(part.tolist()) for part in np.split(order, starts[1:]) if len(part)) == sorted(groups)
     last = {row: i for i, row in enumerate(given_rows)}
     assert last_of_each(columns(given_rows, arity), len(given_rows)).tolist() == sorted(last.values())
+
+
+def test_rows_that_differ_in_one_place_of_many_columns_are_told_apart() -> None:
+    """Where all hashes differ nothing is sorted by columns."""
+    held = [(x, 0, -x, x % 3) for x in range(1000)]
+    assert last_of_each(columns(held, 4), 1000).tolist() == list(range(1000))
+    assert last_of_each(columns([*held, (7, 0, -7, 1)], 4), 1001).tolist() == [*range(7), *range(8, 1001)]
+    swapped = [(1, 2), (2, 1), (1, 2)]
+    assert last_of_each(columns(swapped, 2), 3).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def touch(ctl: Control, collection: Collection):
     work = ctl.batch
     begin(ctl, collection, work.rounds)
     append(work.touched, work.ref.touched_count, collection)
-    task = collection.flush
+    task = collection.derivation.flush
     if task != 0:
         mark_task(work, task - 1)
 

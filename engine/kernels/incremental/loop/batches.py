@@ -195,10 +195,10 @@ def settle_quiet(ctl: Control, collection: Collection, rows: List, words):
 @kernel
 def is_needed(collection: Collection, row):
     """Whether something besides its presence keeps a row: derivations, or iterations at which it is present."""
-    support = collection.support
+    support = collection.derivation.support
     if support and support[row] != 0:
         return True
-    counts = collection.counts
+    counts = collection.derivation.counts
     if counts and counts[row] != 0:
         return True
     inner = collection.inner

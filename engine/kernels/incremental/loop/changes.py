@@ -78,7 +78,7 @@ def next_tick(work: Work):
 @kernel
 def flush_distinct(ctl: Control, work: Work, collection: Collection, spare: Changes, counts: Words):
     """Derived rows (total model) become changes, round by round; false with ctl.error set."""
-    derived = collection.derived
+    derived = collection.derivation.derived
     if collection.fresh != 0:
         return flush_fresh(ctl, collection)
     if not enter_indexes(ctl, collection) or not sort_changes(ctl, derived, spare, counts):
@@ -102,7 +102,7 @@ def flush_single(ctl: Control, collection: Collection, change: Change):
     """`flush_round` of a round with one change."""
     row = change.row
     time = change.time
-    counts = collection.counts
+    counts = collection.derivation.counts
     before = counts[row]
     after = before + change.diff
     counts[row] = after
@@ -114,7 +114,7 @@ def flush_single(ctl: Control, collection: Collection, change: Change):
 @kernel
 def flush_fresh(ctl: Control, collection: Collection):
     """`flush_distinct` of a fresh collection, whose counts are there already; false with ctl.error set."""
-    counts = collection.counts
+    counts = collection.derivation.counts
     for row in range(collection.rows):
         if counts[row] <= 0 and not doom(ctl, collection, row):
             return False
@@ -125,7 +125,7 @@ def flush_fresh(ctl: Control, collection: Collection):
 @kernel
 def flush_round(ctl: Control, collection: Collection, derived: Changes, first, last, tick):
     """The changes [first, last) of one round: counts first, then the rows whose presence differs."""
-    counts = collection.counts
+    counts = collection.derivation.counts
     stamps = collection.stamps
     touched = collection.touched
     touched.count = 0

@@ -31,14 +31,14 @@ from dlog.engine.kernels.row_structs import History
 @kernel
 def process_distinct(ctl: Control, scope: Scope, collection: Collection, iteration, time):
     """The rows of a bucket become changes of this iteration; false with ctl.error set."""
-    if iteration >= collection.bucket_count:
+    if iteration >= collection.derivation.bucket_count:
         return True
     rows = gather_bucket(ctl, scope, collection, iteration)
-    data = collection.buckets[iteration].data
+    data = collection.derivation.buckets[iteration].data
     for i in range(rows):
         if not evaluate_row(ctl, collection, data[i], iteration, time):
             return False
-    list_empty(ctl, collection.buckets[iteration])
+    list_empty(ctl, collection.derivation.buckets[iteration])
     return rows >= 0
 
 
@@ -50,7 +50,7 @@ def evaluate_row(ctl: Control, collection: Collection, row, iteration, time):
     new_before = 0
     old_after = 0
     new_after = 0
-    at = collection.support[row]
+    at = collection.derivation.support[row]
     later = -1
     while at != 0:
         entry = support_at(collection, at)
@@ -69,7 +69,7 @@ def evaluate_row(ctl: Control, collection: Collection, row, iteration, time):
         at = word >> 32
     now = (1 if new_after > bound else 0) - (1 if old_after > bound else 0)
     # Above a bound of 0 no more matters than whether there are any; above others how many there are matters later, too.
-    differs = now != 0 if collection.bound == 0 else new_after != old_after
+    differs = now != 0 if collection.derivation.bound == 0 else new_after != old_after
     if differs and later >= 0 and not schedule(ctl, collection, later, row):
         return False
     out = now - (1 if new_before > bound else 0) + (1 if old_before > bound else 0)
@@ -83,7 +83,7 @@ def evaluate_row(ctl: Control, collection: Collection, row, iteration, time):
 @kernel
 def bound_of(collection: Collection, row):
     """What the count of a row's derivations must exceed."""
-    column = collection.bound
+    column = collection.derivation.bound
     return 0 if column == 0 else cell(collection, column - 1, row)
 
 
@@ -104,8 +104,8 @@ def end_row(ctl: Control, collection: Collection, row, time):
     """`end_distinct` of one row."""
     inner = collection.inner
     drop_inner(inner, row)
-    heads = collection.support
-    pool = collection.entries
+    heads = collection.derivation.support
+    pool = collection.derivation.entries
     bound = bound_of(collection, row)
     before = 0
     old = 0

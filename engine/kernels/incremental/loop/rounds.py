@@ -86,13 +86,13 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
             if first == last:
                 return Status.DONE
             if not changes.data:
-                path.target.expected = last
+                path.target.derivation.expected = last
             start_changes(path, ctl, first, last)
         ctl.running = 1
     status = run_path(path, ctl)
     if status == Status.DONE:
         ctl.running = 0
-        if path.target.expected != 0 and not meet_expectation(ctl, path.target):
+        if path.target.derivation.expected != 0 and not meet_expectation(ctl, path.target):
             return Status.FAILED
     return status
 
@@ -207,7 +207,7 @@ def process_iteration(ctl: Control, scope: Scope, work: Work, iteration):
     collection = scope.heads[iteration]
     scope.heads[iteration] = Collection(0)
     while collection:
-        following = collection.buckets[iteration].next
+        following = collection.derivation.buckets[iteration].next
         if not process_collection(ctl, scope, collection, iteration):
             return False
         work.processed += 1

@@ -23,9 +23,9 @@ AHEAD = 32
 @kernel
 def schedule(ctl: Control, collection: Collection, iteration, row):
     """Notes that a row must be looked at, at an iteration; false with ctl.error set."""
-    if iteration >= collection.bucket_count and not grow_buckets(ctl, collection, iteration + 1):
+    if iteration >= collection.derivation.bucket_count and not grow_buckets(ctl, collection, iteration + 1):
         return False
-    bucket = collection.buckets[iteration]
+    bucket = collection.derivation.buckets[iteration]
     count = bucket.count
     if count == 0 and not enter_bucket(ctl, collection, bucket, iteration):
         return False
@@ -58,16 +58,16 @@ def enter_bucket(ctl: Control, collection: Collection, bucket: Bucket, iteration
 
 @kernel
 def grow_buckets(ctl: Control, collection: Collection, wanted):
-    old = collection.bucket_count
+    old = collection.derivation.bucket_count
     new = max(wanted, old + (old >> 1), 16)
-    moved = resize(ctl, collection.buckets.address, old * List.size, new * List.size)
+    moved = resize(ctl, collection.derivation.buckets.address, old * List.size, new * List.size)
     if moved == 0:
         return False
-    collection.buckets = Buckets(moved)
-    collection.bucket_count = new
+    collection.derivation.buckets = Buckets(moved)
+    collection.derivation.bucket_count = new
     for number in range(old, new):
-        clear_words(Words(collection.buckets[number].address), List.size >> 3)
-        collection.buckets[number].words = 1
+        clear_words(Words(collection.derivation.buckets[number].address), List.size >> 3)
+        collection.derivation.buckets[number].words = 1
     return True
 
 
@@ -94,7 +94,7 @@ def mark_iteration(ctl: Control, scope: Scope, iteration):
 @kernel
 def support_at(collection: Collection, number) -> Support:
     """Address of a support entry by its number plus one."""
-    return collection.entries.data[number - 1]
+    return collection.derivation.entries.data[number - 1]
 
 
 @kernel
@@ -110,7 +110,7 @@ def may_hold(ctl: Control, count):
 def add_support(ctl: Control, collection: Collection, row, iteration, diff):
     """Adds derivations of a row at an iteration and sees to it that it is looked at then; false with ctl.error set. The entries
     of a row ascend."""
-    heads = collection.support
+    heads = collection.derivation.support
     before = 0
     at = heads[row]
     while at != 0:
@@ -127,7 +127,7 @@ def add_support(ctl: Control, collection: Collection, row, iteration, diff):
                 return False
             entry.new = count + diff
             return count != entry.old or schedule(ctl, collection, iteration, row)
-    number = pool_take(ctl, collection.entries) + 1
+    number = pool_take(ctl, collection.derivation.entries) + 1
     if number == 0:
         return False
     entry = support_at(collection, number)
@@ -151,8 +151,8 @@ def gather_bucket(ctl: Control, scope: Scope, collection: Collection, iteration)
     round_tick = scope.round_tick
     stamps = collection.stamps
     touched = collection.touched
-    heads = collection.support
-    bucket = collection.buckets[iteration]
+    heads = collection.derivation.support
+    bucket = collection.derivation.buckets[iteration]
     data = bucket.data
     count = bucket.count
     rows = 0

@@ -17,13 +17,13 @@ from dlog.engine.kernels.static.storage import copy_words, release, resize
 @kernel
 def candidate_at(candidates: Collection, row) -> Candidate:
     """Address of a candidate."""
-    return Candidate(candidates.records + row * candidates.record_bytes)
+    return Candidate(candidates.grouping.records + row * candidates.grouping.record_bytes)
 
 
 @kernel
 def value_at(candidates: Collection, at: Candidate):
     """Value of the candidate at an address."""
-    if candidates.record_bytes == CANDIDATE_WIDE:
+    if candidates.grouping.record_bytes == CANDIDATE_WIDE:
         return at.wide_value
     return at.value
 
@@ -48,7 +48,7 @@ def next_candidate(candidates: Collection, row):
 @kernel
 def make_candidate(ctl: Control, candidates: Collection, group, value):
     """A new candidate, in no list and without derivations; -1 with ctl.error set."""
-    wide = candidates.record_bytes == CANDIDATE_WIDE
+    wide = candidates.grouping.record_bytes == CANDIDATE_WIDE
     if not wide and not -2147483648 <= value <= 2147483647:
         if not widen_candidates(ctl, candidates):
             return -1
@@ -81,7 +81,7 @@ def free_candidate(ctl: Control, candidates: Collection, row):
 def widen_candidates(ctl: Control, candidates: Collection):
     """Gives all candidates values of 8 bytes; false with ctl.error set."""
     capacity = candidates.capacity
-    size = candidates.record_bytes
+    size = candidates.grouping.record_bytes
     wide = resize(ctl, 0, 0, capacity * CANDIDATE_WIDE)
     if wide == 0:
         return False
@@ -90,7 +90,7 @@ def widen_candidates(ctl: Control, candidates: Collection):
         at = Candidate(wide + row * CANDIDATE_WIDE)
         copy_words(Words(at.address), Words(narrow.address), CANDIDATE_NARROW >> 3)
         at.wide_value = narrow.value
-    release(ctl, candidates.records, capacity * size)
-    candidates.records = wide
-    candidates.record_bytes = CANDIDATE_WIDE
+    release(ctl, candidates.grouping.records, capacity * size)
+    candidates.grouping.records = wide
+    candidates.grouping.record_bytes = CANDIDATE_WIDE
     return True

@@ -111,7 +111,7 @@ def add_entry_of(ctl: Control, candidates: Collection, place: Candidate, iterati
 @kernel
 def new_entry(ctl: Control, candidates: Collection, iteration, old, new, following):
     """The number, plus one, of a new entry before another; 0 with ctl.error set."""
-    number = pool_take(ctl, candidates.entries) + 1
+    number = pool_take(ctl, candidates.derivation.entries) + 1
     if number > 0:
         entry = support_at(candidates, number)
         entry.at = iteration | (following << 32)
@@ -165,7 +165,7 @@ def settle_derivations(candidates: Collection, place: Candidate):
 @kernel
 def settle_entries_of(candidates: Collection, place: Candidate):
     """`settle_derivations` of a candidate with entries: one that is left finds room in the word again."""
-    pool = candidates.entries
+    pool = candidates.derivation.entries
     before = 0
     at = place.count
     while at != 0:

@@ -14,18 +14,18 @@ from dlog.engine.kernels.round_structs import Collection
 
 @kernel
 def head_of(groups: Collection, group):
-    return groups.heads[group].candidate
+    return groups.grouping.heads[group].candidate
 
 
 @kernel
 def set_head(groups: Collection, group, head):
-    groups.heads[group].candidate = head
+    groups.grouping.heads[group].candidate = head
 
 
 @kernel
 def head_place(groups: Collection, group):
     """Address of what a group with candidates leads to."""
-    return groups.heads[group].address
+    return groups.grouping.heads[group].address
 
 
 @kernel
@@ -37,22 +37,22 @@ def first_candidate(groups: Collection, group):
 @kernel
 def current_of(groups: Collection, group):
     """The row of a group's result, plus one; 0 if it has none."""
-    heads = groups.heads
-    return heads[group].result if heads else groups.current[group]
+    heads = groups.grouping.heads
+    return heads[group].result if heads else groups.grouping.current[group]
 
 
 @kernel
 def set_current(groups: Collection, group, row):
-    heads = groups.heads
+    heads = groups.grouping.heads
     if heads:
         heads[group].result = row
     else:
-        groups.current[group] = row
+        groups.grouping.current[group] = row
 
 
 @kernel
 def warm_heads(groups: Collection, rows: Words, n):
     """Asks for what groups rows[i], which have candidates, lead to."""
-    heads = groups.heads
+    heads = groups.grouping.heads
     for i in range(n):
         prefetch(heads[rows[i]].address)

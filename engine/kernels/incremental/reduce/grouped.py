@@ -29,7 +29,7 @@ def announce_group(ctl: Control, reduction: Reduction, group, time, had, before)
         after = sum_value(reduction.op, place)
     else:
         if place.count == 0:
-            clear_words(Words(place.address), groups.sum_words)
+            clear_words(Words(place.address), groups.grouping.sum_words)
         if not list_push(ctl, groups.doomed, group):
             return False
     if had == has and before == after:

@@ -54,16 +54,16 @@ FEW = 16
 def process_lattice(ctl: Control, scope: Scope, reduction: Reduction, iteration, time):
     """What was derived at an iteration becomes changes of the result, group by group; false with ctl.error set."""
     candidates = reduction.candidates
-    if iteration >= candidates.bucket_count:
+    if iteration >= candidates.derivation.bucket_count:
         return True
-    bucket = candidates.buckets[iteration]
+    bucket = candidates.derivation.buckets[iteration]
     count = bucket.count
     stamps = reduction.groups.stamps
     touched = reduction.groups.touched
     tick = scope.tick
     round_tick = scope.round_tick
     for i in range(count):
-        data = candidates.buckets[iteration].data
+        data = candidates.derivation.buckets[iteration].data
         if i % STRETCH == 0:
             warm_groups(reduction, behind(data, i), min(STRETCH, count - i))
         group = data[i]
@@ -74,7 +74,7 @@ def process_lattice(ctl: Control, scope: Scope, reduction: Reduction, iteration,
                 return False
             if not evaluate_group(ctl, scope, reduction, group, iteration, time):
                 return False
-    list_empty(ctl, candidates.buckets[iteration])
+    list_empty(ctl, candidates.derivation.buckets[iteration])
     return enter_indexes(ctl, reduction.result)
 
 

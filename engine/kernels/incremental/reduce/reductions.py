@@ -157,7 +157,7 @@ def trim_fresh(ctl: Control, reduction: Reduction):
         return True
     candidates = reduction.candidates
     if candidates:
-        entries = candidates.entries
+        entries = candidates.derivation.entries
         if not trim_rows(ctl, candidates) or not (entries.address == 0 or list_trim(ctl, entries)):
             return False
     return trim_rows(ctl, reduction.groups)
@@ -180,7 +180,7 @@ def is_empty(groups: Collection, group):
     """Whether a living group has no result, no candidates and no members."""
     if get_bit(groups.alive, group) == 0 or current_of(groups, group) != 0:
         return False
-    if groups.heads:
+    if groups.grouping.heads:
         return head_of(groups, group) == 0
     return sum_at(groups, group).count == 0
 
@@ -232,7 +232,7 @@ def update_sum(ctl: Control, reduction: Reduction, group, time):
             return False
     else:
         if place.count == 0:
-            clear_words(Words(place.address), groups.sum_words)
+            clear_words(Words(place.address), groups.grouping.sum_words)
         if not list_push(ctl, groups.doomed, group):
             return False
     return replace_result(ctl, reduction, group, row, time)
@@ -247,7 +247,7 @@ def best_round(ctl: Control, reduction: Reduction, derived: Changes, first, last
     op = reduction.op
     groups = reduction.groups
     candidates = reduction.candidates
-    best = groups.sums
+    best = groups.grouping.sums
     touched = groups.touched
     if not count_candidates(ctl, reduction, derived, first, last, tick):
         return False

@@ -29,8 +29,8 @@ def stream_block(ctl: Control, reduction: Reduction, rows: Words, times: Words, 
     """A block's contributions, `diffs` times `values` at `times` to groups `rows`; false with ctl.error set."""
     groups = reduction.groups
     if n > 1:
-        sums = groups.sums
-        size = groups.sum_words * 8
+        sums = groups.grouping.sums
+        size = groups.grouping.sum_words * 8
         for i in range(n):
             prefetch(sums.address + rows[i] * size)
     if reduction.result.fresh != 0 and not reduction.missing:
@@ -80,7 +80,7 @@ def count_rounds(ctl: Control, reduction: Reduction, rows: Words, times: Words, 
     if not list_room(ctl, log, n - first + 1):
         return -1
     groups = reduction.groups
-    sums = groups.sums
+    sums = groups.grouping.sums
     start = log.data
     entry = start[log.count]
     at = first

@@ -17,7 +17,7 @@ _INFINITE = 9218868437227405312
 @kernel
 def sum_at(groups: Collection, group) -> Sums:
     """Address of a group's words."""
-    return Sums(groups.sums.address + group * (groups.sum_words * 8))
+    return Sums(groups.grouping.sums.address + group * (groups.grouping.sum_words * 8))
 
 
 @kernel

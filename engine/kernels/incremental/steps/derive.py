@@ -28,7 +28,7 @@ def support_block(ctl: Control, collection: Collection, pc: Derive, rows: Words,
     diffs = register(ctl, pc.diff)
     advance = pc.advance
     iterations = pc.iteration
-    heads = collection.support
+    heads = collection.derivation.support
     if n > 1:
         for i in range(n):
             prefetch(heads.address + rows[i] * 4)
@@ -57,13 +57,13 @@ def derive_block(ctl: Control, pc: Derive, n):
         return support_block(ctl, collection, pc, rows, n)
     diffs = register(ctl, pc.diff)
     if collection.fresh != 0:
-        counts = collection.counts
+        counts = collection.derivation.counts
         for i in range(n):
             row = rows[i]
             counts[row] += diffs[i]
         return True
     times = register(ctl, pc.time)
-    derived = collection.derived
+    derived = collection.derivation.derived
     for i in range(n):
         if not push_change(ctl, derived, rows[i], times[i], diffs[i], 0):
             return False

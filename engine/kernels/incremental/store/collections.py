@@ -15,40 +15,28 @@ from dlog.engine.kernels.incremental.store.implied import cell_at, resize_tail, 
 from dlog.engine.kernels.incremental.store.index_building import build_index, clear_index, may_insert, trim_index
 from dlog.engine.kernels.incremental.store.indexes import index_insert, index_remove, warm_group, warm_slab
 from dlog.engine.kernels.incremental.store.lists import list_push
+from dlog.engine.kernels.incremental.store.roles import (
+    clear_derivation,
+    clear_grouping,
+    derivation_bytes,
+    grouping_bytes,
+    grow_derivation,
+    grow_grouping,
+    grow_history,
+    grow_words,
+)
 from dlog.engine.kernels.incremental.store.slot_room import make_slot, resize_slots, trim_slots
 from dlog.engine.kernels.incremental.store.slots import find_values, place_row, remove_slot, slotted
 from dlog.engine.kernels.layout import IMPLIED, NEVER
 from dlog.engine.kernels.machine_structs import Column, Numbers, Words
-from dlog.engine.kernels.round_structs import Collection, Control, GroupLink, Index
+from dlog.engine.kernels.round_structs import Collection, Control, Index
 from dlog.engine.kernels.row_structs import History
-from dlog.engine.kernels.static.storage import ROWS_MAX, behind, clear_words, grown, release, resize, spare
+from dlog.engine.kernels.static.storage import ROWS_MAX, grown, release, resize, spare
 
 AHEAD = 8
 """Rows whose groups are asked for before they are looked at."""
 
 # ----------------------------------------------------------------------------------------------------------------- room
-
-
-@kernel
-def grow_words(ctl: Control, field: Words, old, new):
-    """Grows the array of `old` words that a field points at to `new`, zeroed; false with ctl.error set. No array: nothing to
-    do."""
-    if field[0] == 0:
-        return True
-    moved = Words(resize(ctl, field[0], old * 8, new * 8))
-    if not moved:
-        return False
-    for word in range(old, new):
-        moved[word] = 0
-    field[0] = moved.address
-    return True
-
-
-@kernel
-def grow_history(ctl: Control, history: History, old, new):
-    if not history:
-        return True
-    return grow_words(ctl, history.ref.bits, old >> 6, new >> 6) and grow_words(ctl, history.ref.iters, old >> 1, new >> 1)
 
 
 @kernel
@@ -65,12 +53,9 @@ def bytes_per_row(collection: Collection):
     total = 1
     for c in range(collection.arity):
         total += max(collection.columns[c].width, 4)
-    for array in (collection.support, collection.stamps, collection.current):
-        total += 4 if array else 0
-    total += 8 if collection.counts else 0
-    total += GroupLink.size if collection.heads else 0
-    total += collection.sum_words * 8 + collection.record_bytes
-    return total + 4 if collection.inner else total
+    total += 4 if collection.stamps else 0
+    total += 4 if collection.inner else 0
+    return total + derivation_bytes(collection.derivation) + grouping_bytes(collection.grouping)
 
 
 @kernel
@@ -95,18 +80,11 @@ def reserve_rows(ctl: Control, collection: Collection, new):
         if moved == 0:
             return False
         column.data = moved
-    for field in (collection.ref.support, collection.ref.stamps, collection.ref.current):
-        if not grow_words(ctl, field, old >> 1, new >> 1):
-            return False
     if not grow_words(ctl, collection.ref.alive, old >> 6, new >> 6):
         return False
-    if not grow_words(ctl, collection.ref.counts, old, new) or not grow_words(ctl, collection.ref.heads, old, new):
+    if not grow_words(ctl, collection.ref.stamps, old >> 1, new >> 1):
         return False
-    words = collection.record_bytes >> 3
-    if not grow_words(ctl, collection.ref.records, old * words, new * words):
-        return False
-    words = collection.sum_words
-    if not grow_words(ctl, collection.ref.sums, old * words, new * words):
+    if not grow_derivation(ctl, collection.derivation, old, new) or not grow_grouping(ctl, collection.grouping, old, new):
         return False
     if not grow_history(ctl, collection.outer, old, new):
         return False
@@ -189,15 +167,10 @@ def take_number(ctl: Control, collection: Collection):
 @kernel
 def clear_row(collection: Collection, row):
     """Zeroes what the collection notes beside a row's values."""
-    for array in (collection.support, collection.stamps, collection.current):
-        if array:
-            array[row] = 0
-    if collection.counts:
-        collection.counts[row] = 0
-    if collection.heads:
-        collection.heads[row].candidate = 0
-        collection.heads[row].result = 0
-    clear_words(behind(collection.sums, row * collection.sum_words), collection.sum_words)
+    if collection.stamps:
+        collection.stamps[row] = 0
+    clear_derivation(collection.derivation, row)
+    clear_grouping(collection.grouping, row)
 
 
 @kernel

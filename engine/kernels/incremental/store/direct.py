@@ -99,7 +99,7 @@ def extend_direct(ctl: Control, collection: Collection, value):
     """Gives a value a place, half as many as there are beside it. Returns 1, 0 if it is too far away, -1 with ctl.error set."""
     low = collection.direct.low
     count = collection.direct.count
-    rows = max(collection.live + 1, collection.expected // HOPE)
+    rows = max(collection.live + 1, collection.derivation.expected // HOPE)
     high = low + count - 1
     if count == 0:
         low = 0 if 0 <= value < 64 else value

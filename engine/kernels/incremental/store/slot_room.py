@@ -215,7 +215,7 @@ def to_direct(ctl: Control, collection: Collection):
 @kernel
 def meet_expectation(ctl: Control, collection: Collection):
     """Ends what `expected` says: slots for rows that are fewer than their direct table is for. False with ctl.error set."""
-    collection.expected = 0
+    collection.derivation.expected = 0
     if collection.direct.count == 0:
         return True
     if not trim_direct(ctl, collection):

@@ -1,0 +1,67 @@
+"""What a user says of a function: how it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, overload
+
+Function: TypeAlias = Callable[..., Any]
+Blocks: TypeAlias = Literal["", "numpy", "arrow"]
+
+_MARK: Final = "__dlog_functor__"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a function is called with, values (`""`) or blocks, and whether Numba may compile it."""
+
+    blocks: Blocks = ""
+    compiled: bool = False
+
+
+@overload
+def functor(function: Function, /) -> Function: ...
+@overload
+def functor(*, blocks: bool | Literal["numpy", "arrow"] = False, compiled: bool = True) -> Callable[[Function], Function]: ...
+def functor(
+    function: Function | None = None, /, *, blocks: bool | Literal["numpy", "arrow"] = False, compiled: bool = True
+) -> Any:
+    """Marks a function as one for a functor.
+
+    Parameters
+    ----------
+    blocks
+        It takes arrays, one for each parameter, and returns one with a value for each row. True or "numpy": int64, uint64 and
+        float64, or objects for symbols and records. "arrow": Arrow arrays, with records as texts or structs.
+    compiled
+        Whether Numba may compile it, where its parameters, at most three, and its result are numbers: then integers are words
+        of 64 bits, and what it computes in between wraps around as they do.
+
+    >>> import dlog
+    >>> @dlog.functor
+    ... def half(x):
+    ...     return x // 2
+    >>> text = '''
+    ... .functor half(x: number): number
+    ... .decl r(x: number)
+    ... r(@half(7)).
+    ... '''
+    >>> list(dlog.run(text, functors={"half": half})["r"])
+    [(3,)]
+    """
+    if blocks not in (True, False, "numpy", "arrow"):
+        raise ValueError(f'blocks is True, "numpy" or "arrow", not {blocks!r}')
+    kind: Blocks = "numpy" if blocks is True else blocks or ""
+
+    def mark(marked: Function) -> Function:
+        setattr(marked, _MARK, Mark(kind, compiled and not kind))
+        return marked
+
+    return mark if function is None else mark(function)
+
+
+def mark_of(function: Function) -> Mark:
+    """What is said of a function; one without a mark is called value by value."""
+    found: Mark = getattr(function, _MARK, Mark())
+    return found

@@ -1,0 +1,290 @@
+"""The history of a session: the changes of its recent rounds, shared by everybody who reads a past one.
+
+It goes back as far as the window asks for, in rounds or in time, and as far as open views do: each relation has a trace of its
+changes (`dlog.engine.trace.changes`). Nothing is noted where nobody asks for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from threading import RLock
+
+import numpy as np
+
+from dlog.arguments import whole
+from dlog.engine.ir.rules import Kind, Relation
+from dlog.engine.trace.batch import Batch
+from dlog.engine.trace.changes import ChangeTrace, undone
+from dlog.engine.trace.layer import Layer
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
+from dlog.sessions.follow.changes import none
+
+MARKS = 1024
+"""Moments that a window of time is told by: it is longer than it was asked for by up to a part in so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How far back rounds can be read: so many, or so long; and of some relations at least so many."""
+
+    rounds: int = 0
+    duration: timedelta | None = None
+    own: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def general(self) -> bool:
+        """Whether it is for all relations."""
+        return bool(self.rounds or self.duration)
+
+    def __bool__(self) -> bool:
+        return self.general or bool(self.own)
+
+
+def window(given: int | timedelta) -> Window:
+    """The window that is meant. Raises DlogError for what means none."""
+    if isinstance(given, timedelta) and given >= timedelta(0):
+        return Window(duration=given or None)
+    try:
+        return Window(whole("history", given, 0, "a number of rounds, 0 or more, or a timedelta"))
+    except DlogError as error:
+        raise DlogError([replace(found, code="bad-history") for found in error.diagnostics]) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """The changes of a commit at a time, by relation: if `general` of all that changed, with the kinds of their rows."""
+
+    general: bool
+    time: int
+    changes: Mapping[str, tuple[tuple[Kind, ...], Updates]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The round that was the last one at a time, in nanoseconds since 1970."""
+
+    round: int
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A history at one time: the oldest round of relations with windows of their own; for all others moments, of which the
+    first is of the oldest round; and the kinds and the changes of relations."""
+
+    own: int
+    marks: tuple[Mark, ...]
+    batches: Mapping[str, tuple[tuple[Kind, ...], Sequence[Batch]]]
+
+
+class History:
+    """The changes of the rounds up to `last`."""
+
+    def __init__(self, window: Window, clock: Callable[[], int] = time.time_ns) -> None:
+        self.window = window
+        self.last = 0
+        self._clock = clock
+        self._lock = RLock()
+        self._general = self._before = 0
+        """The oldest round of which all relations can be read; and before the last commit was noted."""
+        self._own: dict[str, int] = dict.fromkeys(window.own, 0)
+        """That of relations with windows of their own."""
+        self._traces: dict[str, tuple[tuple[Kind, ...], ChangeTrace]] = {}
+        """By relation, those that changed last at the end."""
+        self._marks: list[Mark] = []
+
+    # ------------------------------------------------------------------------------------------------------------- writing
+
+    def note(self, before: int, last: int, noted: Noted) -> None:
+        """Takes in the changes of the rounds after `before` up to `last`. May be told again, if more is noted then."""
+        with self._lock:
+            if self.last not in (before, last):
+                self.begin(before)
+            if self.last != last:
+                self._before, self.last = self._general, last
+                self._mark(noted.time)
+            for name, (kinds, updates) in noted.changes.items():
+                trace = self._trace(name, kinds, before)
+                if trace.last < updates.last:
+                    trace.note(updates, self._oldest_of(name))
+            self._general = self._before if noted.general else last
+
+    def noted(
+        self, relations: Mapping[str, Relation], changes: Callable[[str], Updates], touched: Iterable[str], readers: bool
+    ) -> Noted:
+        """What is to be noted of a commit: the changes of all relations, or of those that have windows of their own."""
+        general = self.window.general or readers
+        names = [name for name in touched if name in relations and (general or name in self.window.own)]
+        found = {name: (relations[name].kinds, updates) for name in names if (updates := changes(name)).rows}
+        return Noted(general, self._clock() if self.window.duration is not None else 0, found)
+
+    def begin(self, round: int) -> None:
+        """Forgets everything: no round before this one can be read."""
+        with self._lock:
+            self.last = self._general = self._before = round
+            self._own, self._traces, self._marks = dict.fromkeys(self.window.own, round), {}, []
+
+    def skip(self, last: int) -> None:
+        """Does without the changes of the rounds up to `last`."""
+        if self._traces or self._marks or self.window.own:
+            self.begin(last)
+        self.last = self._general = self._before = last
+
+    def keep(self, window: Window) -> None:
+        """Goes back as far as a window from now on."""
+        with self._lock:
+            self.window = window
+            self._own = {name: self._own.get(name, self._general) for name in window.own}
+
+    def drop(self, relations: Iterable[str]) -> None:
+        """Forgets relations: what has their names from now on is another one."""
+        with self._lock:
+            for name in relations:
+                self._traces.pop(name, None)
+
+    def _trace(self, name: str, kinds: tuple[Kind, ...], before: int) -> ChangeTrace:
+        """The trace of a relation, which is now the last in order; a new one where its rows are of other kinds now."""
+        found = self._traces.pop(name, None)
+        if found is None or found[0] != kinds:
+            found = kinds, ChangeTrace(len(kinds), before)
+        self._traces[name] = found
+        return found[1]
+
+    def _mark(self, now: int) -> None:
+        """Notes the time of a commit, but for those that come in quick succession."""
+        if self.window.duration is not None:
+            if not self._marks:
+                self._marks = [Mark(self._before, now)]
+            if len(self._marks) > 1 and now - self._marks[-2].time < _nanoseconds(self.window.duration) // MARKS:
+                self._marks.pop()
+            self._marks.append(Mark(self.last, now))
+
+    def forget(self, readers: Iterable[int]) -> None:
+        """Gives up rounds that neither the window nor any of these readers needs."""
+        with self._lock:
+            held, wanted = min(readers, default=self.last), self._wanted()
+            self._general = self._before = max(self._general, min(wanted, held))
+            for name, rounds in self.window.own.items():
+                oldest = min(wanted, self.last - rounds, held)
+                self._own[name] = max(self._own.get(name, self._general), oldest)
+            while self._traces:
+                name = next(iter(self._traces))
+                if self._traces[name][1].last > self._oldest_of(name):
+                    return
+                del self._traces[name]
+
+    def trim(self) -> None:
+        """Frees what has been given up at once; else that is done bit by bit, as changes come."""
+        with self._lock:
+            for name, (_, trace) in self._traces.items():
+                trace.forget(self._oldest_of(name))
+
+    def _wanted(self) -> int:
+        """The oldest round that the window asks for."""
+        if self.window.duration is None:
+            return self.last - self.window.rounds
+        start = self._clock() - _nanoseconds(self.window.duration)
+        while len(self._marks) > 1 and self._marks[1].time <= start:
+            del self._marks[0]
+        return self._marks[0].round if self._marks else self.last
+
+    def _oldest_of(self, name: str) -> int:
+        return min(self._own.get(name, self._general), self._general)
+
+    # ------------------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def oldest(self) -> int:
+        """The oldest round of which any relation can be read."""
+        return min([self._general, *self._own.values()])
+
+    def oldest_of(self, relation: str) -> int:
+        """The oldest round of which a relation can be read."""
+        return self._oldest_of(relation)
+
+    def between(self, relation: Relation, after: int, upto: int) -> Updates:
+        """The changes of a relation in the rounds after a readable one up to another, round by round."""
+        with self._lock:
+            trace = self._trace_of(relation)
+            return none(relation.arity) if trace is None else trace.between(after, upto)
+
+    def net(self, relation: Relation, after: int, upto: int) -> Layer | None:
+        """What these changes come to."""
+        with self._lock:
+            trace = self._trace_of(relation)
+            return None if trace is None else trace.net(after, upto)
+
+    def table(self, relation: Relation, now: Table, round: int) -> Table:
+        """The rows as of a readable round, of those of now."""
+        return before(relation, now, self.net(relation, round, self.last))
+
+    def _trace_of(self, relation: Relation) -> ChangeTrace | None:
+        kinds, trace = self._traces.get(relation.name, (relation.kinds, None))
+        return trace if kinds == relation.kinds else None
+
+    # ---------------------------------------------------------------------------------------------------------- persistence
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the batches of all relations."""
+        return sum(trace.nbytes for _, trace in self._traces.values())
+
+    @property
+    def rows(self) -> int:
+        """Changes that are kept."""
+        return sum(trace.rows for _, trace in self._traces.values())
+
+    def changes(self, relations: Mapping[str, Relation]) -> Iterator[tuple[str, Updates]]:
+        """All changes that are kept, by relation."""
+        for name, relation in relations.items():
+            yield name, self.between(relation, 0, self.last)
+
+    def frozen(self) -> Frozen | None:
+        """A snapshot that later changes leave as it is; None where no history is asked for beyond open views."""
+        with self._lock:
+            if not self.window:
+                return None
+            kept = {n: t for n, t in self._traces.items() if self.window.general or n in self.window.own}
+            marks = [Mark(self._general, self._clock()), *self._marks[1:]] if self.window.general else []
+            if self._marks and marks:
+                marks[0] = self._marks[0]
+            own = min(self._own.values(), default=self.last)
+            return Frozen(own, tuple(marks), {n: (kinds, trace.batches) for n, (kinds, trace) in kept.items()})
+
+    def restore(self, kept: Frozen, last: int) -> None:
+        """Goes on from a snapshot as of the round `last`. Raises ValueError where nobody can have made it."""
+        with self._lock:
+            self.begin(last)
+            there = {name: found for name, found in kept.batches.items() if found[1]}
+            traces = {name: (kinds, ChangeTrace.of(len(kinds), batches)) for name, (kinds, batches) in there.items()}
+            if any(trace.last > last for _, trace in traces.values()):
+                raise ValueError("it has later rounds than there are")
+            self._traces = dict(sorted(traces.items(), key=lambda item: item[1][1].last))
+            self._own = {name: max(kept.own, last - rounds) for name, rounds in self.window.own.items()}
+            if kept.marks and kept.marks[0].round <= last:
+                self._general = self._before = kept.marks[0].round
+                self._marks = list(kept.marks) if self.window.duration is not None else []
+
+
+def _nanoseconds(duration: timedelta) -> int:
+    return duration // timedelta(microseconds=1) * 1000
+
+
+def before(relation: Relation, table: Table, net: Layer | None) -> Table:
+    """The rows that a table had before these changes."""
+    if net is None:
+        return table
+    columns, rows = undone(table.columns, table.rows, net)
+    return Table(relation.kinds, columns, rows)
+
+
+def changes_of(relation: Relation, net: Layer | None, round: int) -> Updates:
+    """Net changes as those of a round."""
+    if net is None:
+        return none(relation.arity)
+    return Updates(net.columns(), net.diffs(), np.full(net.rows, round, np.int64))

@@ -1,0 +1,137 @@
+"""What `dlog watch` writes: the changes of each round, whole and by itself, as lines of CSV or JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO, TypeAlias
+
+from dlog.branch import Branch
+from dlog.caches import stays
+from dlog.display.render import quoted_text, value_text
+from dlog.engine.formats import TO_STDOUT
+from dlog.engine.state.files import open_to_append
+from dlog.pipeline import stage
+from dlog.sessions.follow.envelopes import Delivered, Upserts
+from dlog.values import Row
+
+Format: TypeAlias = str
+"""`csv` or `json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A change: a row that came (+1) or went (-1); or what became of a key, its row or none."""
+
+    round: int
+    relation: str
+    diff: int
+    row: Row | None
+    key: Row | None = None
+
+
+def lines_of(round: int, relation: str, delivered: Delivered) -> Iterator[Line]:
+    """The changes of a round, in order: removals before additions; numbers by value, anything else by its text."""
+    if isinstance(delivered, Upserts):
+        for key, row in sorted(delivered, key=lambda pair: _order(pair[0])):
+            yield Line(round, relation, 0, row, key)
+    else:
+        for row, diff in sorted(delivered, key=lambda change: (change[1], _order(change[0]))):
+            yield Line(round, relation, diff, row)
+
+
+def _order(row: Row) -> list[tuple[str, object]]:
+    return [("", v) if isinstance(v, int | float) else ("text", value_text(v)) for v in row]
+
+
+class Writer:
+    """Lines on standard output or in one file for each relation, which is begun anew or goes on."""
+
+    def __init__(self, output: str, format: Format, relations: Sequence[str], anew: bool) -> None:
+        csv = format == "csv"
+        self._line: Callable[[Line], str] = _csv_line if csv else _json_line
+        self._progress: Callable[[int], str] = _csv_progress if csv else _json_progress
+        self._files: dict[str, TextIO] = {}
+        if output == TO_STDOUT and isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # as files are, whatever the terminal's
+        if output != TO_STDOUT:
+            with stage("writing changes"):
+                os.makedirs(output, exist_ok=True)
+                for name in relations:
+                    suffix = "csv" if csv else "jsonl"
+                    self._files[name] = _begun(Path(output, f"{name}.changes.{suffix}"), anew)
+
+    def write(self, lines: Sequence[Line]) -> None:
+        """Writes the changes of one relation in one round."""
+        if lines:
+            file = self._files.get(lines[0].relation, sys.stdout)
+            file.write("".join(map(self._line, lines)))
+
+    def progress(self, round: int) -> None:
+        """Says that all up to a round has been written."""
+        for file in self._files.values() or (sys.stdout,):
+            file.write(self._progress(round))
+
+    def flush(self) -> None:
+        for file in self._files.values() or (sys.stdout,):
+            file.flush()
+
+
+def _begun(path: Path, anew: bool) -> TextIO:
+    """The file, to write at its end. Where others can put something in its place it is not what a link or a pipe leads to."""
+    if stays(path.parent, path.parent.stat()):
+        return path.open("w" if anew else "a", encoding="utf-8", newline="")
+    return os.fdopen(open_to_append(path, 0 if anew else sys.maxsize), "a", encoding="utf-8", newline="")
+
+
+def _csv_line(line: Line) -> str:
+    """`3,price,+1,tea,4`; by key `3,price,upsert,tea,4` or `3,price,delete,tea`."""
+    if line.key is None:
+        what, values = "+1" if line.diff > 0 else "-1", line.row or ()
+    else:
+        what, values = ("delete", line.key) if line.row is None else ("upsert", line.row)
+    return ",".join([str(line.round), line.relation, what, *map(_csv_value, values)]) + "\n"
+
+
+def _csv_progress(round: int) -> str:
+    return f"{round},,progress\n"
+
+
+def _csv_value(value: object) -> str:
+    text = f"{value:.17g}" if isinstance(value, float) else value_text(value)
+    if any(c in text for c in ',"\n\r['):
+        text = '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _json_line(line: Line) -> str:
+    item: dict[str, object] = {"round": line.round, "relation": line.relation}
+    if line.key is None:
+        item["diff"] = line.diff
+    else:
+        item["key"] = [_json_value(value) for value in line.key]
+    item["row"] = None if line.row is None else [_json_value(value) for value in line.row]
+    return json.dumps(item, ensure_ascii=False) + "\n"
+
+
+def _json_progress(round: int) -> str:
+    return json.dumps({"round": round, "progress": True}) + "\n"
+
+
+def _json_value(value: object) -> object:
+    """Values of algebraic data types are text, as in files."""
+    match value:
+        case Branch():
+            return quoted_text(value)
+        case tuple():
+            return [_json_value(field) for field in value]
+        case date():
+            return value_text(value)
+        case _:
+            return value

@@ -1,0 +1,165 @@
+"""Runs batches of a dataflow in compiled code: brings changes of inputs in, calls what only Python can evaluate, and gives
+signals and readers in other threads their turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from dlog.engine.interruption import check
+from dlog.engine.ir.rules import Program
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Status
+from dlog.engine.kernels.incremental.loop import activation, fused_batches, rounds
+from dlog.engine.kernels.incremental.store import loading
+from dlog.engine.runtime.incremental.access import ReadersWriterLock
+from dlog.engine.runtime.incremental.batches import staged
+from dlog.engine.runtime.incremental.dataflow import Dataflow
+from dlog.engine.runtime.incremental.fused_batches import FusedBatches
+from dlog.engine.runtime.incremental.last_commit import LastCommit
+from dlog.engine.runtime.incremental.mistakes import at_rule, mistake
+from dlog.engine.runtime.lowering.external import evaluate
+from dlog.engine.runtime.lowering.lowered import ExternalCall
+from dlog.engine.runtime.static.worker import Worker
+from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.native import words
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError, InternalError
+
+MAX_ROWS_PER_CALL = 1 << 20
+"""Rows that paths may make before signals and readers in other threads get their turn: trades their latency against calls."""
+BULK_ROWS = 4096
+"""Rows from which an empty input is loaded by columns."""
+
+
+class BatchRunner:
+    """Runs batches for the engine that maintains `program`. Readers get a turn while `commit`, the one under way, shows them
+    a round that is over."""
+
+    def __init__(
+        self,
+        program: Program,
+        catalog: Catalog,
+        access: ReadersWriterLock,
+        commit: LastCommit,
+        max_iterations: int | None,
+    ) -> None:
+        self.program = program
+        self.catalog = catalog
+        self.access = access
+        self.commit = commit
+        self.max_iterations = max_iterations
+        self.worker = Worker(catalog.memory)
+        self.control = self.worker.control
+        self.control[L.control.budget] = MAX_ROWS_PER_CALL
+        self._interrupted_work = 0
+
+    def take_work(self) -> int:
+        """The rows that paths made since this was asked."""
+        work, self._interrupted_work = self._interrupted_work + self.control[L.control.work], 0
+        self.control[L.control.work] = 0
+        return work
+
+    # ------------------------------------------------------------------------------------------------------------- batches
+
+    def begin(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
+        """Brings in the changes of a batch of so many rounds."""
+        self._reset(flow)
+        rounds.begin_batch(flow.work.address, self.control.address, count)
+        for name, updates in given.items():
+            if not self._bring_in(input_of(flow, name), updates, first):
+                raise self.mistake(flow)
+
+    def run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
+        """One batch. Raises what a rule's evaluation raises."""
+        if len(given) == 1:
+            ((name, updates),) = given.items()
+            if updates.rows < BULK_ROWS:
+                return self._run_few(flow, input_of(flow, name), updates, first, count)
+        self.begin(flow, given, first, count)
+        return self.run_begun(flow)
+
+    def _run_few(self, flow: Dataflow, target: Collection, updates: Updates, first: int, count: int) -> None:
+        """A batch of few changes of one input: in one call, if nothing comes between."""
+        self._reset(flow)
+        _held, at = staged(updates, first)
+        status = rounds.commit_one(flow.work.address, self.control.address, target.address, at, updates.rows, count)
+        if status != Status.DONE:
+            self._finish(flow, status, lambda: self._resume(flow))
+
+    def run_fused(self, flow: Dataflow, fused: FusedBatches) -> None:
+        """Many batches of one input."""
+
+        def resume() -> int:
+            return int(fused_batches.run_stretch(fused.address, flow.work.address, self.control.address))
+
+        self._reset(flow)
+        flow.keep_changes()
+        self._finish(flow, resume(), resume)
+
+    def run_new(self, flow: Dataflow) -> None:
+        """A batch without changes of inputs, in which a dataflow derives what it could not take over."""
+        self.begin(flow, {}, 0, 1)
+        self.run_begun(flow)
+
+    def run_begun(self, flow: Dataflow) -> None:
+        self._finish(flow, self._resume(flow), lambda: self._resume(flow))
+
+    def _resume(self, flow: Dataflow) -> int:
+        return int(rounds.run_batch(flow.work.address, self.control.address))
+
+    def _reset(self, flow: Dataflow) -> None:
+        self.control[L.control.running] = self.control[L.control.work] = flow.work[L.work.begun] = 0
+
+    def _finish(self, flow: Dataflow, status: int, resume: Callable[[], int]) -> None:
+        """Runs compiled code on until it is done."""
+        while status != Status.DONE:
+            self.answer(flow, status)
+            self._interrupted_work += MAX_ROWS_PER_CALL if status == Status.YIELD else 0
+            if self.access.waiting and self.commit.shows_settled:
+                # What readers see then is the state before this batch, hence before the commit.
+                self.access.yield_turn()
+            check()
+            status = resume()
+
+    def answer(self, flow: Dataflow, status: int) -> None:
+        """Does what compiled code stopped for: raises its mistake, or has Python evaluate a call."""
+        if status == Status.FAILED:
+            raise self.mistake(flow)
+        if status == Status.EXTERNAL:
+            try:
+                self.worker.call(self._evaluate)
+            except DlogError as error:
+                raise at_rule(self.control, flow, self.program, error) from None
+
+    def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray], rows: int) -> np.ndarray:
+        return evaluate(call, args, rows, self.catalog)
+
+    def mistake(self, flow: Dataflow) -> Exception:
+        """The error that compiled code has left."""
+        return mistake(self.control, self.catalog.memory, flow, self.program, self.max_iterations)
+
+    # -------------------------------------------------------------------------------------------------------------- inputs
+
+    def _bring_in(self, target: Collection, updates: Updates, first: int) -> bool:
+        """Brings an input's changes in; false with ctl.error set."""
+        control = self.control.address
+        activation.touch(control, target.address)
+        bulk = updates.rows >= BULK_ROWS and target.struct[L.collection.fresh] and updates.last == first
+        if bulk and (updates.diffs > 0).all():
+            columns = [np.ascontiguousarray(c, np.int64) for c in updates.columns]
+            listed = words(c.ctypes.data for c in columns)
+            return bool(loading.bring_in(control, target.address, 0, listed.address, updates.rows))
+        columns = [np.ascontiguousarray(c, np.int64) for c in (*updates.columns, updates.diffs, updates.rounds)]
+        listed = words(c.ctypes.data for c in columns)
+        return bool(loading.bring_changes(control, target.address, listed.address, first, updates.rows))
+
+
+def input_of(flow: Dataflow, name: str) -> Collection:
+    """The collection of a relation that takes rows from outside."""
+    found = flow.input(name)
+    if found is None:
+        raise InternalError("rounds", f"{name} takes no rows from outside")
+    return found

@@ -1,0 +1,85 @@
+"""What lowering makes: the code of paths, and what those of a scope share, which each worker holds: constants, calls of Python,
+room for marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Kind
+from dlog.engine.kernels import layout as L
+from dlog.engine.runtime.storage.native import Struct
+from dlog.engine.values.patterns import Verdicts
+
+CONSTANTS = 1 << 15
+"""First register of the scope's constants; a path uses lower ones. Nobody touches the memory of those that none uses."""
+
+
+class ProducedRows:
+    """Rows that a table function has made for the block at hand: see `machine_structs.Produced`."""
+
+    def __init__(self) -> None:
+        self._struct = Struct(L.produced.size)
+        self._kept: tuple[np.ndarray, ...] = ()
+        self.address = self._struct.address
+
+    def take(self, offsets: np.ndarray, columns: Sequence[np.ndarray]) -> None:
+        """The rows of row i of the block are those from offsets[i] on, before offsets[i + 1]."""
+        values = np.ascontiguousarray(np.stack(columns))
+        self._kept = offsets, values
+        self._struct[L.produced.offsets], self._struct[L.produced.values] = offsets.ctypes.data, values.ctypes.data
+        self._struct[L.produced.stride] = values.shape[1]
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalCall:
+    """A functor that is no kernel's or makes strings, or a comparison of strings whose mask goes to `target`: what Python needs
+    to evaluate it on a block when kernels cannot. `verdicts` are those of a constant pattern."""
+
+    op: str
+    args: tuple[int, ...]
+    kinds: tuple[Kind, ...]
+    result: Kind | None
+    target: int
+    verdicts: Verdicts | None = None
+    produced: ProducedRows | None = None
+    """Takes the rows of a table function."""
+
+
+@dataclass
+class LoweredPath:
+    """A path's struct and code; `marks` are the words of marks each worker must hold for its extensions."""
+
+    path: nodes.Path
+    struct: Struct
+    code: list[Struct]
+    shareable: bool
+    """Several workers may run it at once: it makes no records and no strings and calls no Python."""
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+
+@dataclass
+class Tables:
+    """Tables shared by the paths of a scope: constants, external calls, room for marks."""
+
+    constants: dict[int, int] = field(default_factory=dict)
+    externals: list[ExternalCall] = field(default_factory=list)
+    marks: int = 0
+    marked: list[tuple[int, int]] = field(default_factory=list)
+    """Per proposer of an extension: where its marks are and where its bits begin (words)."""
+    registers: int = 0
+    levels: int = 1
+    """Of the longest path."""
+    remembers: bool = False
+    """Whether sweeps remember rows: where these paths are all that derives, from relations that only grow."""
+    verdicts: dict[int, Verdicts] = field(default_factory=dict)
+    """Of each constant pattern, by its register."""
+
+    def constant(self, value: int) -> int:
+        return CONSTANTS + self.constants.setdefault(value, len(self.constants))

@@ -1,0 +1,221 @@
+"""Past rounds: every one within the window is what the program says of that round's inputs, also after a restart."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dlog
+from dlog.sessions.persistence import folder
+from tests.dlog.persistence.state_sessions import PATHS, Open, code, crash, put
+from tests.examples import examples
+from tests.rounds import State, Story, grouped, states_of, stories
+from tests.strategies import random_programs
+
+Texts = set[str]
+
+
+def commit(session: dlog.Session, rounds: list[Any]) -> None:
+    """The next rounds, all in one commit."""
+    now = session.round
+    session.apply((now + k, name, diff, row) for k, round in enumerate(rounds, 1) for name, row, diff in round)
+    while session.round < now + len(rounds):
+        session.commit()
+
+
+def texts(rows: Any) -> Texts:
+    return set(map(repr, rows))
+
+
+def check_window(session: dlog.Session, states: dict[int, State], oldest: int) -> None:
+    """Every round from the oldest one on, and the difference of any two."""
+    readable = range(oldest, session.round + 1)
+    for round in readable:
+        with session.at(round) as view:
+            for name in session:
+                assert texts(view[name]) == states[round][name].keys(), f"{name} as of round {round} of {session.round}"
+    for earlier, later in [*pairwise(readable), (oldest, session.round), (session.round, oldest)]:
+        with session.diff(earlier, later) as diff:
+            for name in session:
+                before, after = states[earlier][name].keys(), states[later][name].keys()
+                expected = dict.fromkeys(after - before, 1) | dict.fromkeys(before - after, -1)
+                found = [(repr(row), sign) for row, sign in diff[name]]
+                assert len(found) == len(expected) and dict(found) == expected, f"{name} from {earlier} to {later}"
+    if oldest:
+        assert code(lambda: session.at(oldest - 1)) == "unknown-round"
+
+
+def states_by_round(story: Story, first: int) -> dict[int, State]:
+    """The relations as of each round of a session whose program's facts are its round `first`, if that is 1."""
+    empty: State = {r.name: {} for r in story.case.relations}
+    facts = {1: states_of(story.case, [[]])[0]} if first else {}
+    return {0: empty, **facts, **dict(enumerate(states_of(story.case, story.rounds), first + 1))}
+
+
+@examples(40)
+@given(story=stories(random_programs(), most=8), window=st.integers(0, 4))
+def test_every_round_of_the_window_is_what_its_inputs_give(story: Story, window: int) -> None:
+    with dlog.session(story.case.text, history=window, threads=1) as s:
+        first = s.round
+        states, done = states_by_round(story, first), 0
+        for size in grouped(len(story.rounds), story.groups):
+            commit(s, story.rounds[done : done + size])
+            done += size
+            check_window(s, states, max(0, s.round - window))
+
+
+@examples(25)
+@given(
+    story=stories(random_programs(), most=8),
+    window=st.integers(1, 6),
+    ends=st.lists(st.sampled_from(["goes on", "closes", "crashes", "checkpoints"]), min_size=1, max_size=6),
+)
+def test_history_survives_however_a_session_ends(story: Story, window: int, ends: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        s = dlog.session(story.case.text, history=window, threads=1, state=place, sync="never")
+        states, done = states_by_round(story, s.round), 0
+        for k, size in enumerate(grouped(len(story.rounds), story.groups)):
+            commit(s, story.rounds[done : done + size])
+            done += size
+            end = ends[k % len(ends)]
+            patch.setattr(folder, "MIN_LOG_BYTES", 0 if end == "checkpoints" else 1 << 20)
+            if end in ("closes", "crashes"):
+                s.close() if end == "closes" else crash(s)
+                s = dlog.session(story.case.text, history=window, threads=1, state=place, sync="never")
+            check_window(s, states, max(0, s.round - window))
+        s.close()
+
+
+def test_history_goes_on_where_it_was_left(reopen: Open) -> None:
+    with reopen(history=10) as s:
+        for x in range(1, 5):
+            put(s, (x, x + 1))
+        s.remove("edge", (1, 2))
+        s.commit()
+    s = reopen(history=10)
+    assert [len(s.at(round)["path"]) for round in range(6)] == [0, 1, 3, 6, 10, 6]
+    assert sorted(s.diff(2, 5)["edge"]) == [((1, 2), -1), ((3, 4), 1), ((4, 5), 1)]
+    put(s, (5, 6))
+    s = reopen(history=2)
+    assert len(s.at(4)["path"]) == 10
+    assert code(lambda: s.at(3)) == "unknown-round"
+    s = reopen()
+    assert code(lambda: s.at(4)) == "unknown-round"
+
+
+def test_history_begins_with_another_program(reopen: Open) -> None:
+    with reopen(history=10) as s:
+        put(s, (1, 2))
+        s.add_rules("path(x, x) :- edge(x, _).")
+        put(s, (2, 3))
+        assert sorted(s.at(1)["path"]) == [(1, 2)]
+    with reopen(None, history=10) as s:
+        assert [sorted(s.at(round)["path"]) for round in (1, 2)] == [[(1, 2)], [(1, 1), (1, 2)]]
+    with pytest.warns(RuntimeWarning, match="not the one that the state was left with"):
+        s = reopen(PATHS, history=10)
+    assert s.round == 4
+    assert code(lambda: s.at(3)) == "unknown-round"
+
+
+def test_a_program_that_changes_in_a_session_leaves_its_history(reopen: Open) -> None:
+    s = reopen(history=10)
+    put(s, (1, 2))
+    s.add_rules(".decl back(x: number, y: number) back(y, x) :- edge(x, y).")
+    put(s, (2, 3))
+    s.drop_relation("back")
+    s.add_rules(".decl back(x: symbol)")
+    s.insert("back", ("a",))
+    s.commit()
+    for _ in range(2):
+        assert [sorted(s.at(round)["back"]) for round in range(1, 7)] == [[], [], [], [], [], [("a",)]]
+        assert [len(s.at(round)["path"]) for round in range(1, 7)] == [1, 1, 3, 3, 3, 3]
+        s = reopen(None, history=10)
+
+
+def test_damaged_history_begins_anew(reopen: Open, tmp_path: Path) -> None:
+    with reopen(history=10) as s:
+        put(s, (1, 2))
+        put(s, (2, 3))
+    relations = json.loads((tmp_path / "state" / "manifest.json").read_text())["relations"]
+    batches = [batch for name, found in relations.items() if name.endswith("/past") for batch in found["batches"]]
+    layers = [layer["file"] for batch in batches for layer in batch["layers"]]
+    assert len(layers) == 3
+    for layer in (tmp_path / "state" / name for name in layers):
+        content = layer.read_bytes()
+        layer.write_bytes(bytes([*content[:-1], content[-1] ^ 1]))
+        with pytest.warns(RuntimeWarning, match="the history begins anew"):
+            s = reopen(history=10)
+        assert sorted(s["path"]) == [(1, 2), (1, 3), (2, 3)]
+        assert code(lambda s=s: s.at(1)) == "unknown-round"  # type: ignore[misc]
+        crash(s)
+        layer.write_bytes(content)
+    assert len(reopen(history=10).at(1)["path"]) == 1
+
+
+def test_history_by_time_has_the_rounds_of_a_while() -> None:
+    now = 0
+    s = dlog.session(PATHS, history=timedelta(seconds=10))
+    s._followers.history._clock = lambda: now
+    for x in range(1, 30):
+        now = x * 1_000_000_000
+        put(s, (x, x + 1))
+        assert len(s.at(max(0, x - 10))["edge"]) == max(0, x - 10)
+        if x > 12:
+            assert code(lambda x=x: s.at(x - 12)) == "unknown-round"  # type: ignore[misc]
+    s.history(timedelta(seconds=2))
+    assert code(lambda: s.at(20)) == "unknown-round"
+    assert len(s.at(27)["edge"]) == 27
+
+
+def test_history_by_time_survives_a_restart(reopen: Open) -> None:
+    with reopen(history=timedelta(hours=1)) as s:
+        put(s, (1, 2))
+        put(s, (2, 3))
+    put(reopen(history=timedelta(hours=1)), (3, 4))
+    s = reopen(history=timedelta(hours=1))
+    assert [len(s.at(round)["edge"]) for round in range(4)] == [0, 1, 2, 3]
+
+
+def test_a_difference_keeps_its_rounds_while_it_is_open() -> None:
+    s = dlog.session(PATHS, {"edge": [(1, 2)]})
+    diff = s.diff(1)
+    assert (diff.rounds, list(diff), len(diff["path"])) == ((1, 1), [], 0)
+    with s.at(1) as before:
+        put(s, (2, 3))
+        with s.diff(1, 2) as changed:
+            put(s, (3, 4))
+            assert sorted(changed) == ["edge", "path"]
+            assert sorted(changed["path"]) == [((1, 3), 1), ((2, 3), 1)]
+            assert changed["path"].rounds.tolist() == [2, 2]
+        assert len(before["path"]) == 1
+    assert code(lambda: s.diff(0)) == "unknown-round"
+    assert code(lambda: s.diff(1, 9)) == "unknown-round"
+    assert code(lambda: changed["edge"].name and s.diff(3, 3)["none"]) == "unknown-relation"
+
+
+def test_the_memory_of_history_is_that_of_its_window() -> None:
+    """Fifty rows of which each round replaces one, in rounds of many and of one."""
+    s = dlog.session(".decl seen(x: number, y: number)\n", {"seen": [(x, -x) for x in range(50)]}, history=1000)
+    history = s._followers.history
+    for start in range(0, 40_000, 4000):
+        s.apply(
+            (s.round + 1 + k, "seen", diff, (x, -x)) for k in range(4000) for x, diff in ((start + k, -1), (start + k + 50, 1))
+        )
+        assert history.rows <= 4 * 2 * 4000
+    for k in range(40_000, 43_000):
+        s.remove("seen", (k, -k))
+        s.insert("seen", (k + 50, -k - 50))
+        s.commit()
+        assert history.rows <= 4 * 2 * 4000
+    assert history.rows <= 4 * 2 * 1000 and history.nbytes <= 20 * history.rows
+    assert {x for x, _ in s.at(s.round - 1000)["seen"]} == set(range(42_000, 42_050))
+    s.history(0)
+    assert history.rows == 0
