@@ -1,7 +1,8 @@
 """Between columns of the engine and values of Python, NumPy and Arrow.
 
 Python values are int, float, str, datetime.date and datetime.datetime, a tuple for a record, None for nil, a `Branch` for a
-value of an algebraic data type. They are for results a person looks at and facts a test writes down; bulk data goes through arrays.
+value of an algebraic data type. They are for results a person looks at and facts a test writes down; bulk data goes through
+arrays.
 """
 
 from __future__ import annotations

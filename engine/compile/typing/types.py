@@ -1,8 +1,8 @@
 """Declared types: kinds, subtypes, unions, equivalence types, records, algebraic data types.
 
 `TypeTable.types` has every declared name, the four primitive ones, and `date` and `timestamp`. An equivalence type of a record
-is that record (one table of values), so its entry is the record's own `Type`; and so are a subtype and an equivalence type of an
-algebraic data type. The branches of algebraic data types are among them as `$Branch`.
+is that record (one table of values), so its entry is the record's own `Type`; and so are a subtype and an equivalence type of
+an algebraic data type. The branches of algebraic data types are among them as `$Branch`.
 """
 
 from __future__ import annotations
