@@ -20,7 +20,7 @@ from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.arrow_memory import within_memory
-from dlog.engine.values.domains import OutOfDomain, from_arrow, to_arrow
+from dlog.engine.values.domains import OutOfDomain, from_arrow, sort_of, to_arrow
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -133,7 +133,7 @@ def _numbers(io: Io, program: Program, column: pa.ChunkedArray, type_: Type, whe
         code = "wrong-type" if type_.is_calendar else "number-out-of-range"
         raise directive_error(io, program, code, f"{where}: {error}") from error
     except pa.ArrowInvalid as error:
-        what = type_.domain.value if type_.is_calendar else type_.kind.value
+        what = sort_of(type_)
         raise directive_error(io, program, "number-out-of-range", f"{where} does not fit {what}: {error}") from error
 
 

@@ -23,7 +23,7 @@ from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.formats.parameters import close_name, column_names, directive_error
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
-from dlog.engine.values.domains import OutOfDomain, from_arrow, from_texts, normal, range_of, to_texts
+from dlog.engine.values.domains import OutOfDomain, from_arrow, from_texts, normal, range_of, sort_of, to_texts
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import DlogError
@@ -132,7 +132,7 @@ def _numbers(io: Io, program: Program, values: tuple[Any, ...], type_: Type, whe
     except (ValueError, OutOfDomain):
         row = next(i for i, value in enumerate(values) if not _fits(value, type_))
         shown = values[row].decode("utf-8", "replace") if isinstance(values[row], bytes) else values[row]
-        meant = type_.domain.value if type_.is_calendar else type_.kind.value
+        meant = sort_of(type_)
         message = f"{where}, row {before + row + 1}: {reprlib.repr(shown)} is not a valid {meant}"
         raise directive_error(io, program, "bad-number", message) from None
 

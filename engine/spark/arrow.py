@@ -11,7 +11,7 @@ from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Domain, Kind, Relation, Type
-from dlog.engine.values.domains import OutOfDomain, from_arrow, to_arrow
+from dlog.engine.values.domains import OutOfDomain, from_arrow, sort_of, to_arrow
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -55,7 +55,7 @@ class ArrowCodec:
         try:
             return from_arrow(type, column)
         except (OutOfDomain, pa.ArrowInvalid) as error:
-            what = type.domain.value if type.is_calendar else type.kind.value
+            what = sort_of(type)
             raise _bad(relation, name, f"a value is no {what}: {error}") from None
 
     def _read_records(self, relation: Relation, name: str, type: Type, column: pa.ChunkedArray) -> np.ndarray:

@@ -56,6 +56,11 @@ def name_of(type_: Type) -> str:
     return calendar.get(type_.domain) or names[type_.kind]
 
 
+def sort_of(type_: Type) -> str:
+    """The word for what the type is of."""
+    return type_.domain.value if type_.is_calendar else type_.kind.value
+
+
 def range_of(type_: Type) -> range:
     """What integers of a type may be."""
     return _RANGES[type_.kind, type_.domain is Domain.SHORT]

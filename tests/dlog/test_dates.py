@@ -153,7 +153,7 @@ def test_wrong_dates_are_wrong_rows(tmp_path: Path) -> None:
 def test_a_wrong_date_in_a_record_is_a_wrong_row(tmp_path: Path) -> None:
     (tmp_path / "seen.facts").write_text("2026-11-25\t[a, 2026-13-25]\n")
     said = message(DECLARED + ".input seen\n.output seen\n", facts=tmp_path)
-    assert "has the field `2026-13-25`, which is not a time" in said
+    assert "has the field `2026-13-25`, not a valid timestamp" in said
 
 
 # -------------------------------------------------------------------------------------------------------------- sessions
