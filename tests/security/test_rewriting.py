@@ -1,4 +1,4 @@
-"""What dlog writes anew for somebody else, or puts aside, gives nobody the rights of who runs it, and goes where no link leads."""
+"""What dlog writes anew, or puts aside, gives nobody the rights of who runs it, and goes where no link leads."""
 
 from __future__ import annotations
 
