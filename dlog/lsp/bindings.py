@@ -1,8 +1,8 @@
 """What the names of a program with components refer to: which of them are one, and are renamed together.
 
 A name in a component is looked up in each of its instances, as the compiler does: among what the instance has itself or
-inherits, then in the instance around it, and so on outwards. So one name may refer to several declarations, all of which are one
-then. A component without instances is looked up as if there were one where it is declared.
+inherits, then in the instance around it, and so on outwards. So one name may refer to several declarations, all of which are
+one then. A component without instances is looked up as if there were one where it is declared.
 """
 
 from __future__ import annotations
