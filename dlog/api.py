@@ -20,7 +20,7 @@ from dlog.engine.runtime.static.executor import Executor
 from dlog.functors import Given, linked
 from dlog.given import Facts, check_names, load_given
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.pipeline import available_cores, compile_program, load_inputs, readable, stage, write_outputs
+from dlog.pipeline import available_cores, compile_to_run, load_inputs, readable, stage, write_outputs
 from dlog.relation import Relation, overview, unknown_relation
 from dlog.tabular import Shown
 from dlog.values import Codec, Row
@@ -173,7 +173,7 @@ def run(
     tasks = arguments.whole_or_none("workers", workers, 1, "a number of tasks, 1 or more")
     if engine != "spark" and (spark is not None or workers is not None):
         raise DlogError(Diagnostic("bad-argument", '`spark` and `workers` are for engine="spark"'))
-    typed = linked(compile_program(given, folders, definitions), functors)
+    typed = linked(compile_to_run(given, folders, definitions), functors)
     if engine == "spark":
         from dlog.spark import run_given
 
@@ -203,7 +203,7 @@ def run_text(
     True
     """
     cores = arguments.threads(threads) or available_cores()
-    typed = linked(compile_program(arguments.text("program_text", program_text, "the text of a program")), functors)
+    typed = linked(compile_to_run(arguments.text("program_text", program_text, "the text of a program")), functors)
     executor = Executor(readable(typed, check_names(typed, facts)), threads=cores, memory=None, on_progress=None)
     load_given(executor, typed, facts)
     with stage("evaluation"):

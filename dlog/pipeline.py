@@ -104,6 +104,19 @@ def compile_program(
         return compile_source(source, on_warnings)
 
 
+def compile_to_run(
+    program: Path | str,
+    include: Sequence[str] = (),
+    macros: Sequence[str] = (),
+    on_warnings: OnWarnings | None = None,
+    pragmas: Sequence[str] = (),
+) -> Program:
+    """The same of a program that is run once: it can read no past rounds."""
+    from dlog.engine.compile.past import refuse_past
+
+    return refuse_past(compile_program(program, include, macros, on_warnings, pragmas))
+
+
 def _with_pragmas(source: Source, pragmas: Sequence[str]) -> Source:
     """A text followed by pragmas of the command line, `KEY` or `KEY:VALUE`."""
     if not pragmas:
@@ -260,7 +273,7 @@ def discard_unfinished() -> None:
 
 def run_job(job: Job, display: Display) -> Report:
     """All stages in order."""
-    written_program = compile_program(job.program, job.include, job.macros, job.on_warnings, job.pragmas)
+    written_program = compile_to_run(job.program, job.include, job.macros, job.on_warnings, job.pragmas)
     written_program = with_functors(written_program, job)
     facts, output = job.folders(written_program)
     program = optimized(written_program)

@@ -162,6 +162,8 @@ def arrow_table(relation: Relation, rows: Any) -> Any:
         return None
     import pyarrow as pa
 
+    if isinstance(rows, pa.Table):
+        return rows
     try:
         return pa.table(rows) if speaks else pa.Table.from_pandas(rows, preserve_index=False)
     except UnicodeEncodeError as error:

@@ -23,7 +23,7 @@ from dlog.engine.spark import application, job, sources
 from dlog.engine.spark.error_translation import failures
 from dlog.given import check_names, load_given
 from dlog.grammar.diagnostics import DlogError
-from dlog.pipeline import STDOUT, Job, compile_program, note_output, observed_relations, optimized, stage, with_functors
+from dlog.pipeline import STDOUT, Job, compile_to_run, note_output, observed_relations, optimized, stage, with_functors
 from dlog.relation import Relation, overview, title, unknown_relation
 from dlog.rows import is_frame
 from dlog.tabular import Shown, Tabular
@@ -290,7 +290,7 @@ def run_job(run: Job, workers: int | None, display: Display, strategy: str = "au
     from dlog.memory import peak_bytes
 
     quieten()
-    program = with_functors(compile_program(run.program, run.include, run.macros, run.on_warnings, run.pragmas), run)
+    program = with_functors(compile_to_run(run.program, run.include, run.macros, run.on_warnings, run.pragmas), run)
     facts, output = run.folders(program)
     program = optimized(program, classes=False)
     with stage("start"):

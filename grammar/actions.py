@@ -137,7 +137,7 @@ class Actions:
         return syntax.RelationDecl(
             tuple(n.value for n in names),
             tuple(attributes),
-            tuple(q.value for q in qualifiers),
+            tuple("".join(q.value.split()) for q in qualifiers),
             tuple(choice),
             span=Span(_start(c[0]), _end(last)),
             name_spans=tuple(_place(n) for n in names),
@@ -147,7 +147,7 @@ class Actions:
         seen: dict[str, Word] = {}
         for qualifier in qualifiers:
             storage = qualifier.value in STORAGE
-            group = "storage" if storage else qualifier.value
+            group = "storage" if storage else qualifier.value.partition("(")[0].strip()
             if group in seen:
                 first = seen[group].value
                 same = first == qualifier.value
@@ -286,6 +286,9 @@ class Actions:
 
     def atom(self, c: Children) -> syntax.Atom:
         return syntax.Atom(c[0].value, tuple(c[2]), span=_whole(c))
+
+    def past_atom(self, c: Children) -> syntax.Atom:
+        return syntax.Atom(c[0].value, tuple(c[3]), span=_whole(c), round=int(c[1].value[1:]))
 
     # terms --------------------------------------------------------------------------------------------------------------
 

@@ -115,11 +115,12 @@ Term: TypeAlias = Variable | Wildcard | Number | String | Nil | Counter | Record
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """`name(args)`; `name` may be qualified by components (`c.path`)."""
+    """`name(args)`; `name` may be qualified by components (`c.path`). `name@round(args)` is about a past `round`."""
 
     name: str
     args: tuple[Term, ...]
     span: Span = _span()
+    round: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

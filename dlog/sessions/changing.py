@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from dlog.arguments import MAX_COUNT, bad_argument, by_relation, check_function_or_none, texts, truth, whole, whole_or_none
 from dlog.arguments import path as file_path
+from dlog.engine.compile.past import moments
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir import rules
 from dlog.engine.rounds import RoundsEngine
-from dlog.engine.values.updates import Updates
+from dlog.engine.values.updates import Updates, joined
 from dlog.pipeline import stage
+from dlog.sessions.follow.changes import none, split
 from dlog.sessions.follow.envelopes import envelope
 from dlog.sessions.follow.followers import Committed
 from dlog.sessions.follow.history import window
@@ -28,6 +31,7 @@ from dlog.sessions.ingest.streams import by_relation_of, rounds_of
 from dlog.sessions.ingest.written import rows_of_facts
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import Options
+from dlog.sessions.past_rounds import feed
 from dlog.sessions.persistence.durable import Durable
 from dlog.sessions.reading import Reading
 from dlog.sessions.rounds import Round, Transaction
@@ -51,6 +55,7 @@ class Changing(Reading):
 
     def _use(self, engine: RoundsEngine, program: rules.Program, durable: Durable | None = None) -> None:
         super()._use(engine, program)
+        self._moving = [m for m in moments(program.relations) if m.round < 0]
         self._durable = durable
         self._staged_changes = StagedChanges(engine, self._codec)
 
@@ -198,7 +203,7 @@ class Changing(Reading):
             now = self._engine.round
             inputs = {name: rounds_of(self._staged_changes.row_reader(name), given, now) for name, given in changes.items()}
             self._staged_changes.forget_indexes()
-            return self._advance(inputs, mark=mark)
+            return self._advance_each(inputs, mark) if self._moving else self._advance(inputs, mark=mark)
 
     def apply(self, stream: Iterable[tuple[int, str, int, Row]], mark: int | None = None) -> Round:
         """Commits a stream of changes at once: (round, relation, diff, row)."""
@@ -304,16 +309,16 @@ class Changing(Reading):
 
     def feed(self, relation: str, collection: Collection) -> None:
         """Has a relation's rows be those that a collection has: its changes are staged as they come, for the next commit."""
-        from dlog.sessions.collections import feed
+        from dlog.sessions.collections import feed as fed
 
         with self._lock:
-            feed(self, self.taking(relation), collection)
+            fed(self, self.taking(relation), collection)
 
     def history(self, rounds: int | timedelta) -> None:
         """How many past rounds `at` and `diff` can read from now on, or for how long."""
         with self._lock:
             self._check_open()
-            self._followers.keep(window(rounds))
+            self._followers.keep(replace(window(rounds), own=self._followers.history.window.own))
 
     def _wait_for_room(self) -> None:
         """Waits for slow subscribers, unless this is a callback of one."""
@@ -324,6 +329,21 @@ class Changing(Reading):
         self._check_open()
         return self._advance(self._staged_changes.updates(self._engine.round + 1), staged=True, mark=mark)
 
+    def _advance_each(self, inputs: Mapping[str, Updates], mark: int | None) -> Round:
+        """Commits rounds one by one: rules that read past ones have each read what came of those before."""
+        given = {name: dict(split(updates)) for name, updates in inputs.items()}
+        first, last = self._engine.round + 1, max((round for by in given.values() for round in by), default=0)
+        changes: dict[str, list[Updates]] = {}
+        for round in range(first, max(first, last) + 1):
+            found = {name: by[round] for name, by in given.items() if round in by}
+            self._advance(found, mark=mark if round >= last else None)
+            for name in self._touched():
+                changes.setdefault(name, []).append(self._changes(name))
+        whole = {name: joined(parts) for name, parts in changes.items()}
+        program = self._program
+        self._tell(lambda name: whole[name] if name in whole else none(program.relations[name].arity), lambda: whole)
+        return Round(self, first, self._engine.round)
+
     def _advance(self, inputs: Mapping[str, Updates], staged: bool = False, mark: int | None = None) -> Round:
         """Commits to the engine and tells whoever follows."""
         mark = whole_or_none("mark", mark, -(2**63), "a number of 64 bits", 2**63 - 1)
@@ -331,6 +351,8 @@ class Changing(Reading):
             raise busy()
         engine = self._engine
         before = engine.round
+        if self._moving:
+            inputs = {**inputs, **feed(self, self._program, self._moving, before)}
         late: BaseException | None = None
         if self._durable is not None:
             self._durable.mark = mark

@@ -22,8 +22,10 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.relation import overview
 from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing
+from dlog.sessions.follow.history import Window
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import ProgramSource, StateSource, check_facts, options, read
+from dlog.sessions.past_rounds import check_first, feed, first_rows, own_windows
 from dlog.sessions.persistence.folder import State
 from dlog.sessions.persistence.reopening import reopen
 from dlog.sessions.replacing import go_back, let_go, succeed
@@ -89,6 +91,8 @@ class Session(Changing):
         self._text = read(program, chosen)
         self._engines = chosen.engines()
         compiled = self._text.compiled()
+        self._keep_windows(self._text, compiled)
+        check_first(self, compiled)
         self._use(self._engines.make(compiled), compiled)
 
     def _reopen(self, given: program_text.Text | None, facts: StateSource) -> None:
@@ -98,6 +102,7 @@ class Session(Changing):
             with Delayed():
                 state = State(cast("str | Path", chosen.state), chosen.sync, chosen.memory)
             self._text, engine = reopen(state, given, self._engines, chosen.functors)
+            self._keep_windows(self._text, engine.program)
             self._use(engine, engine.program, engine)
             self._followers.noted = engine.round
             engine.keep_history(self._followers.history)
@@ -161,11 +166,19 @@ class Session(Changing):
             raise busy()
         old, before, staged = self._engine, self._program, self._staged_changes.staged
         program = replace(text.compiled(), facts=dict(facts))
-        next_one = succeed(old, before, program, self._engines)
+        window = self._keep_windows(text, program)
+        try:
+            more = first_rows(self, before, program, old.round)
+            more |= feed(self, before, [m for m in self._moving if m.name in program.relations], old.round)
+            next_one = succeed(old, before, program, self._engines, more)
+        except BaseException:
+            self._followers.keep(window)
+            raise
         try:
             durable, engine = self._durable, next_one.engine
-            durable = None if durable is None else durable.succeeded_by(engine, text, program, next_one.changes)
+            durable = None if durable is None else durable.succeeded_by(engine, text, program, next_one.changes, more)
         except BaseException:
+            self._followers.keep(window)
             go_back(old, next_one.engine)
             raise
         self._text = text
@@ -177,6 +190,14 @@ class Session(Changing):
         let_go(old)
         self._follow()
         return Round(self, next_one.round, next_one.round)
+
+    def _keep_windows(self, text: program_text.Text, program: rules.Program) -> Window:
+        """Has relations keep as many past rounds as a program asks for; returns the window of before."""
+        window = self._followers.history.window
+        own = own_windows(text, program)
+        if own != window.own:
+            self._followers.keep(replace(window, own=own))
+        return window
 
     # ------------------------------------------------------------------------------------------------------------- closing
 

@@ -11,6 +11,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, cast
 
 from dlog.arguments import whole
+from dlog.engine.compile.past import Moment, moment, moments
 from dlog.engine.ir import rules
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.table import Table
@@ -21,7 +22,7 @@ from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.followers import Followers
 from dlog.sessions.follow.history import changes_of
 from dlog.sessions.follow.views import Diff, View
-from dlog.sessions.mistakes import closed_session
+from dlog.sessions.mistakes import closed_session, unreadable_round
 from dlog.sessions.options import Options
 from dlog.sessions.queries.answers import Tables
 from dlog.sessions.queries.compiled import Question
@@ -50,6 +51,8 @@ class Reading(Shown):
         self._engine = engine
         self._program = program
         self._codec = Codec(program, engine.symbols, engine.records)
+        self._reads_past = bool(moments(program.relations))
+        """Whether rules do."""
         self._tell(engine.changes, lambda: engine.touched)
         self._read: dict[str, Relation] = {}
         self._questions = Questions(self._text, engine, self._codec, self._options.threads, self._options.memory)
@@ -101,13 +104,13 @@ class Reading(Shown):
         return Relation(relation, self._engine.table(relation.name), self._codec)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._program.relations)
+        return (name for name in self._program.relations if moment(name) is None)
 
     def __len__(self) -> int:
-        return len(self._program.relations)
+        return sum(moment(name) is None for name in self._program.relations)
 
     def __contains__(self, relation: object) -> bool:
-        return relation in self._program.relations
+        return isinstance(relation, str) and relation in self._program.relations and moment(relation) is None
 
     def rows(self, relation: str) -> int:
         """How many rows a relation has now."""
@@ -121,7 +124,8 @@ class Reading(Shown):
     def touched(self) -> Iterable[str]:
         """The relations that the last commit may have changed: no others have."""
         self._check_open()
-        return self._touched()
+        touched = self._touched()
+        return [name for name in touched if moment(name) is None] if self._reads_past else touched
 
     def query(self, question: str) -> Relation:
         """The answers to a question: one row for each way to satisfy it, one column for each variable.
@@ -217,9 +221,9 @@ class Reading(Shown):
 
     def _relation(self, name: str) -> rules.Relation:
         self._check_open()
-        found = self._program.relations.get(name) if isinstance(name, str) else None
+        found = self._program.relations.get(name) if isinstance(name, str) and moment(name) is None else None
         if found is None:
-            raise unknown_relation(name, self._program.relations, self._program.inline)
+            raise unknown_relation(name, self, self._program.inline)
         return found
 
     def _check_open(self) -> None:
@@ -229,6 +233,8 @@ class Reading(Shown):
     def _table_at(self, name: str, round: int) -> Table:
         """A relation as of a round that a view keeps readable. Waits for a commit of another thread only while that is being
         noted, or to read the past."""
+        if (found := moment(name)) is not None:
+            return self._table_at(found.base, self._round_of(found, round))
         relation, engine = self._relation(name), self._engine
         if self._followers.noted == round:
             table = engine.table(name)
@@ -237,6 +243,15 @@ class Reading(Shown):
         with self._lock:
             self._followers.check(round, name)
             return self._followers.history.table(relation, self._engine.table(name), round)
+
+    def _round_of(self, moment: Moment, now: int) -> int:
+        """The round that a moment is for who reads as of another one. Raises DlogError where it cannot be read."""
+        round = moment.round if moment.round >= 0 else now + moment.round
+        with self._lock:
+            if round > now:
+                raise unreadable_round(round, min(self._followers.history.oldest_of(moment.base), now), now, moment.base)
+            self._followers.check(round, moment.base)
+        return round
 
     def _changes_between(self, name: str, earlier: int, later: int) -> Changes:
         """The changes of a relation from one round that views keep readable to another."""

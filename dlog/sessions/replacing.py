@@ -9,10 +9,12 @@ from typing import Any
 
 from dlog.engine.ir import rules
 from dlog.engine.rounds import RoundsEngine
+from dlog.engine.trace.changes import net_of
 from dlog.engine.values.updates import Updates, joined
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.changes import none
+from dlog.sessions.follow.history import before as as_before
 from dlog.sessions.persistence.durable import all_of, between
 
 
@@ -42,7 +44,7 @@ def reopened(
     source = old.resumed()
     new = engines.make(rules.with_inputs(program, fed), source)
     try:
-        _follow(new, old, kept, gone)
+        _follow(new, old, kept, gone, {})
     except BaseException:
         source.close()
         raise
@@ -50,17 +52,26 @@ def reopened(
     return new
 
 
-def _follow(new: RoundsEngine, old: RoundsEngine, kept: Iterable[str], gone: Mapping[str, Updates]) -> None:
-    """The first commit of an engine after another one: rows of these relations that are not inherited come, others go."""
+def _follow(
+    new: RoundsEngine, old: RoundsEngine, kept: Iterable[str], gone: Mapping[str, Updates], more: Mapping[str, Updates]
+) -> None:
+    """The first commit of an engine after another one: rows of these relations that are not inherited come, others go; `more`
+    changes are of relations that no rule derives."""
     inherited, round = new.inherited, old.round + 1
     given: dict[str, list[Updates]] = {}
     frames: dict[str, list[tuple[Any, int]]] = {}
     for name in (name for name in kept if name not in inherited):
-        found = None if name in gone else old.loaded(name, new, round)
+        found = None if name in gone or name in more else old.loaded(name, new, round)
         if found is None:
-            given[name] = [all_of(old.external(name), round)]
+            table = old.external(name)
+            if name in more:
+                table = as_before(old.program.relations[name], table, net_of(more[name].negated()))
+            given[name] = [all_of(table, round)]
         else:
             given[name], frames[name] = [found[0]], found[1]
+    for name, updates in more.items():
+        if name in inherited or name not in given:
+            given[name] = [updates]
     for name, updates in gone.items():
         if name in new.program.relations:
             given.setdefault(name, []).append(updates)
@@ -68,21 +79,23 @@ def _follow(new: RoundsEngine, old: RoundsEngine, kept: Iterable[str], gone: Map
         new.commit({name: joined(parts) for name, parts in given.items()}, frames or None)
 
 
-def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, engines: Engines) -> Successor:
-    """Goes on with another program: the inputs keep their rows, and what comes about as before stays; the rest is derived.
-    Where the rows are elsewhere they stay there, as far as their owners are the same for both programs."""
+def succeed(
+    old: RoundsEngine, before: rules.Program, program: rules.Program, engines: Engines, more: Mapping[str, Updates]
+) -> Successor:
+    """Goes on with another program: the inputs keep their rows, but for `more` changes, and what comes about as before stays;
+    the rest is derived. Where the rows are elsewhere they stay there, as far as their owners are the same for both programs."""
     kept = tuple(name for name in program.relations if name in before.relations)
     round, source = old.round + 1, old.resumed()
     ruled, were = program.derived.keys(), before.derived.keys()
     fed = [name for name in kept if name in ruled and old.external(name).rows]
     inputs = {} if source.elsewhere else {name: old.table(name) for name in kept if name in ruled and name not in were}
     new = engines.make(rules.with_inputs(program, fed), source)
-    _follow(new, old, kept, {})
+    _follow(new, old, kept, {}, more)
     try:
         changed = {}
         for name in kept:
             if name not in ruled | were and not program.facts.get(name):
-                changed[name] = none(program.relations[name].arity)
+                changed[name] = more.get(name, none(program.relations[name].arity))
             elif name in new.reused_relations:
                 changed[name] = new.changes(name)
             else:

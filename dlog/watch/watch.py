@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from dlog.arguments import MAX_COUNT
+from dlog.engine.compile.past import moment
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.state.store import Sync
@@ -81,7 +82,7 @@ def watch(job: Watch) -> None:
 def changeable(program: Program) -> dict[str, Relation]:
     """The relations whose rows may come from outside: those without rules, and inputs."""
     derived = program.derived.keys() - program.inputs - program.plain_eqrels
-    return {name: relation for name, relation in program.relations.items() if name not in derived}
+    return {name: relation for name, relation in program.relations.items() if name not in derived and moment(name) is None}
 
 
 def watched(program: Program) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Final
 from dlog.engine.ir import scalars
 from dlog.engine.ir.calendar_functors import CALENDAR_FUNCTORS
 from dlog.engine.ir.kinds import ALL, FLOAT, INTEGRAL, NUMBER, NUMERIC, ORDERED, SYMBOL, UNSIGNED
-from dlog.engine.ir.rules import AUTOINC, Constant, Functor, Kind, Record, Term
+from dlog.engine.ir.rules import AUTOINC, Constant, Functor, Kind, Record, Term, printed_types
 from dlog.engine.ir.short_functors import SHORT_FUNCTORS
 from dlog.engine.ir.signatures import (
     KEEP,
@@ -317,7 +317,7 @@ def find_functor(name: str, arity: int) -> Intrinsic | None:
 
 def is_called(op: str) -> bool:
     """Whether a functor is none of the language's own kernels: Python is called for it."""
-    return op == AUTOINC or op.startswith("@")
+    return op == AUTOINC or op.startswith("@") or printed_types(op) is not None
 
 
 def is_infix(op: str) -> bool:

@@ -118,10 +118,10 @@ PAD = Constant(0, Kind.RECORD)
 
 @dataclass(frozen=True, slots=True)
 class Functor:
-    """A function of values. `op` is a row's name in `functors`, `AUTOINC`, or `@` and the name of a user's functor; `kind` is
-    the kind of its arguments where it is overloaded, else of its result (`Intrinsic.by_argument`); `result` is its result's
-    kind. `to_number`, `to_unsigned` and `to_float` are left for symbols only: between numeric kinds they have become `itof` and
-    the like, and `+` on symbols has become `cat`."""
+    """A function of values. `op` is a row's name in `functors`, `AUTOINC`, `printing(...)`, or `@` and the name of a user's
+    functor; `kind` is the kind of its arguments where it is overloaded, else of its result (`Intrinsic.by_argument`); `result`
+    is its result's kind. `to_number`, `to_unsigned` and `to_float` are left for symbols only: between numeric kinds they have
+    become `itof` and the like, and `+` on symbols has become `cat`."""
 
     op: str
     args: tuple[Term, ...]
@@ -134,6 +134,20 @@ class Functor:
 
 AUTOINC = "autoinc"
 """The functor that gives another number each time."""
+_PRINT = "print\t"
+
+
+def printing(types: Iterable[str]) -> str:
+    """The functor that writes its arguments, which are of these types, to standard error; it gives 1."""
+    return _PRINT + "\t".join(types)
+
+
+def printed_types(op: str) -> list[str] | None:
+    """The types of what a functor writes; None for others."""
+    if not op.startswith(_PRINT):
+        return None
+    types = op.removeprefix(_PRINT)
+    return types.split("\t") if types else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlog import temporary
 from dlog.engine.ir.rules import Program
-from dlog.engine.plan.exchange.numbering import counts, refuse_counting, refuse_for_workers
+from dlog.engine.plan.exchange.numbering import counts, refuse_counting, refuse_for_workers, refuse_printing
 from dlog.engine.spark import application, jobs, shared_memory
 from dlog.engine.spark.cutting import TOO_HEAVY
 from dlog.engine.spark.error_translation import advice, failures, reason_of
@@ -190,6 +190,7 @@ def run(
     DlogError
         The program's data is wrong, or Spark cannot run the stage.
     """
+    refuse_printing(program)
     application.need_context(spark)
     if strategy == "jobs" or (strategy == "auto" and application.refuses_barriers(spark)):
         refuse_counting(program)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dlog.engine.cluster.rounds import ShardedRounds
 from dlog.engine.cluster.session_worker import DeliveredBlock
 from dlog.engine.ir.rules import Program, Relation
+from dlog.engine.plan.exchange.numbering import refuse_printing
 from dlog.engine.rounds import Frames, Image, RoundsEngine, StartingPoint
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
@@ -152,6 +153,7 @@ class SparkMaker:
     def __call__(self, program: Program, *, old: RoundsEngine | StartingPoint | None = None, **limits: Any) -> SparkRounds:
         """The engine for a program. `old` is the one that its earlier form had, or what that left behind. Raises DlogError
         where there is no Spark, or too few slots."""
+        refuse_printing(program)
         if not self._resident_workers or self.has_lost_workers:
             spark = self._spark or application.start()
             application.need_context(spark)

@@ -252,6 +252,8 @@ BODIES = {
     "!contains(x, y)": Not(Constraint("contains", X, Y)),
     "true, false": And((Truth(True), Truth(False))),
     "c.d.e(x)": Atom("c.d.e", (X,)),
+    "e@17(x)": Atom("e", (X,), round=17),
+    "c.e @ -1 (x)": Atom("c.e", (X,), round=-1),
     "x = $A": Constraint("=", X, BranchTerm("A", ())),
 }
 

@@ -15,6 +15,7 @@ from threading import RLock
 import numpy as np
 
 from dlog.arguments import whole
+from dlog.engine.compile.past import moment
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.changes import ChangeTrace, undone
@@ -119,7 +120,8 @@ class History:
     ) -> Noted:
         """What is to be noted of a commit: the changes of all relations, or of those that have windows of their own."""
         general = self.window.general or readers
-        names = [name for name in touched if name in relations and (general or name in self.window.own)]
+        there = (name for name in touched if name in relations and moment(name) is None)
+        names = [name for name in there if general or name in self.window.own]
         found = {name: (relations[name].kinds, updates) for name in names if (updates := changes(name)).rows}
         return Noted(general, self._clock() if self.window.duration is not None else 0, found)
 

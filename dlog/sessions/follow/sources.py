@@ -7,11 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
+from dlog.engine.compile.past import moments
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.values.differences import difference, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined
 from dlog.sessions.follow.changes import none
+from dlog.sessions.mistakes import mistake
 from dlog.sessions.queries.compiled import NAME, Question
 from dlog.values import Codec
 
@@ -85,7 +87,7 @@ class Answers:
 
     def __init__(self, name: str, compiled: Callable[[], Question], answer: Callable[[Question, Tables], Table]) -> None:
         self.name, self._compiled, self._answer = name, compiled, answer
-        self._question = compiled()
+        self._question = _followed(compiled())
         self._rows: Table | None = None
         """As of the last round that was looked at."""
         self._anew = False
@@ -99,7 +101,7 @@ class Answers:
         return Codec(self._question.program, moments.codec.symbols, moments.codec.records)
 
     def there(self, program: Program) -> bool:
-        before, self._question = self._question, self._compiled()
+        before, self._question = self._question, _followed(self._compiled())
         self._anew = True
         return before.relation.attributes == self.relation.attributes
 
@@ -122,6 +124,14 @@ class Answers:
             changed.append(np.array([moments.last]))
             self._anew = False
         return [int(round) for round in np.unique(np.concatenate([np.empty(0, np.int64), *changed]))]
+
+
+def _followed(question: Question) -> Question:
+    """A question that can be followed. Raises DlogError for one about past rounds."""
+    for past in moments(question.program.relations):
+        message = f"a question that is followed is about one round at a time, not about `{past.name}`"
+        raise mistake("past-round", message, "give a relation a rule that reads it, and follow that")
+    return question
 
 
 def _between(old: Table, new: Table, round: int) -> Updates:

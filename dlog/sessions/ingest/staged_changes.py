@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from dlog.arguments import text
+from dlog.engine.compile.past import moment
 from dlog.engine.interruption import delayed
 from dlog.engine.ir.rules import Io, Program
 from dlog.engine.rounds import Frames, RoundsEngine
@@ -177,6 +178,8 @@ class StagedChanges:
         relation = program.relations.get(name) if isinstance(name, str) else None
         if relation is None:
             raise unknown_relation(name, program.relations, program.inline)
+        if moment(name) is not None:
+            raise mistake("past-round", f"`{name}` is a past round: it stays as it is")
         given = program.inputs | program.plain_eqrels
         if name not in given and any(name in stratum.relations and stratum.rules for stratum in program.strata):
             raise derived_relation(name)

@@ -290,15 +290,23 @@ class Durable(PlainRounds):
                 inner.commit({name: updates for name, updates in given.items() if name in self.program.relations})
         self._state.append(round, given, self._text)
 
-    def succeeded_by(self, inner: RoundsEngine, text: Text, program: Program, changes: Callable[[str], Updates]) -> Durable:
+    def succeeded_by(
+        self,
+        inner: RoundsEngine,
+        text: Text,
+        program: Program,
+        changes: Callable[[str], Updates],
+        more: Mapping[str, Updates],
+    ) -> Durable:
         """Another program from the next round on, at which `inner` is, and its `changes` of that round. Its facts are inserted;
-        the rows of relations that it does not have go."""
+        the rows of relations that it does not have go, `more` change besides."""
         round = self._state.round + 1
         gone = [name for name in self.program.relations if name not in program.relations]
         given = {name: all_of(self.external(name), round).negated() for name in gone}
         new = Durable(self._state, text, program, self._engines, inner)
         new._history = self._history
         try:
+            given |= more
             given |= self._state.interned.encoder.updates(program, program.facts, 1, round)
             if self._history is not None:
                 self._history.drop(gone)

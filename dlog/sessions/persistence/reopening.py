@@ -21,6 +21,7 @@ from dlog.functors import Given
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
+from dlog.sessions.past_rounds import refuse_new
 from dlog.sessions.persistence.durable import Durable, all_of
 from dlog.sessions.persistence.folder import State
 from dlog.sessions.replacing import reopened
@@ -38,6 +39,7 @@ def reopen(state: State, given: Text | None, engines: Engines, functors: Given) 
     if left is None or Counter(left.formatted) == Counter(text.formatted):
         return text, Durable(state, text, program, engines)
     before = left.checked()
+    refuse_new(before, program)
     state.means(before)
     gone, came = _rows_gone(state, before, program), _more(program, before)
     old, inner, round = Durable(state, left, before, engines), None, state.round

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from dlog.engine.compile.normal.comparisons import COMPARISONS, HAS_TYPE
 from dlog.engine.compile.normal.literals import calendar_literal, literal_kinds, literal_text, number_constant
+from dlog.engine.compile.prints import CALL
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.resolve import Resolved
 from dlog.engine.compile.scope import Aggregation, Scoped, ScopedClause
@@ -280,6 +281,9 @@ class _Checker:
     def _call(self, call: Call) -> TypedTerm:
         if call.name.startswith("@"):
             return self._user_call(call)
+        if call.name == CALL:
+            why = Evidence(call.span, "number", "what `print` gives")
+            return TypedTerm(call, self.slots.new(NUMBERS, why), tuple(self._term(a) for a in call.args), True)
         row = find_functor(call.name, len(call.args))
         if row is None:
             raise InternalError("typecheck", f"no functor `{call.name}`")
