@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from dlog.engine.compile.past import moment
 from dlog.engine.formats import save
 from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.engine.state import files, parts
@@ -241,7 +242,8 @@ def _dumped(folder: Path, output: Path, without: Collection[str]) -> list[str]:
     with _opened(folder) as (state, text, program):
         if state.text is None:
             return ["the state is empty"]
-        names = [name for name in program.relations if name in state.externals() and name not in without]
+        held = set(state.externals()) - set(without)
+        names = [name for name in program.relations if name in held and moment(name) is None]
         with files.refusals(output, "write"):
             output.mkdir(parents=True, exist_ok=True)
             files.replace(output / "program.dl", _reading(text, names).encode())
