@@ -138,7 +138,8 @@ class Session(Changing):
         >>> list(round.changes("back"))
         [((2, 1), 1)]
         """
-        self._wait_for_room()
+        if self._followers.waits:
+            self._wait_for_room()
         with self._lock:
             self._check_open()
             whole = program_text.added(self._text, text, *self._options.preprocessing)

@@ -257,7 +257,7 @@ class Reading(Shown):
         round = moment.round if moment.round >= 0 else now + moment.round
         with self._lock:
             if round > now:
-                raise unreadable_round(round, min(self._followers.history.oldest_of(moment.base), now), now, moment.base)
+                raise unreadable_round(round, min(self._followers.oldest(moment.base), now), now, moment.base)
             self._followers.check(round, moment.base)
         return round
 

@@ -75,7 +75,7 @@ class StoredHistory:
             else:
                 history.begin(logged.round)
             before = logged.round
-        history.forget(())
+        history.forget()
 
     def _frozen(self, relations: Mapping[str, Relation]) -> Frozen:
         table = self.stored[PAST].table()
