@@ -264,6 +264,8 @@ class History:
             traces = {name: (kinds, ChangeTrace.of(len(kinds), batches)) for name, (kinds, batches) in there.items()}
             if any(trace.last > last for _, trace in traces.values()):
                 raise ValueError("it has later rounds than there are")
+            if min([kept.own, *(mark.round for mark in kept.marks)]) < 0:
+                raise ValueError("it has rounds before the first")
             self.traces = dict(sorted(traces.items(), key=lambda item: item[1][1].last))
             self._own = {name: max(kept.own, last - rounds) for name, rounds in self.window.own.items()}
             if kept.marks and kept.marks[0].round <= last:
