@@ -185,11 +185,12 @@ def _repaired(found: Inspection, without: Collection[str]) -> list[str]:
         raise mistake("not-damaged", f"the rows of `{intact[0]}` are not damaged: there is nothing to give up")
     derived = sorted(name for name in found.contents.lost_relations if name.endswith(DERIVED))
     said = [f"`{name.removesuffix(DERIVED)}` is derived anew when the state is opened" for name in derived]
-    if any(name.endswith(PAST) for name in found.contents.lost_relations):
-        said.append("the history begins anew when the state is opened")
+    past = any(name.endswith(PAST) for name in found.contents.lost_relations)
+    said += ["the history begins anew when the state is opened"] * past
     said += [f"lost: all rows of the input `{name}`" for name in inputs]
     drops = {TABLE: Entries.of([BulkChange(name, (), 0, ()).entry for name in inputs])} if inputs else {}
-    return said + repair(found, lambda name: bool(inputs) and name.endswith(FOLLOWING), drops)
+    dropped = (*(FOLLOWING if inputs else ()), *((PAST,) if past else ()))
+    return said + repair(found, lambda name: name.endswith(dropped), drops)
 
 
 def _beyond_repair(folder: Path, errors: Sequence[DlogError], inputs: Sequence[str]) -> DlogError:
