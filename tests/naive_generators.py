@@ -3,15 +3,30 @@ they give is written out."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import AggregateTerm, And, Atom, Body, Call, Clause, Constraint, Not, Or, Term, Truth, Variable
+from dlog.grammar.syntax import (
+    AggregateTerm,
+    And,
+    Atom,
+    Body,
+    Call,
+    Clause,
+    Constraint,
+    Not,
+    Or,
+    RecordTerm,
+    Term,
+    Truth,
+    Variable,
+)
 from tests.naive_functors import wrap
 
-GENERATORS = {"range", "split", "json_each"}
+GENERATORS = {"range", "split", "json_each", "regex_captures"}
 
 
 def without_calls(clause: Clause) -> Clause:
@@ -62,6 +77,10 @@ class _Naming:
                 return replace(body, parts=tuple(map(self.body, parts)))
             case Truth():
                 return body
+            case Constraint(op="=", left=RecordTerm(), right=Call(name=name) as call) if name in GENERATORS:
+                inside: list[Body] = []
+                whole = replace(body, right=replace(call, args=self.terms(call.args, inside)))
+                return And((*inside, whole), span=body.span) if inside else whole
             case Not(body=Atom()) | Atom() | Constraint():
                 beside: list[Body] = []
                 literal = self.term(body, beside)
@@ -82,6 +101,11 @@ def rows_of(name: str, args: list[Any], kind: str) -> Iterator[tuple[Any, ...]]:
         case "split":
             text, separator = args
             yield from enumerate(text.split(separator) if separator else list(text))
+        case "regex_captures":
+            pattern, text = args
+            for number, match in enumerate(re.finditer(pattern, text, re.ASCII)):
+                groups = enumerate((match[0], *match.groups()))
+                yield from ((number, group, taken) for group, taken in groups if taken is not None)
         case _:
             raise NotImplementedError(name)
 

@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 import dlog
 from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
+from dlog.engine.values import backtracking
+from dlog.grammar.parser import parse
+from dlog.grammar.source import Source
 from dlog.pipeline import explain_plan, explain_rounds
 from tests.conftest import RunText
 from tests.engines import EVERY_ENGINE
 from tests.examples import examples
+from tests.naive import evaluate
 from tests.naive_generators import values_of
 
 TOP, BOTTOM, MOST = 2**63 - 1, -(2**63), 2**64 - 1
@@ -81,7 +85,9 @@ def test_pythons_rows_are_those_of_the_oracle(kind: Kind, args: list[int]) -> No
     step = args[2] if len(args) > 2 else 1
     if step and abs((args[1] - args[0]) // step) > 100:
         return
-    rows = [row for (row,) in TABLE_FUNCTIONS["range"].rows(kind, *args)]
+    rows_of_range = TABLE_FUNCTIONS["range"].rows
+    assert rows_of_range is not None
+    rows = [row for (row,) in rows_of_range(kind, *args)]
     assert rows == list(values_of("range", args, kind.value))
     assert len(set(rows)) == len(rows)
 
@@ -209,6 +215,60 @@ def test_texts_are_taken_apart(run_text: RunText) -> None:
 
 def test_a_session_takes_texts_apart() -> None:
     check_texts(in_a_session(TEXTS, {"t": TEXT_ROWS}))
+
+
+CAPTURES = r"""
+.decl t(x: number, text: symbol)
+.decl pattern(p: symbol)
+.decl pair(x: number, n: number, key: symbol, value: symbol)
+.decl all(p: symbol, x: number, n: number, g: number, part: symbol)
+.decl words(x: number, n: number)
+.decl none(x: number)
+pair(x, n, k, v) :- t(x, s), [n, 1, k] = regex_captures("(\\w+)=(\\w*)", s), [n, 2, v] = regex_captures("(\\w+)=(\\w*)", s).
+all(p, x, n, g, y) :- pattern(p), t(x, s), [n, g, y] = regex_captures(p, s).
+words(x, n) :- t(x, s), n = count : { [_, 0, w] = regex_captures("\\w+", s) }.
+none(x) :- t(x, s), !pair(x, 0, regex_captures("^", s), _).
+"""
+CAPTURED_FACTS: dict[str, list[tuple[Any, ...]]] = {
+    "t": [(1, "a=1, bc=é"), (2, ""), (3, "x=, é=2 aé"), (4, "aaa"), (5, "a=1, bc=é")],
+    "pattern": [("(a)(b)?",), ("",), (r"(.)\1",), ("(?=(a+))",)],
+}
+
+
+@EVERY_ENGINE
+def test_groups_of_regular_expressions_are_captured(run_text: RunText) -> None:
+    found = run_text(CAPTURES, CAPTURED_FACTS)
+    assert found["pair"] == {(x, *row) for x in (1, 5) for row in ((0, "a", "1"), (1, "bc", ""))} | {(3, 0, "x", "")}
+    assert found["words"] == {(1, 3), (2, 0), (3, 3), (4, 1), (5, 3)}
+    assert {row for row in found["all"] if row[1] == 4 and row[0] != ""} == {
+        *(("(a)(b)?", 4, n, g, "a") for n in range(3) for g in range(2)),
+        (r"(.)\1", 4, 0, 0, "aa"),
+        (r"(.)\1", 4, 0, 1, "a"),
+        *(("(?=(a+))", 4, n, 0, "") for n in range(3)),
+        *(("(?=(a+))", 4, n, 1, "a" * (3 - n)) for n in range(3)),
+    }
+    assert found == evaluate(parse(Source(CAPTURES)), CAPTURED_FACTS)
+
+
+def test_a_session_captures_groups() -> None:
+    assert in_a_session(CAPTURES, CAPTURED_FACTS)["all"] == evaluate(parse(Source(CAPTURES)), CAPTURED_FACTS)["all"]
+    with dlog.session(CAPTURES) as session:
+        session.insert("t", [(1, "a=1")])
+        session.commit()
+        assert "t(1, " in str(session.why("pair", (1, 0, "a", "1")))
+
+
+def test_a_pattern_that_is_none_captures_nothing_with_a_warning() -> None:
+    for pattern in ("(", "a{x}"):
+        with pytest.warns(RuntimeWarning, match="wrong pattern provided for regex_captures"):
+            found = dlog.run_text(CAPTURES, {"t": [(1, "a=1")], "pattern": [(pattern,)]})
+        assert set(found["all"]) == set() and set(found["pair"]) == {(1, 0, "a", "1")}
+
+
+def test_a_pattern_that_captures_for_ever_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backtracking, "TRIAL_CPU_SECONDS", 1)
+    with pytest.raises(dlog.DlogError, match=r"regex_captures\(.*takes more than 1 seconds"):
+        dlog.run_text(CAPTURES, {"t": [(1, "a" * 64)], "pattern": [("(a+)+b",)]})
 
 
 def test_more_rows_than_a_block_has_come_for_each_of_many_texts() -> None:

@@ -20,6 +20,7 @@ from dlog.engine.kernels.values.texts import Text
 from dlog.engine.runtime.lowering.terms import operation
 from dlog.engine.values import functions
 from dlog.engine.values.differences import words
+from dlog.engine.values.generated import rows_for
 from dlog.engine.values.table import typed
 from dlog.grammar.diagnostics import DlogError
 from dlog.values import Codec
@@ -92,7 +93,8 @@ class Terms:
         kinds = [self.kind(a) for a in generator.args]
         values = [self._scalars(column, kind) for column, kind in zip(args, kinds, strict=True)]
         row = TABLE_FUNCTIONS[generator.function]
-        found = [(i, *made) for i, given in enumerate(zip(*values, strict=True)) for made in row.rows(generator.kind, *given)]
+        made = rows_for(generator.function, generator.kind, list(zip(*values, strict=True)))
+        found = [(i, *one) for i, rows in enumerate(made) for one in rows]
         origin, *columns = zip(*found, strict=True) if found else [()] * (len(row.columns) + 1)
         typed_columns = zip(columns, row.kinds(generator.kind), strict=True)
         words = [np.array([self.constant(Constant(v, kind)) for v in c], np.int64) for c, kind in typed_columns]

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from dlog.engine.compile.equivalence import closure_rules
 from dlog.engine.compile.facts import FactRows, Row, constant_row
-from dlog.engine.compile.lattice_types import extreme, with_meets
+from dlog.engine.compile.lattice_bodies import with_lattice_values
+from dlog.engine.compile.lattice_types import extreme
 from dlog.engine.compile.normal.disjunction import FlatClause, flatten_clause
 from dlog.engine.compile.normal.forms import Forms
 from dlog.engine.compile.normal.inline import inlined
@@ -139,7 +140,8 @@ def _rules(clause: Clause, resolved: Resolved, problems: Problems, forms: Forms)
 
 
 def _checked(clause: Clause, resolved: Resolved, problems: Problems) -> list[Rule]:
-    flats = (with_meets(flat, resolved.lattices, problems) for flat in flatten_clause(clause, resolved.source, problems))
+    found = flatten_clause(clause, resolved.source, problems)
+    flats = (one for flat in found for one in with_lattice_values(flat, resolved.lattices, problems))
     return _checked_flats(flats, resolved, problems)
 
 

@@ -3,10 +3,8 @@
     .lattice number<> { Bottom -> 0, Lub -> _ bor _, Glb -> _ band _ }
     .decl r(k: symbol, v: number<>)
 
-A relation has one row for each key, whose lattice columns hold the least upper bounds of all values that come. Where a body has
-a variable in lattice columns of several atoms, its value is the greatest lower bound of theirs, and not the bottom:
-
-    p(v) :- r("a", v), r("b", v).    ->    p(v) :- r("a", v1), r("b", v2), v = v1 band v2, v != 0.
+A relation has one row for each key, whose lattice columns hold the least upper bounds of all values that come. What bodies say
+of these is in lattice_bodies.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dlog.engine.compile.normal.disjunction import Flat, FlatClause
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.walk import map_term, walk
 from dlog.engine.ir import rules as ir
@@ -25,10 +22,8 @@ from dlog.grammar.syntax import (
     And,
     Atom,
     Clause,
-    Constraint,
     Item,
     LatticeDecl,
-    Not,
     Program,
     RelationDecl,
     Term,
@@ -158,97 +153,3 @@ def extreme(join: ir.Rule) -> ir.Rule | None:
             return replace(join, head=replace(join.head, args=row), body=(left, right, *tests))
         case _:
             return None
-
-
-# ------------------------------------------------------------------------------------------------------------------- meets
-
-
-def with_meets(clause: FlatClause, lattices: Lattices, problems: Problems) -> FlatClause:
-    """The clause whose values of lattices meet."""
-    return clause if lattices.columns.keys().isdisjoint(_mentioned(clause)) else _Meets(clause, lattices, problems).clause_of()
-
-
-def _mentioned(clause: FlatClause) -> set[str]:
-    atoms = (x.body if isinstance(x, Not) else x for x in clause.body)
-    return {atom.name for atom in atoms if isinstance(atom, Atom)}
-
-
-class _Meets:
-    def __init__(self, clause: FlatClause, lattices: Lattices, problems: Problems) -> None:
-        self.clause = clause
-        self.lattices = lattices
-        self.problems = problems
-        self.count = 0
-        self.met: dict[str, list[Variable]] = {}
-        self.types: dict[str, str] = {}
-        self.tests: list[Flat] = []
-
-    def clause_of(self) -> FlatClause:
-        times: dict[str, int] = {}
-        for _, arg in self._values():
-            if isinstance(arg, Variable):
-                times[arg.name] = times.get(arg.name, 0) + 1
-        body = [self._literal(x, times) for x in self.clause.body]
-        for name, values in self.met.items():
-            self.tests += self._meet(name, values)
-        return replace(self.clause, body=(*body, *self.tests))
-
-    def _values(self) -> Iterator[tuple[str, Term]]:
-        for literal in self.clause.body:
-            if isinstance(literal, Atom):
-                for column, type_name in self.lattices.columns.get(literal.name, {}).items():
-                    if column < len(literal.args):
-                        yield type_name, literal.args[column]
-
-    def _literal(self, literal: Flat, times: Mapping[str, int]) -> Flat:
-        match literal:
-            case Not(body=Atom() as atom):
-                for column in self.lattices.columns.get(atom.name, {}):
-                    if column < len(atom.args) and not isinstance(atom.args[column], Wildcard):
-                        message = "not supported yet: a negated atom with a value of a lattice"
-                        notes = ["write `_` for it, or bind it by a positive atom and compare"]
-                        self.problems.add("unsupported", message, Label(atom.args[column].span), notes=notes)
-                return literal
-            case Atom(name=name) if name in self.lattices.columns:
-                args = list(literal.args)
-                for column, type_name in self.lattices.columns[name].items():
-                    if column < len(args):
-                        args[column] = self._argument(args[column], type_name, times)
-                return replace(literal, args=tuple(args))
-            case _:
-                return literal
-
-    def _argument(self, arg: Term, type_name: str, times: Mapping[str, int]) -> Term:
-        if isinstance(arg, Wildcard) or (isinstance(arg, Variable) and times[arg.name] == 1):
-            return arg
-        self.count += 1
-        name = arg.name if isinstance(arg, Variable) else f"_@meet{self.count}"
-        fresh = Variable(f"{name}@m{self.count}", span=arg.span)
-        self.types[name] = type_name
-        if isinstance(arg, Variable):
-            self.met.setdefault(name, []).append(fresh)
-        else:
-            whole = Variable(f"_@meet{self.count}", span=arg.span)
-            self.tests += self._below(whole, type_name, fresh, arg)
-        return fresh
-
-    def _meet(self, name: str, values: list[Variable]) -> Iterator[Flat]:
-        """The meet of several values, step by step."""
-        first, *others = values
-        for number, value in enumerate(others, 1):
-            last = number == len(others)
-            whole = Variable(name if last else f"{name}@n{number}", span=value.span)
-            yield from self._below(whole, self.types[name], first, value)
-            first = whole
-
-    def _below(self, whole: Variable, type_name: str, left: Term, right: Term) -> list[Flat]:
-        """`whole` is the meet of two values, and not the bottom."""
-        meet, bottom = self.lattices.entry(type_name, "Glb"), self.lattices.entry(type_name, "Bottom")
-        if meet is None or bottom is None:
-            message = f"two values of the lattice of `{type_name}` meet here, but it has no `{'Bottom' if meet else 'Glb'}`"
-            self.problems.add(
-                "lattice", message, Label(right.span), Label(self.lattices.declared[type_name].span, "declared here")
-            )
-            return []
-        term = filled(meet, left, right)
-        return [Constraint("=", whole, term, span=right.span), Constraint("!=", whole, bottom, span=right.span)]

@@ -12,6 +12,7 @@ from dlog.engine.compile.lattice_types import NO_LATTICES, Lattices, joining_cla
 from dlog.engine.compile.past import with_moments
 from dlog.engine.compile.plans import check_plans
 from dlog.engine.compile.pragmas import check_pragmas, inline_relations, options, values
+from dlog.engine.compile.prints import CALL, PRINT, with_prints
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.retention import ITERATION, check_subsumption, choice_keys, debug_relation, dominated_clause
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
@@ -80,7 +81,8 @@ def resolve(program: Program, source: Source) -> Resolved:
     .output edge                        ->   Io("output", "edge")
     """
     problems = Problems(source)
-    program, lattices = without_lattices(with_counter(with_moments(program, source, problems)), problems)
+    program = with_prints(with_counter(with_moments(program, source, problems)), problems)
+    program, lattices = without_lattices(program, problems)
     clauses = tuple([i for i in program.items if type(i) is LiteralFact or isinstance(i, Clause)])
     program = replace(program, items=tuple(without_literal_facts(program.items)))
     types: list[TypeDecl] = [i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl | AdtDecl)]
@@ -334,6 +336,8 @@ def _check_call(call: Call, resolved: Resolved, problems: Problems) -> None:
     if call.name.startswith("@"):
         check_user_call(call, resolved.functors, problems)
         return
+    if call.name == CALL:
+        return
     table_function = TABLE_FUNCTIONS.get(call.name)
     if table_function is not None:
         _check_table_call(call, table_function, problems)
@@ -359,6 +363,8 @@ def _check_table_call(call: Call, row: TableFunction, problems: Problems) -> Non
 
 def _unknown_functor(call: Call, resolved: Resolved, problems: Problems) -> None:
     note = suggestion(call.name, written_functors()) or "a relation is read by a condition of its own: `p(x), y = x + 1`"
+    if call.name == PRINT:
+        note = f"`{PRINT}(...)` has no value: it stands beside the conditions of a body"
     if call.name in resolved.relations:
         note = "a relation is not a function: bind its column with an atom in the body, or use an aggregate"
     start = problems.source.text.find(call.name, call.span.start)  # behind parentheses that the span takes in

@@ -13,6 +13,7 @@ from typing import Final, assert_never
 from dlog.engine.compile.grounding import bound_variables, is_bound
 from dlog.engine.compile.normal.comparisons import HAS_TYPE
 from dlog.engine.compile.normal.generators import is_generator
+from dlog.engine.compile.prints import CALL
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.scope import Aggregation, Scoped, ScopedClause, display
 from dlog.engine.compile.walk import variables, walk
@@ -35,6 +36,7 @@ _REASONS: Final = {
     "a comparison": "a comparison only tests values, it does not produce any",
     "an arithmetic expression": "a functor computes from its arguments, an equation is not solved for them",
     "the argument of a functor": "a functor computes from its arguments, an equation is not solved for them",
+    "what is printed": "a value is printed that it has from elsewhere",
     "an aggregate": "an aggregate takes its outer variables from outside, as they are bound there",
 }
 """Why an occurrence at such a place gives a variable no values."""
@@ -232,6 +234,8 @@ def _place(literal: Scoped, name: str) -> str:
             return "a negated atom"
         case Atom():
             return "the argument of a functor"
+        case Constraint(left=Call(name=called)) if called == CALL:
+            return "what is printed"
         case Constraint(left=left, right=right):
             calls = [n for side in (left, right) for n in walk(side) if isinstance(n, Call | AggregateTerm)]
             inside = any(_occurs(variables(c), name) for c in calls)

@@ -23,6 +23,7 @@ from dlog.engine.ir.rules import (
     Term,
     Unpack,
     Variable,
+    printed_types,
 )
 from dlog.grammar.unparse import quote
 
@@ -111,6 +112,8 @@ class Printer:
 
     def _functor(self, functor: Functor) -> str:
         texts = [self.term(arg) for arg in functor.args]
+        if printed_types(functor.op) is not None:
+            return f"print({', '.join(texts)})"
         if is_called(functor.op):
             return f"{functor.op}({', '.join(texts)})"
         row = FUNCTORS[functor.op]

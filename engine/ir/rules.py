@@ -47,6 +47,18 @@ class Kind(Enum):
     __hash__ = object.__hash__  # each is there once; that of Enum hashes its name again and again
 
 
+class Domain(Enum):
+    """What the values of a type of numbers are outside of the engine: in files, in Python, in other systems."""
+
+    PLAIN = "plain"
+    DATE = "date"
+    """Days since 1970-01-01."""
+    TIMESTAMP = "timestamp"
+    """Microseconds since 1970-01-01, without a time zone."""
+    SHORT = "short"
+    """Numbers of 32 bits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """A resolved type. `fields` (names and type names) is set for records, which may be recursive: look names up in
@@ -62,6 +74,11 @@ class Type:
     branches: tuple[str, ...] = ()
     adt: str = ""
     arity: int = 0
+    domain: Domain = Domain.PLAIN
+
+    @property
+    def is_calendar(self) -> bool:
+        return self.domain in (Domain.DATE, Domain.TIMESTAMP)
 
     @property
     def whole(self) -> str:
@@ -101,10 +118,10 @@ PAD = Constant(0, Kind.RECORD)
 
 @dataclass(frozen=True, slots=True)
 class Functor:
-    """A function of values. `op` is a row's name in `functors`, `AUTOINC`, or `@` and the name of a user's functor; `kind` is
-    the kind of its arguments where it is overloaded, else of its result (`Intrinsic.by_argument`); `result` is its result's
-    kind. `to_number`, `to_unsigned` and `to_float` are left for symbols only: between numeric kinds they have become `itof` and
-    the like, and `+` on symbols has become `cat`."""
+    """A function of values. `op` is a row's name in `functors`, `AUTOINC`, `printing(...)`, or `@` and the name of a user's
+    functor; `kind` is the kind of its arguments where it is overloaded, else of its result (`Intrinsic.by_argument`); `result`
+    is its result's kind. `to_number`, `to_unsigned` and `to_float` are left for symbols only: between numeric kinds they have
+    become `itof` and the like, and `+` on symbols has become `cat`."""
 
     op: str
     args: tuple[Term, ...]
@@ -117,6 +134,20 @@ class Functor:
 
 AUTOINC = "autoinc"
 """The functor that gives another number each time."""
+_PRINT = "print\t"
+
+
+def printing(types: Iterable[str]) -> str:
+    """The functor that writes its arguments, which are of these types, to standard error; it gives 1."""
+    return _PRINT + "\t".join(types)
+
+
+def printed_types(op: str) -> list[str] | None:
+    """The types of what a functor writes; None for others."""
+    if not op.startswith(_PRINT):
+        return None
+    types = op.removeprefix(_PRINT)
+    return types.split("\t") if types else []
 
 
 @dataclass(frozen=True, slots=True)

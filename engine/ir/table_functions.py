@@ -31,12 +31,13 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class TableFunction:
     """`args` are the kinds that each argument may have, the last `optional` of which may be left out. `rows` makes the rows for
-    arguments of a kind, each a tuple of Python's values, and none twice. `example` is a call, which gives `given`."""
+    arguments of a kind, each a tuple of Python's values, and none twice; without it values/generated makes those for many
+    arguments at once. `example` is a call, which gives `given`."""
 
     name: str
     args: tuple[Kinds, ...]
     columns: tuple[Column, ...]
-    rows: Callable[..., Iterator[tuple[Any, ...]]]
+    rows: Callable[..., Iterator[tuple[Any, ...]]] | None
     documentation: str
     example: str
     given: tuple[tuple[Any, ...], ...]
@@ -157,6 +158,17 @@ _ROWS: Final = (
         "neither an object nor an array.",
         'json_each("{\\"a\\": [1, 2.50], \\"b\\": \\"x\\"}")',
         (("a", "array", "[1, 2.50]"), ("b", "string", "x")),
+    ),
+    TableFunction(
+        "regex_captures",
+        (SYMBOL, SYMBOL),
+        (Column("index", Kind.NUMBER), Column("group", Kind.NUMBER), Column("text", Kind.SYMBOL)),
+        None,
+        "What the groups of a regular expression take in the matches of a text, one after the other: the number of the match, "
+        "from 0 on, that of the group, 0 being the whole match, and the text; nothing for a group without a share. "
+        "The expression, which comes first, is one of Python's, whose classes are ASCII's.",
+        'regex_captures("(a)(b)?", "ab-a")',
+        ((0, 0, "ab"), (0, 1, "a"), (0, 2, "b"), (1, 0, "a"), (1, 1, "a")),
     ),
 )
 

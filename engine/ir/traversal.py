@@ -19,6 +19,7 @@ from dlog.engine.ir.rules import (
     Term,
     Unpack,
     Variable,
+    printed_types,
 )
 
 
@@ -79,6 +80,11 @@ def user_aggregates(body: Iterable[Literal]) -> Iterator[Aggregate]:
 def stateful_functors(rule: Rule) -> Iterator[Functor]:
     """Every functor of a rule that may give another value for the same arguments."""
     return (functor for functor in functors(rule) if functor.stateful)
+
+
+def prints(rule: Rule) -> bool:
+    """Whether a rule has a goal that prints."""
+    return any(printed_types(functor.op) is not None for functor in stateful_functors(rule))
 
 
 def _terms(literal: Literal) -> Iterator[Term]:

@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from dlog.engine.compile.strata.dependencies import relations_asked, relations_read
 from dlog.engine.ir.rules import Program
+from dlog.engine.ir.traversal import prints
 
 
 def prune(program: Program, observed: frozenset[str]) -> Program:
-    """Declarations and facts stay; relations that depend on each other are needed or not all together. What is not needed is
-    not read from files either."""
-    needed = set(observed)
-    queue = list(observed)
+    """Declarations and facts stay; relations that depend on each other are needed or not all together, and so are those whose
+    rules print. What is not needed is not read from files either."""
+    needed = observed | {name for name, rules in program.rules.items() if any(map(prints, rules))}
+    queue = list(needed)
     while queue:
         name = queue.pop()
         reads = {on for rule in program.rules.get(name, ()) for on in relations_read(rule)} | _beside(program, name)

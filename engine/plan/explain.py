@@ -44,7 +44,7 @@ from dlog.engine.ir.nodes import (
     UnpackRecord,
     View,
 )
-from dlog.engine.ir.rules import Constant, Functor, Lattice, Program, Record, Rule, Term, Variable
+from dlog.engine.ir.rules import Constant, Functor, Lattice, Program, Record, Rule, Term, Variable, printed_types
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, is_aggregate
 from dlog.engine.plan.arities import Arities
 
@@ -246,7 +246,7 @@ class Drawer:
             case Functor(op=op, args=(left, right)) if is_infix(op):
                 return f"({self.term(left)} {op} {self.term(right)})"
             case Functor(op=op, args=args):
-                return f"{op}({self.terms(args)})"
+                return f"{op if printed_types(op) is None else 'print'}({self.terms(args)})"
             case Record(args=args):
                 return f"[{self.terms(args)}]"
             case _:

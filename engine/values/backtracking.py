@@ -1,5 +1,5 @@
-"""Patterns that no automaton knows (references, look-around), tried by Python's `re`: whose time may double with each byte, and
-which takes a quarter of an hour to compile some patterns of a megabyte.
+"""Patterns that no automaton knows (references, look-around), and what groups capture, tried by Python's `re`: whose time may
+double with each byte, and which takes a quarter of an hour to compile some patterns of a megabyte.
 
 So it works in a process of its own, which the system ends after some seconds of work, with or without this one. It gets nothing
 but the pattern and the texts, and imports nothing but what Python brings.
@@ -7,8 +7,10 @@ but the pattern and the texts, and imports nothing but what Python brings.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -38,9 +40,14 @@ except (re.error, OverflowError, RecursionError) as error:
     sys.stdout.buffer.write(str(error).encode())
     sys.exit(int(sys.argv[2]))
 ends = struct.unpack(f"<{count}Q", given.read(8 * count))
-texts = given.read()
-found = (pattern.fullmatch(texts[start:end].decode()) is not None for start, end in zip((0, *ends), ends))
-sys.stdout.buffer.write(bytes(found))
+data = given.read()
+texts = (data[start:end].decode() for start, end in zip((0, *ends), ends))
+if sys.argv[3] == "match":
+    sys.stdout.buffer.write(bytes(pattern.fullmatch(text) is not None for text in texts))
+else:
+    import json
+    found = [[(match.group(0), *match.groups()) for match in pattern.finditer(text)] for text in texts]
+    sys.stdout.buffer.write(json.dumps(found).encode())
 """
 
 
@@ -55,31 +62,47 @@ def fullmatches(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
     for first in range(0, len(ends), TEXTS_PER_TRIAL):
         some = ends[first : first + TEXTS_PER_TRIAL]
         start = int(ends[first - 1]) if first else 0
-        out[first : first + TEXTS_PER_TRIAL] = _tried(pattern, texts[start : int(some[-1])], some - start)
+        said = _tried("match", pattern, texts[start : int(some[-1])], some - start)
+        if len(said) != len(some):
+            raise _too_slow("match", pattern)
+        out[first : first + TEXTS_PER_TRIAL] = np.frombuffer(said, np.bool_)
     return out
 
 
-def _tried(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
+def captured(pattern: str, texts: Sequence[str]) -> list[list[tuple[int, int, str]]]:
+    """For each text what the groups of the pattern take: the number of the match, the group, 0 for all of it, and the text.
+    Raises as `fullmatches` does."""
+    found: list[list[tuple[int, int, str]]] = []
+    for first in range(0, len(texts), TEXTS_PER_TRIAL):
+        some = [text.encode() for text in texts[first : first + TEXTS_PER_TRIAL]]
+        ends = np.cumsum([len(text) for text in some])
+        said = json.loads(_tried("regex_captures", pattern, b"".join(some), ends))
+        found += [[(n, g, t) for n, groups in enumerate(one) for g, t in enumerate(groups) if t is not None] for one in said]
+    return found
+
+
+def _tried(name: str, pattern: str, texts: bytes, ends: np.ndarray) -> bytes:
+    """What the process says for the function of a name."""
     source = pattern.encode()
     given = b"".join((np.array([len(source), len(ends)], "<u8").tobytes(), source, ends.astype("<u8").tobytes(), texts))
-    command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(TRIAL_CPU_SECONDS), str(WRONG_PATTERN_EXIT)]
+    command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(TRIAL_CPU_SECONDS), str(WRONG_PATTERN_EXIT), name]
     try:
         done = subprocess.run(
             command, input=given, capture_output=True, timeout=CLOCK_PER_CPU_SECONDS * TRIAL_CPU_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise _too_slow(pattern) from None
+        raise _too_slow(name, pattern) from None
     except OSError as error:
-        message = f"a pattern with references or look-around needs a process of its own: {error.strerror}"
+        message = f'{name}("{pattern}") needs a process of its own: {error.strerror}'
         raise DlogError(Diagnostic("no-process", message)) from error
     if done.returncode == WRONG_PATTERN_EXIT:
         raise WrongPattern(done.stdout.decode())
-    if done.returncode or len(done.stdout) != len(ends):
-        raise _too_slow(pattern)
-    return np.frombuffer(done.stdout, np.bool_)
+    if done.returncode:
+        raise _too_slow(name, pattern)
+    return done.stdout
 
 
-def _too_slow(pattern: str) -> DlogError:
-    message = f'match("{pattern}") takes more than {TRIAL_CPU_SECONDS} seconds on some of the texts'
-    note = "references and look-around are tried way by way; patterns without them take time in proportion to the text"
+def _too_slow(name: str, pattern: str) -> DlogError:
+    message = f'{name}("{pattern}") takes more than {TRIAL_CPU_SECONDS} seconds on some of the texts'
+    note = "references, look-around and captures are tried way by way; matches without take time in proportion to the text"
     return DlogError(Diagnostic("slow-pattern", message, notes=(note,)))

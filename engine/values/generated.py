@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
+from dlog.engine.values.patterns import captures
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import DTYPES
 
@@ -22,11 +24,24 @@ def generated(name: str, args: Sequence[np.ndarray], kinds: Sequence[Kind], rows
     distinct, places = np.unique(words, axis=0, return_inverse=True)
     columns = [_scalars(column, kind, symbols) for column, kind in zip(distinct.T, kinds, strict=True)]
     row = TABLE_FUNCTIONS[name]
-    made = [list(row.rows(kinds[0], *given)) for given in zip(*columns, strict=True)]
+    made = rows_for(name, kinds[0], list(zip(*columns, strict=True)))
     flat = list(chain.from_iterable(made))
     table = [_words([r[c] for r in flat], kind, symbols) for c, kind in enumerate(row.kinds(kinds[0]))]
     counts = np.array([len(found) for found in made], np.int64)
     return _spread(counts, table, places.reshape(-1))
+
+
+def rows_for(name: str, kind: Kind, given: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+    """The rows of a table function for each of several combinations of arguments."""
+    rows = TABLE_FUNCTIONS[name].rows
+    if rows is not None:
+        return [list(rows(kind, *args)) for args in given]
+    found: list[list[tuple[Any, ...]]] = [[] for _ in given]
+    for pattern in dict.fromkeys(pattern for pattern, _ in given):
+        places = [place for place, (other, _) in enumerate(given) if other == pattern]
+        for place, captured in zip(places, captures(pattern, [given[p][1] for p in places]), strict=True):
+            found[place] = captured
+    return found
 
 
 def _spread(counts: np.ndarray, columns: list[np.ndarray], places: np.ndarray) -> Generated:

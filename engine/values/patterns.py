@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Verdict
-from dlog.engine.values.backtracking import WrongPattern, fullmatches
+from dlog.engine.values.backtracking import WrongPattern, captured, fullmatches
 from dlog.engine.values.symbols import SymbolTable
 
 
@@ -64,8 +65,7 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     import pyarrow.compute as pc
 
     if (place := loose_brace(pattern)) is not None:
-        reason = f"a brace at position {place} that counts nothing; a backslash before it makes it a character"
-        return _neither(pattern, reason, ids)
+        return _neither(pattern, _loose(place), ids)
     data, offsets = symbols.gather(ids)
     strings = pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
     try:
@@ -81,9 +81,31 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     return np.where(found, Verdict.YES, Verdict.NO).astype(np.uint8)
 
 
+def captures(pattern: str, texts: Sequence[str]) -> list[list[tuple[int, int, str]]]:
+    """For each text what the groups of the pattern take: the number of the match, the group, and the text. Raises DlogError
+    where finding out takes too long."""
+    if (place := loose_brace(pattern)) is not None:
+        reason = _loose(place)
+    else:
+        try:
+            return captured(pattern, texts)
+        except WrongPattern as error:
+            reason = str(error)
+    _warn("regex_captures", pattern, reason)
+    return [[] for _ in texts]
+
+
+def _loose(place: int) -> str:
+    return f"a brace at position {place} that counts nothing; a backslash before it makes it a character"
+
+
+def _warn(name: str, pattern: str, reason: str) -> None:
+    warnings.warn(f'wrong pattern provided for {name}("{pattern}"): {reason}', RuntimeWarning, stacklevel=6)
+
+
 def _neither(pattern: str, reason: str, ids: np.ndarray) -> np.ndarray:
     """The verdicts of a pattern that is none."""
-    warnings.warn(f'wrong pattern provided for match("{pattern}"): {reason}', RuntimeWarning, stacklevel=5)
+    _warn("match", pattern, reason)
     return np.full(len(ids), Verdict.NEITHER, np.uint8)
 
 

@@ -8,6 +8,7 @@ opening programs of 500 to 10,000 rules in ten shapes: a session, check, plan, r
 chain   200,000 iterations of one tuple each    growth  time per derived tuple over three decades
 orders  the same rules with their atoms in every order
 rounds  programs maintained while their inputs change
+latency single rounds, ten million of them: whether their times and the memory stay as they were, with a picture
 strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
 equivalence  equivalence relations beside Souffle's
@@ -46,6 +47,7 @@ from tests.bench import (
     graph,
     history,
     late,
+    latency,
     live,
     memory,
     opening,
@@ -84,6 +86,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "growth": scaling.run_growth,
     "orders": orders.run,
     "rounds": rounds.run,
+    "latency": latency.run,
     "strings": strings.run,
     "memory": memory.run,
     "equivalence": equivalence.run,
@@ -113,6 +116,7 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
     parser.add_argument("bench", nargs="?", default="suite", choices=BENCHES)
     own: dict[str, Iterable[str]] = {
         "rounds": rounds.WORKLOADS,
+        "latency": latency.GRAPHS,
         "equivalence": equivalence.WORKLOADS,
         "spark": spark_workloads.WORKLOADS,
         "spark-bulk": spark_bulk.WORKLOADS,
@@ -128,7 +132,8 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
     parser.add_argument("--engines", help=listed)
     parser.add_argument("--repeat", type=int, default=3, help="best of so many runs (%(default)s)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds before a run is given up (%(default)s)")
-    parser.add_argument("--rounds", type=int, help=f"rounds measured one by one ({ROUNDS}; tpch: {tpch.ROUNDS})")
+    least = f"{ROUNDS:,}; latency: {latency.ROUNDS:,}; tpch: {tpch.ROUNDS}"
+    parser.add_argument("--rounds", type=int, help=f"rounds measured one by one ({least})")
     parser.add_argument("--scale", type=float, default=tpch.SCALE, help="tpch, tpch-batches: the scale factor (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="where the figures go; a new file of the cache by default")
     given = parser.parse_args()
@@ -137,7 +142,7 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
     workloads, engines = tuple(given.workloads or known), tuple(given.engines.split(",") if given.engines else there)
     if unknown := set(workloads) - set(known) | set(engines) - set(there):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    each = given.rounds or (tpch.ROUNDS if given.bench == "tpch" else ROUNDS)
+    each = given.rounds or {"tpch": tpch.ROUNDS, "latency": latency.ROUNDS}.get(given.bench, ROUNDS)
     return BENCHES[given.bench], Options(workloads, engines, given.repeat, given.timeout, given.json, each, given.scale)
 
 

@@ -15,7 +15,7 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.loop import rounds as kernels
-from dlog.engine.runtime.incremental.batch_runner import BULK_ROWS
+from dlog.engine.runtime.incremental.batch_runner import BULK_ROWS, input_of
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
@@ -101,7 +101,7 @@ def native_rounds(engine: Maintained, stream: Stream) -> Nanos:
     flow = engine._flow
     assert flow is not None
     work, control = flow.work, engine.worker.control
-    target = engine._input(flow, "edge").address
+    target = input_of(flow, "edge").address
     each = stream.per_round
     staged = np.zeros((stream.rounds, each, 4), np.int64)
     staged[:, :, :2] = stream.changed.reshape(-1, each, 2)

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import dlog
-from tests.conftest import ROOT
+from dlog.pipeline import compile_program
+from tests.conftest import ROOT, RunText
 from tests.tpch.conftest import ROUNDS, Data, Expected
 from tests.tpch.data import KEYS, numbers
 from tests.tpch.engines import Maintained, same, same_order
@@ -65,6 +66,22 @@ def test_a_run_answers_as_well(name: str, hundredth: Data) -> None:
     facts = {relation: hundredth.first[relation] for relation in query.inputs}
     result = dlog.run(query.program, facts, threads=1)
     checked(query, result["answer"].to_arrow(), hundredth.answers[name][0])
+
+
+WORKERS = [pytest.param("shards", marks=pytest.mark.slow), pytest.param("spark", marks=pytest.mark.spark)]
+
+
+@pytest.mark.parametrize("run_text", WORKERS, indirect=True, scope="session")
+@pytest.mark.parametrize("name", NAMES)
+def test_two_workers_answer_as_well(run_text: RunText, name: str, hundredth: Data) -> None:
+    query, expected = Query(name, hundredth.scale), hundredth.answers[name][0]
+    text = query.program.read_text(encoding="ascii")
+    relations = compile_program(query.program).relations
+    names = {relation: [column for column, _ in found.attributes] for relation, found in relations.items()}
+    tables = {relation: hundredth.first[relation].select(names[relation]) for relation in query.inputs}
+    facts = {name: list(zip(*(c.to_pylist() for c in table.columns), strict=True)) for name, table in tables.items()}
+    answer = [dict(zip(names["answer"], row, strict=True)) for row in run_text(text, facts, threads=2)["answer"]]
+    checked(query, pa.Table.from_pylist(answer) if answer else expected.whole.slice(0, 0), expected)
 
 
 # ----------------------------------------------------------------------------------------------------------- what is compared

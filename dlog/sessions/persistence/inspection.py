@@ -222,7 +222,8 @@ def _copied(folder: Path, place: Path) -> Path:
         if path.suffix in (".layer", ".image", parts.SUFFIX) and hasattr(os, "symlink"):
             (copy / path.name).symlink_to(path.absolute())
         elif path.is_file():
-            shutil.copy2(path, copy / path.name)
+            with files.refusals(path, "read"), files.to_read(path) as source, (copy / path.name).open("xb") as target:
+                shutil.copyfileobj(source, target)
     return copy
 
 

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from dlog.engine.compile.normal.literals import literal_text, number_constant
+from dlog.engine.compile.normal.literals import calendar_literal, literal_text, number_constant
 from dlog.engine.compile.normal.shapes import same_shape
+from dlog.engine.compile.prints import CALL
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.scope import display
 from dlog.engine.compile.typing.typed import (
@@ -28,7 +29,19 @@ from dlog.engine.compile.typing.typed import (
 )
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import FUNCTORS, find_functor
-from dlog.engine.ir.rules import AUTOINC, PAD, Compare, Constant, Functor, Kind, Record, Term, Type, Variable
+from dlog.engine.ir.rules import (
+    AUTOINC,
+    PAD,
+    Compare,
+    Constant,
+    Functor,
+    Kind,
+    Record,
+    Term,
+    Type,
+    Variable,
+    printing,
+)
 from dlog.engine.ir.signatures import Intrinsic
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.ir.traversal import term_variables
@@ -191,6 +204,9 @@ class Lowering:
                 return Functor(AUTOINC, (), kind, kind, term.node.span, True)
             case Call(name=name) if name.startswith("@"):
                 return Functor(name, tuple(self._term(a) for a in term.args), kind, kind, term.node.span, term.stateful)
+            case Call(name=name) if name == CALL:
+                types = (self.clause.records[a.slot] or self._kind(a).value for a in term.args)
+                return Functor(printing(types), tuple(self._term(a) for a in term.args), kind, kind, term.node.span, True)
             case Call(name=name, args=args):
                 row = find_functor(name, len(args))
                 if row is None:
@@ -223,6 +239,9 @@ class Lowering:
     def _call(self, row: Intrinsic, term: TypedTerm, kind: Kind) -> Term:
         if row.name == "ord" and self._is_enumeration(term.args[0]):
             return self._tag(term.args[0])
+        dated = calendar_literal(term.node)
+        if dated is not None:
+            return Constant(dated[1], kind)
         args = tuple(self._term(a) for a in term.args)
         if row.signature.variadic and row.signature.result is None and len(args) == 1:
             return args[0]

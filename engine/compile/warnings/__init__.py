@@ -13,6 +13,8 @@ from dlog.engine.compile.components import Expansion
 from dlog.engine.compile.components.checks import unused_overrides
 from dlog.engine.compile.plans import ineffective_plans
 from dlog.engine.compile.pragmas import ineffective_pragmas, listed, values
+from dlog.engine.compile.prints import with_prints
+from dlog.engine.compile.problems import Problems
 from dlog.engine.compile.warnings.codes import CODES
 from dlog.engine.compile.warnings.floats import Floats
 from dlog.engine.compile.warnings.products import single_rows, unconnected_atoms
@@ -29,7 +31,7 @@ def find_warnings(expansion: Expansion, source: Source) -> list[Diagnostic]:
     in a component comes once for all instances."""
     if "no-warn" in values(without_literal_facts(expansion.program.items)):
         return []
-    found = expansion.warnings(list(_found(expansion.program)))
+    found = expansion.warnings(list(_found(expansion.program, source)))
     if expansion.components is not None:
         found += unused_overrides(expansion.components)
     found.sort(key=_place)
@@ -43,7 +45,8 @@ def _place(warning: Diagnostic) -> tuple[bool, int]:
     return start == NOWHERE.start, start
 
 
-def _found(tree: Program) -> Iterator[Diagnostic]:
+def _found(tree: Program, source: Source) -> Iterator[Diagnostic]:
+    tree = with_prints(tree, Problems(source))
     usage, single = Usage(tree), single_rows(tree)
     items = without_literal_facts(tree.items)
     floats = Floats(items)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from operator import eq, ge, gt, le, lt, ne
 from typing import Final
 
+from dlog.engine.compile.prints import prints
 from dlog.engine.compile.walk import Node, walk
 from dlog.grammar.diagnostics import Diagnostic, Label
 from dlog.grammar.literal_facts import LiteralFact, without_literal_facts
@@ -69,6 +70,7 @@ class Usage:
                 self._given |= {head.name for head in item.heads}
             case Clause():
                 self._rules.append(item)
+                self._shown |= {head.name for head in item.heads} if prints(item) else set()
             case _:
                 pass
 

@@ -16,8 +16,9 @@ from dlog.engine.ir.rules import (
     Functor,
     Program,
     Rule,
+    printed_types,
 )
-from dlog.engine.ir.traversal import functors, stateful_functors, user_aggregates
+from dlog.engine.ir.traversal import functors, prints, stateful_functors, user_aggregates
 from dlog.engine.plan.incremental.nested import nested_aggregates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Span
@@ -47,6 +48,15 @@ def counts(program: Program) -> bool:
     return any(_counting(program))
 
 
+def refuse_printing(program: Program) -> None:
+    """Raises DlogError for a program that prints, where nobody would see it."""
+    found = [rule.span for s in program.strata for rule in s.rules if prints(rule)]
+    notes = ("it would be in the logs of a task: without engine=\"spark\" it is on standard error",)
+    message = "not supported on Spark: `print`"
+    if found:
+        raise DlogError([Diagnostic("not-on-spark", message, (Label(span),), notes, program.source) for span in found])
+
+
 def refuse_counting(program: Program) -> None:
     """Raises DlogError for a program that one worker alone can run for what it counts or keeps."""
     if found := list(_counting(program)):
@@ -66,6 +76,8 @@ def _counting(program: Program) -> Iterator[Diagnostic]:
     stateful = {f.span: f for s in program.strata for rule in s.rules for f in stateful_functors(rule)}
     for span, functor in stateful.items():
         name = f"`{functor.op}()`" if functor.op == AUTOINC else f"the stateful functor `{functor.op}`"
+        if printed_types(functor.op) is not None:
+            name = "`print`"
         yield _refused(name, span, "what it gives is decided in one place", program)
     folded = {x.span: x.op for s in program.strata for rule in s.rules for x in user_aggregates(rule.body)}
     for span, op in folded.items():

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of_subsumption
 from dlog.engine.ir.nodes import Path, Scan, Scope
-from dlog.engine.ir.rules import AUTOINC, Program, Stratum
+from dlog.engine.ir.rules import AUTOINC, Program, Stratum, printed_types
 from dlog.engine.ir.traversal import stateful_functors, user_aggregates
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.check import check_rounds
@@ -74,6 +74,8 @@ def not_maintained(stratum: Stratum, program: Program) -> str:
     of every other one."""
     stateful = next((functor for rule in stratum.rules for functor in stateful_functors(rule)), None)
     if stateful is not None:
+        if printed_types(stateful.op) is not None:
+            return "`print` writes what all rules derive"
         name = "autoinc()" if stateful.op == AUTOINC else stateful.op
         return f"`{name}` may give another value each time"
     folded = next((x for rule in stratum.rules for x in user_aggregates(rule.body)), None)

@@ -15,6 +15,7 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.static.executor import Executor, Progress
 from dlog.engine.runtime.storage.fact_encoder import FactEncoder
+from dlog.engine.runtime.storage.printer import Printer
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.differences import Columns, apply_changes, difference, words
@@ -59,6 +60,7 @@ class Recompute(PlainRounds):
         self._before = self._state
         self._earlier: dict[str, list[Updates]] = {}
         self._last: dict[str, Updates] = {}
+        self._printer = Printer()
         self._facts_pending = True
         """What the program's text alone says comes with the very first round."""
 
@@ -95,6 +97,7 @@ class Recompute(PlainRounds):
             columns = tuple(column[low:high] for column in updates.columns)
             external[name] = apply_changes(*external[name], columns, updates.diffs[low:high])
         executor = self._executor()
+        self._printer.begin()
         for name, (columns, rows) in external.items():
             if rows:
                 executor.load(name, Table(self.program.relations[name].kinds, columns, rows))
@@ -112,6 +115,7 @@ class Recompute(PlainRounds):
         limit = None if self.max_iterations is None else self._pause
         executor = Executor(self._rules, threads=self.threads, memory=self.memory, on_progress=limit)
         executor.catalog.symbols = self.symbols
+        executor.catalog.printer = self._printer
         executor.catalog.records = self.records  # type: ignore[assignment]
         return executor
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dlog.engine.ir.rules import AUTOINC, BlockFunction, UserFunctor
+from dlog.engine.ir.rules import AUTOINC, BlockFunction, UserFunctor, printed_types
 from dlog.engine.runtime.lowering.lowered import ExternalCall
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.values.patterns import wanted_verdict
@@ -18,6 +18,8 @@ def evaluate(call: ExternalCall, args: Sequence[np.ndarray], rows: int, catalog:
     """The call's value for each row of the block; comparisons give 1 or 0."""
     if call.op == AUTOINC:
         return catalog.next_numbers(rows)
+    if (types := printed_types(call.op)) is not None:
+        return catalog.printer.write(types, args, rows, catalog)
     if call.op.startswith("@"):
         return call_functor(call.op, args, rows, catalog)
     if call.produced is not None:

@@ -15,6 +15,7 @@ from dlog.engine.runtime.storage import statistics
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.extent import Extents
 from dlog.engine.runtime.storage.fact_encoder import FactEncoder
+from dlog.engine.runtime.storage.printer import Printer
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 from dlog.engine.values.symbols import SymbolTable
@@ -35,6 +36,7 @@ class Catalog:
         self._figures: dict[tuple[str, str, tuple[int, ...]], float] = {}
         self.keys = Keys()
         self._numbers = 0
+        self.printer = Printer()
 
     @property
     def symbols(self) -> SymbolTable:

@@ -220,12 +220,52 @@ a(1, 3). a(1, 8). a(2, 6). a(3, 4).
 .decl p(x: number, y: number, v: number)
 p(x, y, v) :- a(x, v), a(y, v), x < y.
 .decl q(x: number)
-q(x) :- a(x, 12).
+q(x) :- a(x, 6).
 .decl t(v: number)
 t(v) :- a(1, v), a(2, v), a(3, _)."""
     result = run_text(text, {})
     assert result["a"] == {(1, 11), (2, 6), (3, 4)}
-    assert result["p"] == {(1, 2, 2), (2, 3, 4)} and result["q"] == {(1,), (2,), (3,)} and result["t"] == {(2,)}
+    assert result["p"] == {(1, 2, 2), (2, 3, 4)} and result["q"] == {(2,)} and result["t"] == {(2,)}
+
+
+VALUES = f"""{BITS}.decl n(k: symbol, v: number<>)
+n("a", 3). n("b", 6). n("c", 8).
+.decl q(x: number)
+q(2). q(3). q(4). q(7).
+.decl r(k: symbol, v: number)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("r(k, v) :- q(v), n(k, v).", {("a", 2), ("a", 3), ("b", 2), ("b", 4)}),
+        ("r(k, v) :- n(k, v), v = 2.", {("a", 2), ("b", 2)}),
+        ("r(k, v) :- n(k, v), n(_, v), q(v).", {("a", 2), ("a", 3), ("b", 2), ("b", 4)}),
+        ("r(k, 0) :- n(k, 2 + 4).", {("b", 0)}),
+        ("r(k, v) :- q(v), n(k, _), !n(k, v).", {("a", 4), ("c", 2), ("c", 3), ("c", 4), ("c", 7)}),
+        ("r(k, 0) :- n(k, _), !n(k, 2).", {("c", 0)}),
+        ('r(k, v) :- q(v), k = "z", !n(k, v).', {("z", 2), ("z", 3), ("z", 4), ("z", 7)}),
+        ('r(k, v) :- q(v), n(k, _), !n(k, v), !n("a", v).', {("a", 4), ("c", 4)}),
+        ("r(k, 0) :- n(k, _), !(n(k, 1) ; n(k, 4)).", {("c", 0)}),
+    ],
+)
+def test_what_has_a_value_is_below_those_of_atoms_and_apart_from_those_of_negated_ones(
+    rule: str, expected: set[tuple[str, int]]
+) -> None:
+    assert run_text(VALUES + rule, {})["r"] == expected
+    with session(f"{VALUES}.input n\n{rule}") as live:
+        live.commit()
+        live.insert("n", [("a", 12), ("b", 1), ("d", 7)])
+        live.commit()
+        again = f'{VALUES}n("a", 12). n("b", 1). n("d", 7).\n{rule}'
+        assert set(live["r"]) == run_text(again, {})["r"]
+
+
+def test_values_of_a_lattice_that_has_no_meet_are_plain() -> None:
+    text = ".lattice number<> { Lub -> max(_, _) }\n.decl n(k: number, v: number<>) n(1, 3). n(1, 5). n(2, 3).\n"
+    text += ".decl r(k: number, v: number)\nr(k, 0) :- n(k, 3). r(k, 1) :- n(k, _), !n(k, 3). r(k, v) :- v = 5, n(k, v)."
+    assert run_text(text, {})["r"] == {(2, 0), (1, 1), (1, 5)}
 
 
 def test_values_are_joined_by_functors_of_the_user() -> None:
