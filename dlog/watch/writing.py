@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO, TypeAlias
@@ -122,5 +123,7 @@ def _json_value(value: object) -> object:
             return quoted_text(value)
         case tuple():
             return [_json_value(field) for field in value]
+        case date():
+            return value_text(value)
         case _:
             return value
