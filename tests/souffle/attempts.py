@@ -125,7 +125,8 @@ def _run(case: Case, folder: Path, limits: Limits) -> None:
 
 def _arguments(case: Case) -> list[str]:
     includes = [word for path in case.includes for word in ("-I", str(path))]
-    return ["run", str(case.program), "-F", str(case.facts), "-D", "-" if case.to_stdout else ".", "-j", "1", *includes]
+    output = "-" if case.to_stdout else "."
+    return ["run", str(case.program), "--word-size", "32", "-F", str(case.facts), "-D", output, "-j", "1", *includes]
 
 
 def _souffle_arguments(case: Case) -> list[str]:
