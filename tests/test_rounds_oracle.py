@@ -27,7 +27,7 @@ from tests.examples import examples
 from tests.naive import USER_FUNCTIONS
 from tests.rounds import Driver, MakeEngine, Story, check, stories
 from tests.shards import exchanging_rounds, sharded_rounds
-from tests.strategies import calling_programs, counting_programs, graph_programs, random_programs
+from tests.strategies import calling_programs, counting_programs, dated_programs, graph_programs, random_programs
 from tests.strategies_components import component_programs
 from tests.strategies_retention import retention_programs
 
@@ -52,6 +52,12 @@ def engine(request: pytest.FixtureRequest) -> MakeEngine:
 @examples(40)
 @given(story=stories(random_programs()))
 def test_every_round_equals_naive_evaluation_on_random_programs(engine: MakeEngine, story: Story) -> None:
+    check(engine, story)
+
+
+@examples(20)
+@given(story=stories(dated_programs()))
+def test_every_round_equals_naive_evaluation_on_programs_with_dates(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 
