@@ -330,5 +330,5 @@ def test_a_number_of_rounds_may_have_any_length() -> None:
         session.insert("r", [(1,)])
         session.commit()
         assert set(session["r"]) == {(1,)}
-    with pytest.raises(DlogError):
+    with pytest.raises(dlog.DlogError):
         dlog.session(f"{declared}q(x) :- r@{many}(x).\n")
