@@ -18,9 +18,9 @@ from dlog.engine.runtime.incremental.recompute import Recompute
 from dlog.functors import linked
 from tests.engine.runtime.maintaining import (
     anew_rounds,
+    fused_rounds,
     layered_rounds,
     replanned_rounds,
-    stretched_rounds,
     with_classes_kept,
 )
 from tests.examples import examples
@@ -35,7 +35,7 @@ ENGINES: dict[str, MakeEngine] = {
     "recompute": with_classes_kept(Recompute),
     "chosen": with_classes_kept(make_engine),
     "closed": make_engine,
-    "stretched": with_classes_kept(stretched_rounds),
+    "fusing": with_classes_kept(fused_rounds),
     "layered": with_classes_kept(layered_rounds),
     "replanned": with_classes_kept(replanned_rounds),
     "anew": with_classes_kept(anew_rounds),
