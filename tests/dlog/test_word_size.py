@@ -163,4 +163,6 @@ def test_a_flag_sets_the_word_size(tmp_path: Path) -> None:
     program.write_text(".decl p(x: number)\np(2147483647 + 1).\n.output p\n")
     assert command("run", program, "-D", "-", "--word-size", "32", cwd=tmp_path).out.splitlines()[-2] == "-2147483648"
     assert command("run", program, "-D", "-", cwd=tmp_path).out.splitlines()[-2] == "2147483648"
+    program.write_text(".decl p(x: number)\n#if RAM_DOMAIN_SIZE == 32\np(32).\n#endif\n.output p\n")
+    assert command("run", program, "-D", "-", "--word-size", "32", cwd=tmp_path).out.splitlines()[-2] == "32"
     assert "'16' is not one of '64', '32'" in command("run", program, "--word-size", "16", cwd=tmp_path).err
