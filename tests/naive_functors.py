@@ -6,6 +6,7 @@ import math
 import operator
 import struct
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from typing import Any
 
@@ -60,6 +61,43 @@ def byte_substr(text: str, index: int, length: int) -> str:
     return found
 
 
+DAY = 24 * 60 * 60 * 10**6
+"""In microseconds."""
+ERA = 400
+"""Years, after which the calendar repeats; none that begins before 1970 is asked of Python."""
+ERA_DAYS = date(2000 + ERA, 1, 1).toordinal() - date(2000, 1, 1).toordinal()
+
+
+def days(value: date) -> int:
+    return (value - date(1970, 1, 1)).days
+
+
+def microseconds(value: datetime) -> int:
+    value = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+    return (value - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+
+
+def moment(value: int, unit: int) -> tuple[datetime, int]:
+    """So many units (in microseconds) after 1970: a time whose year is right but for the years that are added."""
+    eras, rest = divmod(value * unit, ERA_DAYS * DAY)
+    return datetime(1970, 1, 1) + timedelta(microseconds=rest), eras * ERA
+
+
+def iso(value: datetime, years: int) -> str:
+    year = value.year + years
+    shown = f"{year:04}" if 0 <= year < 10**4 else f"-{-year:04}" if year < 0 else f"+{year}"
+    return shown + value.isoformat()[4:]
+
+
+def add_months(day: int, months: int) -> int:
+    start, years = moment(day, DAY)
+    month = start.month - 1 + months
+    years, year = years + month // 12 // ERA * ERA, start.year + month // 12 % ERA
+    years, year = (years + ERA, year - ERA) if year >= 1970 + ERA else (years, year)
+    last = (date(year + month % 12 // 11, (month + 1) % 12 + 1, 1) - timedelta(1)).day
+    return days(date(year, month % 12 + 1, min(start.day, last))) + years // ERA * ERA_DAYS
+
+
 INTEGER: dict[str, Callable[..., int]] = {
     "+": operator.add,
     "*": operator.mul,
@@ -105,6 +143,25 @@ FIXED: dict[str, tuple[str, Callable[..., Any]]] = {
     "utoi": ("number", int),
     "ftou": ("unsigned", int),
     "itou": ("unsigned", int),
+    "date": ("date", lambda text: days(date.fromisoformat(text))),
+    "timestamp": ("timestamp", lambda text: microseconds(datetime.fromisoformat(text))),
+    "date_text": ("symbol", lambda d: iso(*moment(d, DAY))[:-9]),
+    "timestamp_text": ("symbol", lambda t: iso(*moment(t, 1))),
+    "year": ("number", lambda d: moment(d, DAY)[0].year + moment(d, DAY)[1]),
+    "month": ("number", lambda d: moment(d, DAY)[0].month),
+    "day": ("number", lambda d: moment(d, DAY)[0].day),
+    "weekday": ("number", lambda d: moment(d, DAY)[0].isoweekday()),
+    "hour": ("number", lambda t: moment(t, 1)[0].hour),
+    "minute": ("number", lambda t: moment(t, 1)[0].minute),
+    "second": ("number", lambda t: moment(t, 1)[0].second),
+    "microsecond": ("number", lambda t: moment(t, 1)[0].microsecond),
+    "date_of": ("date", lambda t: t // DAY),
+    "timestamp_of": ("timestamp", lambda d: d * DAY),
+    "add_days": ("date", operator.add),
+    "add_months": ("date", lambda d, n: add_months(d, n)),
+    "days_between": ("number", lambda a, b: b - a),
+    "add_seconds": ("timestamp", lambda t, n: t + n * 10**6),
+    "seconds_between": ("number", lambda a, b: divide(wrap(b - a, "number"), 10**6)),
 }
 """Functors whose result does not have the type of their arguments, with that type."""
 
@@ -113,6 +170,9 @@ def result_type(name: str) -> str | None:
     """The type of the functor's result, None where it is that of its arguments."""
     return "number" if name == "ord" else FIXED[name][0] if name in FIXED else None
 
+
+CALENDAR = ("date", "timestamp")
+"""The types that are numbers of days, and of microseconds."""
 
 AGGREGATES: dict[str, tuple[int | None, Callable[[list[Any]], Any]]] = {
     "count": (0, len),

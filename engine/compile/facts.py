@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from dlog.engine.compile.normal.literals import FITTING, literal_kinds, literal_text, number_constant
+from dlog.engine.compile.normal.literals import FITTING, calendar_literal, literal_kinds, literal_text, number_constant
 from dlog.engine.compile.resolve import Resolved
 from dlog.engine.ir.rules import PAD, Constant, Kind, Record, Rule, Term, Type
 from dlog.grammar.literal_facts import LiteralFact, literal_value
-from dlog.grammar.syntax import Atom, BranchTerm, Clause, Nil, RecordTerm, String
+from dlog.grammar.syntax import Atom, BranchTerm, Call, Clause, Nil, RecordTerm, String
 from dlog.grammar.syntax import Term as SyntaxTerm
 
 Row: TypeAlias = tuple[Constant | Record, ...]
@@ -76,6 +76,12 @@ def _value(term: SyntaxTerm, found: Type, resolved: Resolved) -> Constant | Reco
         fits = found.kind in literal_kinds(text)
         return number_constant(text, found.kind) if fits else None
     match term:
+        case Call() if found.is_calendar:
+            try:
+                dated = calendar_literal(term)
+            except ValueError:
+                return None
+            return Constant(dated[1], Kind.NUMBER) if dated is not None and dated[0] is found.domain else None
         case String(value=value) if found.kind is Kind.SYMBOL:
             return Constant(value, Kind.SYMBOL)
         case Nil() if found.kind is Kind.RECORD and not found.branches:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from dlog.engine.ir.functors import find_functor
 from dlog.engine.ir.kinds import FLOAT, NUMERIC, UNSIGNED
-from dlog.engine.ir.rules import Constant, Kind
-from dlog.grammar.syntax import Call, Number, Term
+from dlog.engine.ir.rules import Constant, Domain, Kind
+from dlog.grammar.syntax import Call, Number, String, Term
 
 LIMITS: Final = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
 
 FITTING = 18
 """Of so many digits every number fits every kind."""
 
+_CALENDAR = (Domain.DATE.value, Domain.TIMESTAMP.value)
 _MAX_DIGITS = 400
 """A number of more digits fits no kind."""
 
@@ -24,6 +26,17 @@ def literal_text(term: Term) -> str | None:
             return text
         case Call(name="-", args=(Number(text=text),)) if not text.startswith("-"):
             return "-" + text
+        case _:
+            return None
+
+
+def calendar_literal(term: Term) -> tuple[Domain, int] | None:
+    """What `date("2026-11-25")` and `timestamp("...")` are; ValueError where the text is none."""
+    match term:
+        case Call(name=name, args=(String(value=text),)) if name in _CALENDAR:
+            row = find_functor(name, 1)
+            assert row is not None
+            return row.domains[-1], int(row.value(text))
         case _:
             return None
 
@@ -63,7 +76,7 @@ def _is_integer(text: str) -> bool:
 
 def _integer(text: str) -> int:
     sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
-    digits = digits.lower().removesuffix("u")
+    digits = digits.lower().removesuffix("u").replace("_", "")
     if digits.count(".") == 3:  # a.b.c.d, an IPv4 address
         value = 0
         for part in digits.split("."):

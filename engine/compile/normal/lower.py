@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from dlog.engine.compile.normal.literals import literal_text, number_constant
+from dlog.engine.compile.normal.literals import calendar_literal, literal_text, number_constant
 from dlog.engine.compile.normal.shapes import same_shape
 from dlog.engine.compile.prints import CALL
 from dlog.engine.compile.problems import Label, Problems
@@ -239,6 +239,9 @@ class Lowering:
     def _call(self, row: Intrinsic, term: TypedTerm, kind: Kind) -> Term:
         if row.name == "ord" and self._is_enumeration(term.args[0]):
             return self._tag(term.args[0])
+        dated = calendar_literal(term.node)
+        if dated is not None:
+            return Constant(dated[1], kind)
         args = tuple(self._term(a) for a in term.args)
         if row.signature.variadic and row.signature.result is None and len(args) == 1:
             return args[0]
