@@ -288,7 +288,7 @@ class Actions:
         return syntax.Atom(c[0].value, tuple(c[2]), span=_whole(c))
 
     def past_atom(self, c: Children) -> syntax.Atom:
-        return syntax.Atom(c[0].value, tuple(c[3]), span=_whole(c), round=int(c[1].value[1:]))
+        return syntax.Atom(c[0].value, tuple(c[3]), span=_whole(c), round=syntax.round_number(c[1].value[1:]))
 
     # terms --------------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,14 @@ def _span() -> Span:
     return field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
 
+def round_number(digits: str) -> int:
+    """The number of a round, as written; one that no session comes to is 10^18, however long it is."""
+    most = 10**18
+    number = digits.strip().lstrip("-")
+    value = min(int(number), most) if len(number) < 1000 else most
+    return -value if digits.strip().startswith("-") else value
+
+
 # ---------------------------------------------------------------------------------------------------------------- terms
 
 

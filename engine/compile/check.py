@@ -23,6 +23,7 @@ from dlog.engine.compile.scope import scope
 from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
+from dlog.engine.ir import rules as ir
 from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, UserFunctor, reading_rule
 from dlog.grammar.literal_facts import LiteralFact
@@ -80,7 +81,8 @@ def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:
     """What relations keep, of those that do not keep every row."""
     dominated: dict[str, list[Rule]] = {}
     for clause in resolved.subsumptions:
-        dominated.setdefault(clause.heads[0].name, []).extend(_checked(clause, resolved, problems))
+        found = [rule for rule in _checked(clause, resolved, problems) if all(isinstance(x, ir.Atom) for x in rule.body[:2])]
+        dominated.setdefault(clause.heads[0].name, []).extend(found)  # no row dominates itself
     joins: dict[str, Rule] = {}
     for clause in resolved.joins:
         for rule in _checked_flats(flatten_clause(clause, resolved.source, problems), resolved, problems):
