@@ -1,7 +1,7 @@
 """A session: a program whose inputs change, and whose relations follow round by round.
 
-It is read (`reading`), its rows change (`changing`), and so does its program. What maintains the program is behind
-`dlog.engine.rounds.RoundsEngine`.
+It is read (`reading`), its rows change (`changing`: `insert`, `remove`, `commit`), and so does its program (`replacing`). What
+maintains the program is behind `dlog.engine.rounds.RoundsEngine`.
 """
 
 from __future__ import annotations

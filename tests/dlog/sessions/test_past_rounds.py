@@ -321,3 +321,14 @@ def expected_states(text: str, story: Story, first: int) -> list[Any]:
         return states_with_past(parse(Source(text)), given, BUDGET)
     except TooBig:
         reject()
+
+
+def test_a_number_of_rounds_may_have_any_length() -> None:
+    many = "9" * 5000
+    declared = f".decl r(x: number) history({many})\n.decl q(x: number)\n"
+    with dlog.session(declared) as session:
+        session.insert("r", [(1,)])
+        session.commit()
+        assert set(session["r"]) == {(1,)}
+    with pytest.raises(dlog.DlogError):
+        dlog.session(f"{declared}q(x) :- r@{many}(x).\n")
