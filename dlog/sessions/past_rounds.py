@@ -97,7 +97,7 @@ def refuse_new(before: Program, program: Program) -> None:
     new = moments(program.relations.keys() - before.relations.keys())
     if new:
         message = f"rules about `{new[0].name}` cannot be new where a state is opened: its history begins with the program"
-        raise mistake("past-round", message, "open it with its own program (None), and add them with `add_rules`")
+        raise mistake("past-atom", message, "open it with its own program (None), and add them with `add_rules`")
 
 
 def _all_of(table: Table, round: int) -> Updates:
