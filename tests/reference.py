@@ -45,7 +45,10 @@ _AGGREGATES = """# Aggregates
 
 An aggregate computes one value from all matches of its body: `y = sum x : { p(x) }`. It is evaluated once for each binding of
 the variables that it shares with the rest of its rule. Over a body of one atom each row is a match; over any other body each
-distinct binding of its named variables is one.
+distinct binding of its named variables is one. Over alternatives (`{ p(x) ; q(x) }`), which Souffle does not allow, it is each
+distinct binding of the variables that all of them share, however many of them it comes from.
+
+[Functors of your own](../functors.md#aggregates-of-your-own) may be aggregates, too: `@@f x : init, { ... }`.
 """
 
 _WARNINGS = """# Warnings

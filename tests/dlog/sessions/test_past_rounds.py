@@ -190,7 +190,7 @@ def test_rules_that_cannot_be_are_refused(rules: str, expected: str | None) -> N
 def test_past_rounds_take_no_rows_and_are_not_followed_by_questions() -> None:
     s = dlog.session(RULES)
     for act in (lambda: s.insert("r@-1", (1,)), lambda: s.subscribe("?- r@-1(x).")):
-        assert code(act) == "past-round"
+        assert code(act) == "past-atom"
     assert code(lambda: s["r@-1"]) == "unknown-relation"
     assert code(lambda: dlog.session(".decl r(x: number)\n.decl q(x: number)\nq(x) :- r@5(x).")) == "unknown-round"
 
@@ -321,3 +321,14 @@ def expected_states(text: str, story: Story, first: int) -> list[Any]:
         return states_with_past(parse(Source(text)), given, BUDGET)
     except TooBig:
         reject()
+
+
+def test_a_number_of_rounds_may_have_any_length() -> None:
+    many = "9" * 5000
+    declared = f".decl r(x: number) history({many})\n.decl q(x: number)\n"
+    with dlog.session(declared) as session:
+        session.insert("r", [(1,)])
+        session.commit()
+        assert set(session["r"]) == {(1,)}
+    with pytest.raises(dlog.DlogError):
+        dlog.session(f"{declared}q(x) :- r@{many}(x).\n")
