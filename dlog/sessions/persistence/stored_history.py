@@ -18,14 +18,14 @@ from dlog.engine.state.layers import Stored
 from dlog.engine.state.log import LoggedRound
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
-from dlog.sessions.follow.history import Frozen, History, Mark, Noted
+from dlog.sessions.follow.history import FrozenHistory, History, Mark, Noted
 
 PAST = "/past"
 """Ends the names of changes; alone, what is said of all of them."""
 _KINDS = (Kind.NUMBER,) * 3
-_MARK, _OWN = 0, 1
+_MARK, _OWN, _COUNT = 0, 1, 2
 """What a row of `/past` in a checkpoint is: a moment, with its round and time; the oldest round of relations with windows of
-their own."""
+their own; how many relations have changes."""
 Source = Callable[[], "Table | Batches"]
 
 
@@ -36,11 +36,11 @@ def entries_of(noted: Noted, round: int) -> dict[str, Updates]:
     return {PAST: head} | {name + PAST: updates for name, (_, updates) in noted.changes.items()}
 
 
-def contents(kept: Frozen | None) -> dict[str, Source]:
+def contents(kept: FrozenHistory | None) -> dict[str, Source]:
     """A history for a checkpoint."""
     if kept is None:
         return {}
-    rows = [(_MARK, mark.round, mark.time) for mark in kept.marks] + [(_OWN, kept.own, 0)]
+    rows = [(_MARK, mark.round, mark.time) for mark in kept.marks] + [(_OWN, kept.own, 0), (_COUNT, len(kept.batches), 0)]
     table = Table(_KINDS, tuple(np.array(column, np.int64) for column in zip(*rows, strict=True)), len(rows))
     found: dict[str, Source] = {PAST: lambda: table}
     for name, stored in kept.batches.items():
@@ -75,21 +75,23 @@ class StoredHistory:
             else:
                 history.begin(logged.round)
             before = logged.round
-        history.forget(())
+        history.forget()
 
-    def _frozen(self, relations: Mapping[str, Relation]) -> Frozen:
+    def _frozen(self, relations: Mapping[str, Relation]) -> FrozenHistory:
         table = self.stored[PAST].table()
         if table.kinds != _KINDS:
             raise ValueError("it has other columns")
         rows = list(zip(*(column.tolist() for column in table.columns), strict=True))
         marks = tuple(Mark(round, time) for what, round, time in rows if what == _MARK)
+        if [count for what, count, _ in rows if what == _COUNT] != [len(self.stored) - 1]:
+            raise ValueError("changes of relations are missing")
         own = min((round for what, round, _ in rows if what == _OWN), default=self.round)
         batches = {}
         for name, relation in relations.items():
             stored = self.stored.get(name + PAST)
             if stored is not None and stored.kinds == relation.kinds:
                 batches[name] = stored.kinds, stored.batches
-        return Frozen(own, marks, batches)
+        return FrozenHistory(own, marks, batches)
 
 
 def _noted(logged: LoggedRound, relations: Mapping[str, Relation]) -> Noted:
