@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dlog.engine.formats.columnar import arrow_table, column_values
 from dlog.engine.formats.columns import Unclear, places
-from dlog.engine.formats.parameters import close_name, column_names, directive_error
+from dlog.engine.formats.parameters import close_name, column_in, column_names, directive_error
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Io, Kind, Program, Relation
 from dlog.engine.values.symbols import SymbolTable
@@ -86,7 +86,7 @@ def _chosen(io: Io, program: Program, relation: Relation, connection: sqlite3.Co
         raise directive_error(io, program, "missing-table", f"the database has no table or view {table!r}", *notes)
     wanted = column_names(io, relation, program)
     if io.get("columns"):
-        chosen = [names[int(name)] if name.isdecimal() and int(name) < len(names) else name for name in wanted]
+        chosen = [column_in(name, names) for name in wanted]
         if missing := [name for name in chosen if name not in names]:
             note = f"its columns are {', '.join(names)}"
             raise directive_error(io, program, "wrong-column-count", f"{table!r} has no column `{missing[0]}`", note)
