@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.formats.columns import Unclear, places
-from dlog.engine.ir.rules import Kind, Relation
+from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.values.table import DTYPES, Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
@@ -89,9 +89,9 @@ def _from_columns(relation: Relation, codec: Codec, columns: Mapping[str, Any]) 
     _check_names(relation, columns, names)
     given = [_column(relation, name, columns[name]) for name in names]
     _check_lengths(relation, names, [len(column) for column in given])
-    pairs = list(zip(relation.kinds, given, strict=True))
-    if all(type(column) is np.ndarray and column.dtype == DTYPES.get(kind) for kind, column in pairs):
-        return Table(relation.kinds, tuple(numbers(kind, np.ascontiguousarray(column)) for kind, column in pairs))
+    pairs = list(zip((type for _, type in relation.attributes), given, strict=True))
+    if all(_is_plain(type) and _is_array(column, type) for type, column in pairs):
+        return Table(relation.kinds, tuple(numbers(type, np.ascontiguousarray(column)) for type, column in pairs))
     if any(kind is Kind.RECORD for kind in relation.kinds):
         return from_tuples(relation, codec, zip(*given, strict=True))
     import pyarrow as pa
@@ -102,6 +102,14 @@ def _from_columns(relation: Relation, codec: Codec, columns: Mapping[str, Any]) 
         # This way takes strings that are no UTF-8, or says what is wrong where.
         return from_tuples(relation, codec, zip(*given, strict=True))
     return codec.table_from_arrow(relation, data)
+
+
+def _is_plain(type: Type) -> bool:
+    return type.kind in DTYPES and not type.is_calendar
+
+
+def _is_array(column: Any, type: Type) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype == DTYPES[type.kind]
 
 
 def _column(relation: Relation, name: str, values: Any) -> Any:
@@ -154,6 +162,8 @@ def arrow_table(relation: Relation, rows: Any) -> Any:
         return None
     import pyarrow as pa
 
+    if isinstance(rows, pa.Table):
+        return rows
     try:
         return pa.table(rows) if speaks else pa.Table.from_pandas(rows, preserve_index=False)
     except UnicodeEncodeError as error:
@@ -177,7 +187,14 @@ def _plain_row(row: Any) -> Any:
     """The row with NumPy's scalars as Python's."""
     if not isinstance(row, tuple | list):
         return row
-    return tuple([value.item() if isinstance(value, np.generic) else value for value in row])
+    return tuple([_plain_value(value) if isinstance(value, np.generic) else value for value in row])
+
+
+def _plain_value(value: np.generic) -> Any:
+    if isinstance(value, np.datetime64) and np.datetime_data(value.dtype)[0] not in ("D", "us"):
+        exact = value.astype("datetime64[us]")
+        return exact.item() if exact == value else value
+    return value.item()
 
 
 def _mistake(code: str, message: str, *notes: str) -> DlogError:

@@ -426,6 +426,7 @@ def _frame(spark: SparkSession, program: rules.Program, name: str, table: Table,
     import pyarrow as pa
 
     from dlog.engine.spark.arrow import ArrowCodec, schema_of
+    from dlog.engine.spark.slots import sql_type
 
     relation = program.relations[name]
     codec = ArrowCodec(program.types, executor.symbols, executor.records)
@@ -433,7 +434,8 @@ def _frame(spark: SparkSession, program: rules.Program, name: str, table: Table,
     if not relation.arity:
         return spark.range(table.rows).select()
     pieces = [pa.Table.from_arrays(columns, schema=schema) for columns in codec.write(relation, table)]
-    return spark.createDataFrame(pa.concat_tables(pieces) if pieces else schema.empty_table())
+    declared = ", ".join(f"`{n}` {sql_type(t)}" for n, t in relation.attributes)
+    return spark.createDataFrame(pa.concat_tables(pieces) if pieces else schema.empty_table(), declared)
 
 
 # ----------------------------------------------------------------------------------------------------------------- outputs

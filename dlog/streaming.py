@@ -139,8 +139,7 @@ def _prepared(session: Session, number: int, name: str, data: DataFrame) -> Data
     """A source with its relation's number, its diffs, and its columns under names of their own."""
     from pyspark.sql import functions as F
 
-    from dlog.engine.spark.inputs import check_types, columns_of, quoted
-    from dlog.engine.spark.slots import SQL_TYPES
+    from dlog.engine.spark.inputs import as_type, check_types, columns_of
 
     relation = session.taking(name)
     if not getattr(data, "isStreaming", False):
@@ -151,7 +150,7 @@ def _prepared(session: Session, number: int, name: str, data: DataFrame) -> Data
     check_types(relation, values, columns)
     diff = _sign(relation, data) if has_diff else F.lit(1)
     named = [
-        F.col(quoted(column)).cast(SQL_TYPES[type.kind]).alias(f"{number}_{attribute}")
+        as_type(values, column, type).alias(f"{number}_{attribute}")
         for column, (attribute, type) in zip(columns, relation.attributes, strict=True)
     ]
     return data.select(F.lit(number).alias(TAG), diff.cast("int").alias(DIFF), *named).where(F.col(DIFF) != 0)

@@ -1,7 +1,8 @@
 """Between columns of the engine and values of Python, NumPy and Arrow.
 
-Python values are int, float, str, a tuple for a record, None for nil, a `Branch` for a value of an algebraic data type. They
-are for results a person looks at and facts a test writes down; bulk data goes through arrays.
+Python values are int, float, str, datetime.date and datetime.datetime, a tuple for a record, None for nil, a `Branch` for a
+value of an algebraic data type. They are for results a person looks at and facts a test writes down; bulk data goes through
+arrays.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 
 from dlog.branch import Branch
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
+from dlog.engine.values import domains
 from dlog.engine.values.arrow_memory import within_memory
-from dlog.engine.values.floats import one_nan
 from dlog.engine.values.shapes import own_types, packed, shapes
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import DTYPES, Table, typed
@@ -33,10 +34,6 @@ _Key = tuple[str, int]  # (record type, id)
 NIL = 0
 _ABBREVIATED = reprlib.Repr()
 _ABBREVIATED.maxstring = _ABBREVIATED.maxlong = _ABBREVIATED.maxother = 80
-
-_NO_FLOAT = 2**1024 - 2**970
-"""The smallest whole number that rounds to no float."""
-RANGES = {Kind.NUMBER: range(-(2**63), 2**63), Kind.UNSIGNED: range(2**64)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +54,12 @@ class Codec:
             case Kind.RECORD:
                 return _each_once(column, lambda ids: self._tuples(type, ids))
             case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
-                values: list[Any] = column.tolist()
-                return values
+                return domains.to_python(type, column)
 
     def to_numpy(self, type: Type, column: np.ndarray) -> np.ndarray:
-        """The values as int64, uint64 or float64, or as an object array of strings or records."""
+        """The values as int64, uint64, float64 or datetime64, or as an object array of strings or records."""
         if type.kind in DTYPES:
-            return column.astype(DTYPES[type.kind], copy=False)
+            return domains.to_numpy(type, column)
         return np.fromiter(self.to_python(type, column), object, len(column))
 
     def to_arrow(self, type: Type, column: np.ndarray) -> pa.Array:
@@ -81,7 +77,10 @@ class Codec:
                 distinct = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(texts.data))
                 return distinct.take(pa.array(places))
             case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
-                return pa.array(self.to_numpy(type, column))
+                try:
+                    return domains.to_arrow(type, column)
+                except domains.OutOfDomain as error:
+                    raise DlogError(Diagnostic("number-out-of-range", str(error))) from None
 
     def _texts(self, ids: np.ndarray) -> list[str]:
         data, offsets = self.symbols.gather(ids)
@@ -154,12 +153,12 @@ class Codec:
                 return self._symbols(values, refuse)
             case Kind.RECORD:
                 return self._records(type, values, refuse)
-            case kind:
-                return numbers(kind, np.array(values, DTYPES[kind]))
+            case _:
+                return domains.from_python(type, values)
 
     def column_of_numbers(self, type: Type, values: np.ndarray) -> np.ndarray:
-        """Numbers of a type, which have its dtype, as a column."""
-        return numbers(type.kind, values)
+        """Numbers of a type, which have the dtype of its kind, as a column."""
+        return numbers(type, values)
 
     def _symbols(self, values: list[str], refuse: _Refuse) -> np.ndarray:
         try:
@@ -227,9 +226,9 @@ class Codec:
                 case Kind.RECORD:
                     values = [tuple(v.values()) if isinstance(v, dict) else v for v in column.to_pylist()]
                     return self.column(type, values, refuse)
-                case kind:
-                    return numbers(kind, np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[kind])).to_numpy()))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                case _:
+                    return domains.from_arrow(type, column)
+        except (domains.OutOfDomain, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise refuse(None, str(error)) from None
 
     def _parsed(self, type: Type, column: pa.ChunkedArray, refuse: _RefuseColumn) -> np.ndarray:
@@ -291,9 +290,12 @@ class _Part:
     columns: list[np.ndarray | _Nested] = field(default_factory=list)
 
 
-def numbers(kind: Kind, values: np.ndarray) -> np.ndarray:
+def numbers(type: Type, values: np.ndarray) -> np.ndarray:
     """Numbers from outside, which have the dtype of their kind."""
-    return one_nan(values) if kind is Kind.FLOAT else values
+    try:
+        return domains.normal(type, values)
+    except domains.OutOfDomain as error:
+        raise DlogError(Diagnostic("bad-fact", str(error))) from None
 
 
 def _raw(column: np.ndarray) -> np.ndarray:
@@ -333,10 +335,8 @@ def _is_text(type: pa.DataType) -> bool:
 
 def _fits(value: object, type: Type, types: Mapping[str, Type]) -> bool:
     match type.kind:
-        case Kind.NUMBER | Kind.UNSIGNED:
-            return isinstance(value, int) and value in RANGES[type.kind]
-        case Kind.FLOAT:
-            return isinstance(value, float) or (isinstance(value, int) and abs(value) < _NO_FLOAT)
+        case Kind.NUMBER | Kind.UNSIGNED | Kind.FLOAT:
+            return domains.fits(type, value)
         case Kind.SYMBOL:
             return isinstance(value, str)
         case Kind.RECORD if type.branches:

@@ -2,7 +2,8 @@
 
 `compiler` is the front half on one screen, `rounds` the protocol between sessions and the engines that maintain a program.
 Packages in the order of the pipeline: `ir`, `compile`, `optimize`, `plan`; `kernels` and `values` below `runtime`, `cluster`
-and `spark`; `formats` and `state` are files. Nothing here knows of the command line or the Python API.
+and `spark`; `formats` and `state` are files. Beside the rules, `dataflow` runs operators on collections (`dlog.dataflow`) over
+`times` and `trace`. Nothing here knows of the command line or the Python API.
 """
 
 if __name__ == "engine":

@@ -1,4 +1,5 @@
-"""The compiler on one screen: text -> syntax tree -> typed program -> strata. Every stage can be stopped at and printed.
+"""The compiler on one screen: text -> syntax tree -> components expanded -> typed program
+-> strata. Every stage can be stopped at and printed.
 
 Nothing here imports numpy, numba or pyarrow: checking a program is quick.
 """

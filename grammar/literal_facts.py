@@ -18,7 +18,11 @@ ESCAPES = {'"': '"', "'": "'", "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n":
 _ESCAPE = re.compile(r"\\(.)")
 
 BLANK = r"[ \t\r\n\f\v]"
-_NUMBER = r"-?(?:0x[0-9a-fA-F]+|0b[01]+|[0-9]+(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?)?)"
+_DIGITS = r"[0-9]+(?:_[0-9]+)*"
+_NUMBER = (
+    r"-?(?:0x[0-9a-fA-F]+(?:_[0-9a-fA-F]+)*|0b[01]+(?:_[01]+)*"
+    rf"|{_DIGITS}(?:\.{_DIGITS}(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)?)"
+)
 _TEXT = r'"[^"\\\n]*(?:\\["\'\\abfnrtv][^"\\\n]*)*"'
 _LITERAL = f"{_NUMBER}|{_TEXT}"
 _LITERALS = re.compile(_LITERAL)

@@ -331,6 +331,17 @@ def word_for_operator(f: Failure) -> Diagnostic | None:
     return None
 
 
+def number_with_rest(f: Failure) -> Diagnostic | None:
+    """`1_`, `2e`, `0x_f`: letters follow a number at once."""
+    before = f.previous
+    if before is None or before.type not in ("NUMBER", "UNSIGNED", "FLOAT") or before.end_pos != f.token.start_pos:
+        return None
+    if f.token.type != "IDENT" and f.token != "_":
+        return None
+    notes = ["numbers are written `1_000`, `0x1f`, `0b101`, `12u`, `1.5`, `1e3`; `_` stands between digits"]
+    return f.report(f"`{before}{f.token}` is not a number", Span(place(before).start, place(f.token).end), notes=notes)
+
+
 def missing_comma(f: Failure) -> Diagnostic | None:
     starts = f.token.type in ("IDENT", "NUMBER", "STRING", "UNSIGNED", "FLOAT") or f.token in ("!", "_", "[", "match", "nil")
     if "," in f.expected and starts and f.previous is not None:
@@ -372,6 +383,7 @@ MISTAKES: tuple[Mistake, ...] = (
     bracket,
     term_for_literal,
     unfinished_clause,
+    number_with_rest,
     missing_comma,
 )
 """In this order: a later one may look like an earlier one."""

@@ -17,6 +17,14 @@ def _span() -> Span:
     return field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
 
+def round_number(digits: str) -> int:
+    """The number of a round, as written; one that no session comes to is 10^18, however long it is."""
+    most = 10**18
+    number = digits.strip().lstrip("-")
+    value = min(int(number), most) if len(number) < 1000 else most
+    return -value if digits.strip().startswith("-") else value
+
+
 # ---------------------------------------------------------------------------------------------------------------- terms
 
 
@@ -35,7 +43,7 @@ class Wildcard:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An integer or float literal, as written (`0x1f`, `0b101`, `12u`, `1.5e3`); the type checker decides its value."""
+    """An integer or float literal, as written (`0x1f`, `0b101`, `12u`, `1.5e3`, `127.0.0.1`); the checker decides its value."""
 
     text: str
     span: Span = _span()

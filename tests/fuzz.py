@@ -97,6 +97,7 @@ def _checked(text: str) -> Any:
 def _planned(program: Any) -> None:
     from dlog.engine.plan.explain import explain
     from dlog.engine.plan.incremental.build import explain_maintenance
+    from dlog.engine.plan.incremental.thresholds import summed, weighted
     from dlog.engine.plan.static.build import build_scope
     from dlog.engine.plan.static.restrict import restrict
     from dlog.engine.plan.statistics import Declared
@@ -104,12 +105,12 @@ def _planned(program: Any) -> None:
     from dlog.pipeline import optimized, stage
 
     try:
-        improved = optimized(program)
+        improved, maintained = summed(optimized(program)), weighted(program)
         with stage("planner"):
             for stratum in improved.strata:
                 explain(restrict(build_scope(stratum, improved, Declared())), improved)
-            for stratum in program.strata:
-                explain_maintenance(stratum, program, Declared())
+            for stratum in maintained.strata:
+                explain_maintenance(stratum, maintained, Declared())
     except DlogError:
         pass
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime
 from typing import Any
 
 from dlog.branch import Branch
@@ -29,6 +30,7 @@ from dlog.grammar.syntax import (
     Nil,
     Not,
     Number,
+    Pragma,
     Program,
     RecordDecl,
     RecordTerm,
@@ -53,7 +55,20 @@ from tests.naive_bodies import (
     walk,
 )
 from tests.naive_components import without_components
-from tests.naive_functors import DivisionByZero, aggregated, apply, literal, result_type
+from tests.naive_functors import (
+    BITS,
+    CALENDAR,
+    DAY,
+    DivisionByZero,
+    aggregated,
+    apply,
+    days,
+    literal,
+    microseconds,
+    moment,
+    result_type,
+    rounded,
+)
 from tests.naive_generators import is_call, rows_of, without_calls
 from tests.naive_retention import Iterations, retentions
 
@@ -84,7 +99,22 @@ class TooBig(Exception):
 
 def evaluate(program: Program, facts: Facts | None = None, budget: int | None = None) -> dict[str, set[Row]]:
     """All relations of the program over the given facts. `budget` bounds the number of rows looked at (`TooBig`)."""
-    return _Evaluation(without_components(program), facts or {}, budget).run()
+    short = Pragma("word-size", "32") in program.items
+    token = BITS.set(32 if short else 64)
+    try:
+        return _evaluated(program, facts, budget)
+    finally:
+        BITS.reset(token)
+
+
+def _evaluated(program: Program, facts: Facts | None, budget: int | None) -> dict[str, set[Row]]:
+    evaluation = _Evaluation(without_components(program), facts or {}, budget)
+    found = evaluation.run()
+    types = evaluation.types
+    return {
+        name: {tuple(evaluation.shown(v, t) for v, t in zip(row, types[name], strict=True)) for row in rows}
+        for name, rows in found.items()
+    }
 
 
 class _Evaluation:
@@ -118,7 +148,7 @@ class _Evaluation:
             case RecordDecl() | AdtDecl():
                 return "record"
             case _:
-                return type_name or "number"
+                return "number" if type_name is None or type_name in CALENDAR else type_name
 
     def base(self, type_name: str | None) -> str:
         match self.names.get(type_name or ""):
@@ -153,7 +183,27 @@ class _Evaluation:
             return Branch(name, *(self.typed(v, t) for v, t in zip(args, self.branches[name][1], strict=True)))
         if isinstance(value, tuple | list):
             return tuple(self.typed(v, t) for v, t in zip(value, self.fields(type_name, len(value)), strict=True))
-        return float(value) if self.kind(type_name) == "float" else value
+        if isinstance(value, datetime):
+            return microseconds(value)
+        if isinstance(value, date):
+            return days(value)
+        return rounded(float(value)) if self.kind(type_name) == "float" else value
+
+    def shown(self, value: Any, type_name: str | None) -> Any:
+        """A value as dlog gives it: days and microseconds as what Python has for them."""
+        match value:
+            case Branch(name, args):
+                return Branch(name, *(self.shown(v, t) for v, t in zip(args, self.branches[name][1], strict=True)))
+            case tuple():
+                return tuple(self.shown(v, t) for v, t in zip(value, self.fields(type_name, len(value)), strict=True))
+        name = self.base(type_name)
+        if name not in CALENDAR:
+            return value
+        found, years = moment(value, DAY if name == "date" else 1)
+        if not 1 <= found.year + years <= 9999:
+            return value
+        found = found.replace(year=found.year + years)
+        return found.date() if name == "date" else found
 
     def type_of(self, term: Term) -> str | None:
         match term:

@@ -13,7 +13,7 @@ from dlog.engine.compiler import parse
 from dlog.engine.ir.aggregates import AGGREGATES, AggregateFunction
 from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.kinds import Kinds
-from dlog.engine.ir.rules import Kind
+from dlog.engine.ir.rules import Domain, Kind
 from dlog.engine.ir.signatures import Intrinsic
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
 from dlog.grammar.diagnostics import render_all
@@ -45,7 +45,10 @@ _AGGREGATES = """# Aggregates
 
 An aggregate computes one value from all matches of its body: `y = sum x : { p(x) }`. It is evaluated once for each binding of
 the variables that it shares with the rest of its rule. Over a body of one atom each row is a match; over any other body each
-distinct binding of its named variables is one.
+distinct binding of its named variables is one. Over alternatives (`{ p(x) ; q(x) }`), which Souffle does not allow, it is each
+distinct binding of the variables that all of them share, however many of them it comes from.
+
+[Functors of your own](../functors.md#aggregates-of-your-own) may be aggregates, too: `@@f x : init, { ... }`.
 """
 
 _WARNINGS = """# Warnings
@@ -112,9 +115,16 @@ def _shape(row: Intrinsic) -> str:
 
 def _types(row: Intrinsic) -> str:
     args = row.signature.args
+    if row.domains:
+        *given, made = [_dated(d, k) for d, k in zip(row.domains, (*args, frozenset({row.signature.result})), strict=True)]
+        return f"{', '.join(given)} → {made}"
     shown = args[:1] if row.signature.result is None or len(set(args)) == 1 else args
     left = ", ".join(map(_kinds, shown))
     return left if row.signature.result is None else f"{left} → {row.signature.result.value}"
+
+
+def _dated(domain: Domain, kinds: frozenset[Kind | None]) -> str:
+    return _kinds(frozenset(k for k in kinds if k)) if domain is Domain.PLAIN else domain.value
 
 
 def _table_function(row: TableFunction) -> tuple[str, ...]:

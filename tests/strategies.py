@@ -24,6 +24,7 @@ Facts = dict[str, list[Row]]
 COLUMNS = st.sampled_from(
     ["number", "number", "number", "symbol", "symbol", "float", "unsigned", "Pair", "List", "Tree", "Colour"]
 )
+DATED = st.sampled_from(["date", "date", "number", "symbol", "Pair"])
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,12 @@ class Case:
     facts: Facts = field(hash=False)
     functors: tuple[str, ...] = field(default=(), kw_only=True)
     """Declarations."""
+    pragmas: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def text(self) -> str:
         types = type_declarations(t for r in self.relations for t in r.types)
-        declared = [*types, *self.functors, *(r.declaration for r in self.relations)]
+        declared = [*self.pragmas, *types, *self.functors, *(r.declaration for r in self.relations)]
         return "\n".join([*declared, *(r.text for r in self.rules), ""])
 
     def __repr__(self) -> str:
@@ -261,7 +263,9 @@ def rule(
 
 
 @st.composite
-def strata(draw: Draw, inputs: Sequence[Relation], counting: bool = False) -> tuple[list[Relation], list[Rule]]:
+def strata(
+    draw: Draw, inputs: Sequence[Relation], counting: bool = False, columns: st.SearchStrategy[str] = COLUMNS
+) -> tuple[list[Relation], list[Rule]]:
     """1 to 5 derived relations in 1 to 3 strata, each with 1 to 3 rules, the first of them not recursive."""
     relations: list[Relation] = []
     found: list[Rule] = []
@@ -270,7 +274,7 @@ def strata(draw: Draw, inputs: Sequence[Relation], counting: bool = False) -> tu
         group = []
         for _ in range(draw(st.integers(1, 2))):
             eqrel = draw(st.integers(0, 5)) == 0
-            types = (draw(COLUMNS),) * 2 if eqrel else tuple(draw(st.lists(COLUMNS, max_size=3)))
+            types = (draw(columns),) * 2 if eqrel else tuple(draw(st.lists(columns, max_size=3)))
             group.append(Relation(f"d{len(relations) + len(group)}", types, stratum, eqrel))
         for i, relation in enumerate(group):
             if draw(st.integers(0, 4)) == 0:
@@ -287,19 +291,24 @@ def strata(draw: Draw, inputs: Sequence[Relation], counting: bool = False) -> tu
 
 
 @st.composite
-def random_programs(draw: Draw, counting: bool = False) -> Case:
+def random_programs(draw: Draw, counting: bool = False, columns: st.SearchStrategy[str] = COLUMNS) -> Case:
     """A graph `e` and up to three other inputs, and derived relations over them; `counting` ones may be recursive through
     `count` and `sum`."""
     edge = Relation("e", ("number", "number"))
     inputs, facts = [edge], {"e": draw(graphs())}
     for i in range(draw(st.integers(0, 3))):
         eqrel = draw(st.integers(0, 9)) == 0
-        types = (draw(COLUMNS),) * 2 if eqrel else tuple(draw(st.lists(COLUMNS, max_size=4)))
+        types = (draw(columns),) * 2 if eqrel else tuple(draw(st.lists(columns, max_size=4)))
         relation = Relation(f"i{i}", types, eqrel=eqrel)
         facts[relation.name] = draw(rows(relation.types))
         inputs.append(relation)
-    derived, rules = draw(strata(inputs, counting))
+    derived, rules = draw(strata(inputs, counting, columns))
     return Case((*inputs, *derived), tuple(rules), facts)
+
+
+def dated_programs() -> st.SearchStrategy[Case]:
+    """Programs with columns of dates."""
+    return random_programs(columns=DATED)
 
 
 SHAPES = {

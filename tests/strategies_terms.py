@@ -94,6 +94,10 @@ EXPRESSIONS: dict[str, list[str]] = {
         "abs({x})",
         "bit_count({x})",
         "to_number(to_string({x}))",
+        "year({d}) * 100 + month({d})",
+        "day({d}) + weekday({d})",
+        "days_between({d}, {d})",
+        "hour(timestamp_of({d}) + {x})",
     ],
     "unsigned": [
         "{x} + {y}",
@@ -124,7 +128,9 @@ EXPRESSIONS: dict[str, list[str]] = {
         "substr({x}, 1, {k})",
         "byte_substr({x}, 1, {k})",
         "to_string({n})",
+        "date_text({d})",
     ],
+    "date": ["add_days({x}, {k})", "add_months({x}, {k})", "add_months({x}, -{k})", "date_of(timestamp_of({x}))", "{x} - {k}"],
 }
 
 
@@ -155,6 +161,7 @@ def expression(draw: Draw, scope: Scope, type_name: str) -> str:
         y=operand(draw, scope, type_name),
         n=variable_or_literal(draw, scope, "number"),
         s=variable_or_literal(draw, scope, "symbol"),
+        d=variable_or_literal(draw, scope, "date"),
         k=draw(st.integers(1, 3)),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date, timedelta
 from typing import Any
 
 from hypothesis import strategies as st
@@ -42,6 +43,10 @@ NUMBERS = st.one_of(
 UNSIGNED = st.one_of(SMALL, SMALL, SMALL, st.sampled_from([2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1]))
 FLOATS = st.one_of(SMALL.map(lambda i: i / 2), SMALL.map(lambda i: i / 2), st.sampled_from([-1.5, 0.25, 2.0**20, -(2.0**20)]))
 SYMBOLS = st.sampled_from(["a", "b", "a", "b", "ab", "ba", "", "A", "a b", "12", "abcabc"])
+DATES = st.one_of(
+    SMALL.map(lambda n: date(2024, 2, 27) + timedelta(n)),
+    st.sampled_from([date(1969, 12, 31), date(2023, 12, 31), date(1, 1, 1), date(9999, 12, 31)]),
+)
 PAIRS = st.one_of(st.tuples(SMALL, SYMBOLS), st.none())
 LISTS = st.recursive(st.none(), lambda tails: st.tuples(SMALL, tails), max_leaves=3)
 TREES = st.recursive(
@@ -56,6 +61,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "unsigned": UNSIGNED,
     "float": FLOATS,
     "symbol": SYMBOLS,
+    "date": DATES,
     "Pair": PAIRS,
     "List": LISTS,
     "Tree": TREES,
@@ -70,6 +76,8 @@ def written(value: Any) -> str:
             return "nil"
         case str():
             return f'"{value}"'
+        case date():
+            return f'date("{value.isoformat()}")'
         case Branch(name, args):
             return f"${name}({', '.join(map(written, args))})"
         case tuple():
@@ -79,10 +87,11 @@ def written(value: Any) -> str:
 
 
 LITERALS: dict[str, st.SearchStrategy[str]] = {
-    "number": NUMBERS.filter(lambda v: v != -(2**63)).map(written),
+    "number": NUMBERS.filter(lambda v: v != -(2**63)).map("{:_}".format),
     "unsigned": st.one_of(UNSIGNED.map(written), SMALL.map(lambda v: f"{v}u")),
-    "float": st.one_of(FLOATS.map(written), SMALL.map(written)),
+    "float": st.one_of(FLOATS.map("{:_}".format), SMALL.map(written), SMALL.map("{}5e-1".format)),
     "symbol": SYMBOLS.map(written),
+    "date": DATES.map(written),
     "Pair": PAIRS.map(written),
     "List": LISTS.map(written),
     "Tree": TREES.map(written),

@@ -18,8 +18,18 @@ from tests.engines import EVERY_ENGINE
 from tests.examples import examples
 from tests.naive import USER_FUNCTIONS, TooBig, evaluate
 from tests.shards import run_sharded
-from tests.strategies import Case, calling_programs, counting_programs, graph_programs, programs, random_programs, shuffled
+from tests.strategies import (
+    Case,
+    calling_programs,
+    counting_programs,
+    dated_programs,
+    graph_programs,
+    programs,
+    random_programs,
+    shuffled,
+)
 from tests.strategies_components import ComponentCase, component_programs
+from tests.strategies_short import short_programs
 
 BUDGET = 200_000
 """Rows the naive evaluator may look at: about a second."""
@@ -47,6 +57,22 @@ def executed(run_text: RunText, case: Case, threads: int = 1) -> Answer:
 @given(case=random_programs())
 def test_executor_equals_naive_evaluator_on_random_programs(run_text: RunText, case: Case) -> None:
     assert executed(run_text, case) == by_naive_evaluation(case)
+
+
+@examples(40)
+@given(case=dated_programs())
+def test_executor_and_workers_equal_naive_evaluation_on_programs_with_dates(case: Case) -> None:
+    expected = by_naive_evaluation(case)
+    assert written(api.run_text(case.text, case.facts), case) == expected
+    assert written(run_sharded(case.text, case.facts), case) == expected
+
+
+@examples(60)
+@given(case=short_programs())
+def test_executor_and_workers_equal_naive_evaluation_on_programs_with_numbers_of_32_bits(case: Case) -> None:
+    expected = by_naive_evaluation(case)
+    assert written(api.run_text(case.text, case.facts), case) == expected
+    assert written(run_sharded(case.text, case.facts), case) == expected
 
 
 @examples(100)

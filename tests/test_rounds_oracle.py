@@ -18,24 +18,25 @@ from dlog.engine.runtime.incremental.recompute import Recompute
 from dlog.functors import linked
 from tests.engine.runtime.maintaining import (
     anew_rounds,
+    fused_rounds,
     layered_rounds,
     replanned_rounds,
-    stretched_rounds,
     with_classes_kept,
 )
 from tests.examples import examples
 from tests.naive import USER_FUNCTIONS
 from tests.rounds import Driver, MakeEngine, Story, check, stories
 from tests.shards import exchanging_rounds, sharded_rounds
-from tests.strategies import calling_programs, counting_programs, graph_programs, random_programs
+from tests.strategies import calling_programs, counting_programs, dated_programs, graph_programs, random_programs
 from tests.strategies_components import component_programs
 from tests.strategies_retention import retention_programs
+from tests.strategies_short import short_stories
 
 ENGINES: dict[str, MakeEngine] = {
     "recompute": with_classes_kept(Recompute),
     "chosen": with_classes_kept(make_engine),
     "closed": make_engine,
-    "stretched": with_classes_kept(stretched_rounds),
+    "fusing": with_classes_kept(fused_rounds),
     "layered": with_classes_kept(layered_rounds),
     "replanned": with_classes_kept(replanned_rounds),
     "anew": with_classes_kept(anew_rounds),
@@ -52,6 +53,18 @@ def engine(request: pytest.FixtureRequest) -> MakeEngine:
 @examples(40)
 @given(story=stories(random_programs()))
 def test_every_round_equals_naive_evaluation_on_random_programs(engine: MakeEngine, story: Story) -> None:
+    check(engine, story)
+
+
+@examples(30)
+@given(story=short_stories())
+def test_every_round_equals_naive_evaluation_on_programs_with_numbers_of_32_bits(engine: MakeEngine, story: Story) -> None:
+    check(engine, story)
+
+
+@examples(20)
+@given(story=stories(dated_programs()))
+def test_every_round_equals_naive_evaluation_on_programs_with_dates(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 

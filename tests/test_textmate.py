@@ -4,6 +4,8 @@ import re
 
 from tests.textmate import TARGET, grammar, text
 
+PATTERNS = {pattern["name"]: pattern.get("match", "") for pattern in grammar()["patterns"]}
+
 
 def test_the_file_is_what_the_words_make() -> None:
     assert TARGET.read_text(encoding="utf-8") == text(), "run `python -m tests.textmate`"
@@ -25,6 +27,9 @@ def test_words_have_their_scopes() -> None:
     assert scope_at(line, "number") == "support.type.souffle"
     assert scope_at(line, "input") == "storage.modifier.souffle"
     assert scope_at(line, "//") == "comment.line.double-slash.souffle"
+    for number in ("1_000", "0xff_ffu", "1e3", "1_0.5E-7"):
+        assert re.fullmatch(PATTERNS["constant.numeric.souffle"], number)
+    assert not re.fullmatch(PATTERNS["constant.numeric.souffle"], "1__0")
     rule = "p(x) :- x = count : { c.e(y, $Leaf) }, y band 0x1f < 2.5, inputs(x)."
     assert scope_at(rule, "count") == "support.function.souffle"
     assert scope_at(rule, "c.e") == "entity.name.function.souffle"

@@ -14,6 +14,7 @@ from dlog.grammar.words import AGGREGATES, DIRECTIVES, FUNCTORS, QUALIFIERS, RES
 
 TARGET = Path(__file__).parents[1] / "editors" / "vscode" / "syntaxes" / "souffle.tmLanguage.json"
 _NAME = r"[?A-Za-z_][?A-Za-z0-9_]*"
+_NUMBER = r"0x[0-9a-fA-F]+(_[0-9a-fA-F]+)*u?|0b[01]+(_[01]+)*u?|\d+(_\d+)*(\.\d+(_\d+)*)?([eE][+-]?\d+)?u?"
 
 
 def words(names: Iterable[str], after: str = "") -> str:
@@ -36,7 +37,7 @@ def grammar() -> dict[str, Any]:
             "patterns": [{"name": "constant.character.escape.souffle", "match": r"\\."}],
         },
         {"name": "keyword.control.souffle", "match": rf"(?<![\w?)])\.({directives})\b"},
-        {"name": "constant.numeric.souffle", "match": r"\b(0x[0-9a-fA-F]+u?|0b[01]+u?|\d+(\.\d+([eE][+-]?\d+)?)?u?)\b"},
+        {"name": "constant.numeric.souffle", "match": rf"\b({_NUMBER})\b"},
         {"name": "support.type.souffle", "match": words(("number", "unsigned", "float", "symbol"))},
         {"name": "storage.modifier.souffle", "match": words(QUALIFIERS, r"(?!\s*\()")},
         {"name": "support.function.souffle", "match": words(AGGREGATES | FUNCTORS)},

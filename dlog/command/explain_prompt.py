@@ -10,11 +10,13 @@ import sys
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from dlog.engine.compiler import parse
 from dlog.engine.ir.rules import Program
+from dlog.engine.state.files import text_to_extend
 from dlog.functors import functions_of
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.syntax import Clause, ComponentDecl, Item
@@ -51,7 +53,7 @@ class ExplainPrompt:
         self._trees = TreeBuilder(self._number)
         self._clauses = _clauses_by_head(parse(program.source).items)
         self._as_json = False
-        self._file: Path | None = None
+        self._file: TextIO | None = None
 
     def run(self) -> None:
         for line in self._commands():
@@ -63,8 +65,16 @@ class ExplainPrompt:
                     self._command(word, rest.strip())
                 except DlogError as error:
                     self._say(str(error))
+                except OSError as error:
+                    self._say(f"{rest}: {error.strerror or error}")
                 except ValueError:
                     self._say(COMMANDS)
+
+    def close(self) -> None:
+        """Closes the file that proofs go to, if there is one."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _commands(self) -> Iterator[str]:
         while True:
@@ -96,9 +106,8 @@ class ExplainPrompt:
             case "query" if rest:
                 self._query(rest)
             case "output":
-                self._file = Path(rest) if rest else None
-                if self._file is not None:
-                    self._file.write_text("", encoding="utf-8")
+                self.close()
+                self._file = text_to_extend(Path(rest), anew=True) if rest else None
             case "format":
                 if rest not in ("json", "proof"):
                     raise ValueError
@@ -120,8 +129,8 @@ class ExplainPrompt:
         if self._file is None:
             self._say(text)
         else:
-            with self._file.open("a", encoding="utf-8") as file:
-                file.write(f"{text}\n")
+            self._file.write(f"{text}\n")
+            self._file.flush()
 
     def _query(self, question: str) -> None:
         """Prints solutions one by one; the last one ends with a dot."""
@@ -207,5 +216,5 @@ def explain(job: Job, program: Program) -> None:
         include=job.include,
         macros=job.macros,
         functors=functions_of(program),
-    ) as opened:
-        ExplainPrompt(opened, program, sys.stdin, sys.stdout).run()
+    ) as opened, closing(ExplainPrompt(opened, program, sys.stdin, sys.stdout)) as prompt:
+        prompt.run()

@@ -6,12 +6,14 @@ A `Dataflow` has inputs; methods of collections make others of them; `commit` do
 It stands on `dlog.engine.dataflow`.
 """
 
+from dlog.dataflow import moving
 from dlog.dataflow.collection import Arrangement, Collection, Variable
 from dlog.dataflow.expressions import Expression, apply, col, lit
-from dlog.dataflow.flow import Dataflow, Input
+from dlog.dataflow.flow import Dataflow, Input, OperatorStatistics
 from dlog.dataflow.linear import linear
 from dlog.dataflow.outputs import Captured, Probe
 from dlog.dataflow.scopes import Scope
+from dlog.dataflow.watermarks import Watermarked
 from dlog.engine.times.altneu import AltNeu
 
 __all__ = [
@@ -22,11 +24,14 @@ __all__ = [
     "Dataflow",
     "Expression",
     "Input",
+    "OperatorStatistics",
     "Probe",
     "Scope",
     "Variable",
+    "Watermarked",
     "apply",
     "col",
     "linear",
     "lit",
+    "moving",
 ]

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
-from dlog.dataflow.linear import Linear, Site, Step
+from dlog.dataflow.linear import Linear
 from dlog.dataflow.schema import Schema, column_names, mismatch
 from dlog.dataflow.scopes import Graph, Scope
+from dlog.dataflow.site import Site, Step
 from dlog.engine.dataflow.arrange import Arrange, Arranged
 from dlog.engine.dataflow.delta import Delta
 from dlog.engine.dataflow.feedback import Consolidate, negated

@@ -10,8 +10,8 @@ import numpy as np
 from dlog.arguments import bad_argument
 from dlog.dataflow.base import Base
 from dlog.dataflow.expressions import Expression, column_or
-from dlog.dataflow.linear import Site
 from dlog.dataflow.scopes import Scope
+from dlog.dataflow.site import Site
 from dlog.engine.dataflow.arrange import entering
 from dlog.engine.dataflow.delta import Delta
 from dlog.engine.dataflow.feedback import left

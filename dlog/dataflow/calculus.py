@@ -12,6 +12,7 @@ from dlog.arguments import bad_argument
 from dlog.dataflow.base import Base, key_pairs
 from dlog.dataflow.borders import Borders
 from dlog.dataflow.joins import Joins, joined_schema
+from dlog.dataflow.ordered import OrderedGroups
 from dlog.dataflow.reductions import Reductions
 from dlog.dataflow.schema import plain
 from dlog.dataflow.scopes import Scope
@@ -20,7 +21,7 @@ from dlog.engine.dataflow.delta import Delta, together
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
-class Calculus(Joins, Reductions, Borders):
+class Calculus(Joins, Reductions, OrderedGroups, Borders):
     """Exact where times are totally ordered. In loops they are not, and changes at incomparable times never meet: there
     `propose` and `half_join` do what a delta query needs."""
 

@@ -13,6 +13,7 @@ from dlog.dataflow.calculus import Calculus
 from dlog.dataflow.outputs import Captured, Probe, Show, updates_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.scopes import Scope
+from dlog.dataflow.watermarks import Watermarked, watermarked
 from dlog.engine.dataflow import feedback
 from dlog.engine.dataflow.arrange import Arranged, Indexed
 from dlog.engine.dataflow.delta import Delta
@@ -37,6 +38,16 @@ class Collection(Calculus):
         loop = self.scope.loop()
         variable = Variable(loop, self.enter(loop))
         return variable.set(step(variable)).leave()
+
+    # ------------------------------------------------------------------------------------------------------------ event time
+
+    def watermark(
+        self, time: Any, lateness: Any = None, *, marks: Collection | None = None
+    ) -> Watermarked[Collection]:
+        """It by the time of its events, a column or expression: which of them are beyond all that are still awaited, which came
+        too late for that, which wait. The watermark is `lateness` behind the latest event; `marks` of one column, which come
+        from elsewhere, move it as well. It never goes back."""
+        return watermarked(self, time, lateness, marks)
 
     # --------------------------------------------------------------------------------------------------------- arrangements
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,16 @@ from dlog.engine.dataflow.inputs import Source
 from dlog.engine.dataflow.operator import Operator
 from dlog.engine.dataflow.scheduler import Scheduler
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStatistics:
+    """How often an operator has run, and how many updates it has received for that, and emitted."""
+
+    operator: str
+    activations: int
+    received: int
+    emitted: int
 
 
 class Dataflow:
@@ -85,6 +96,10 @@ class Dataflow:
     def activations(self) -> int:
         """How often operators have run."""
         return sum(operator.activations for operator in self.operators)
+
+    def statistics(self) -> list[OperatorStatistics]:
+        """What each operator has done so far, in the order of `explain`."""
+        return [OperatorStatistics(str(o), o.activations, o.received, o.emitted) for o in self.operators]
 
     @property
     def updates(self) -> int:

@@ -7,7 +7,7 @@ applied later. Whatever is applied in sequence is one function in the end: a dat
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -16,44 +16,14 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.dataflow.expressions import Column, Expression, Frame, column_or, expression
-from dlog.dataflow.kinds import Kind, Objects, decode, float_words
-from dlog.dataflow.rows import rows_of, shown_time, time_words, words_of
+from dlog.dataflow.kinds import Kind, decode, float_words
+from dlog.dataflow.rows import shown_time, time_words, words_of
 from dlog.dataflow.schema import Schema, column_names, plain
-from dlog.engine.dataflow.delta import Columns, Delta, repeated, together
-from dlog.engine.dataflow.operator import Function
-from dlog.engine.dataflow.scope import Scope
+from dlog.dataflow.site import Bound, Site, Step
+from dlog.dataflow.windows import sliding
+from dlog.engine.dataflow.delta import Delta, repeated, together
 from dlog.engine.values.differences import equal_rows
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where a function is applied: to updates of a schema, in a scope."""
-
-    schema: Schema
-    scope: Scope
-    objects: Objects
-
-    def frame(self, delta: Delta) -> Frame:
-        return Frame(self.schema, delta.columns, delta.rows, self.objects)
-
-    def hidden(self, delta: Delta) -> Columns:
-        return delta.columns[len(self.schema.names) :]
-
-    def rows(self, delta: Delta) -> list[tuple[Any, ...]]:
-        return rows_of(self.schema, delta.columns, delta.rows, self.objects)
-
-
-Bound = tuple[Schema, Function]
-"""The schema of what comes out, and the function."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One linear operator, by name, and what binds it to where it is applied."""
-
-    name: str
-    bind: Callable[[Site], Bound]
 
 
 class Linear(ABC):
@@ -120,6 +90,19 @@ class Linear(ABC):
     def generate_series(self, start: Any, stop: Any, name: str = "generate_series") -> Self:
         """Each row with every number from `start` to `stop`, that included, in a new column."""
         return self._then(Step("generate_series", partial(_generate_series, column_or(start), column_or(stop), name)))
+
+    def tumbling_window(
+        self, time: str, size: Any, origin: Any = 0, names: Sequence[str] = ("window_start", "window_end")
+    ) -> Self:
+        """Each row with the window of some size that its time is in, as two columns: from `window_start` until before
+        `window_end`. One begins at `origin`, and there is no time between them."""
+        return self._then(Step("tumbling_window", partial(sliding, time, size, size, origin, names)))
+
+    def sliding_window(
+        self, time: str, size: Any, slide: Any, origin: Any = 0, names: Sequence[str] = ("window_start", "window_end")
+    ) -> Self:
+        """The same with windows that begin every `slide`: each row with all that its time is in, which may be none."""
+        return self._then(Step("sliding_window", partial(sliding, time, size, slide, origin, names)))
 
     def repeat_row(self, times: Any) -> Self:
         """Each row so many times; a negative number takes it away."""

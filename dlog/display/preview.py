@@ -63,7 +63,7 @@ def of_table(title: str, first: pa.Table, rows: int) -> Preview:
     """The first of `rows` rows, as Arrow has them."""
     columns = first.columns[:SHOWN_COLUMNS]
     names = [short(name) for name in first.column_names[:SHOWN_COLUMNS]]
-    texts = [[short(str(value)) for value in column.to_pylist()] for column in columns]
+    texts = [[short(str(value)) for value in _values(column)] for column in columns]
     right = [_is_number(column) for column in columns]
     if first.num_columns > SHOWN_COLUMNS:
         names, texts, right = [*names, MORE], [*texts, [MORE] * first.num_rows], [*right, False]
@@ -87,3 +87,12 @@ def _is_number(column: pa.ChunkedArray) -> bool:
 
     kinds: tuple[Any, ...] = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return any(is_kind(column.type) for is_kind in kinds)
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Python's values; of dates and times their texts, as Arrow has more of them than Python."""
+    import pyarrow as pa
+
+    dated = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
+    found: list[Any] = (column.cast(pa.string()) if dated else column).to_pylist()
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dlog.branch import Branch
@@ -46,6 +47,8 @@ def value_text(value: object) -> str:
             return "nil"
         case Branch(name, args):
             return f"${name}({', '.join(map(value_text, args))})" if args else f"${name}"
+        case datetime():
+            return value.isoformat()
         case tuple():
             return "[" + ", ".join(value_text(field) for field in value) + "]"
         case _:

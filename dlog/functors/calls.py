@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dlog.engine.ir.kinds import NUMERIC
-from dlog.engine.ir.rules import Type, UserFunctor
+from dlog.engine.ir.rules import Domain, Type, UserFunctor
 from dlog.engine.values.table import DTYPES
 from dlog.functors.compiled import fold_over, loop_over
 from dlog.functors.failures import failed, wrong_value
@@ -135,7 +135,7 @@ class Called:
         self, name: str, compiled: Callable[[Function, Sequence[Any]], Function | None], functor: UserFunctor, rows: int
     ) -> Function | None:
         types = (*functor.params, functor.result)
-        if rows < _COMPILED_FROM or any(t.kind not in NUMERIC for t in types):
+        if rows < _COMPILED_FROM or any(t.kind not in NUMERIC or t.domain is not Domain.PLAIN for t in types):
             return None
         if name not in self._loops:
             self._loops[name] = compiled(self.function, [DTYPES[t.kind] for t in types])

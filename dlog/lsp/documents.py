@@ -12,6 +12,7 @@ from pygls.workspace import PositionCodec
 
 from dlog.grammar.diagnostics import Diagnostic, shown_place
 from dlog.lsp.analysis import Analysis, analyse
+from dlog.lsp.bindings import Bindings, Part
 from dlog.lsp.fixes import fixes
 from dlog.lsp.names import Occurrence, Role, at_offset, declaration, find_names, is_built_in
 from dlog.lsp.places import Places
@@ -38,12 +39,33 @@ class Document:
     def name_at(self, position: types.Position) -> Occurrence | None:
         return at_offset(self.names, self.places.offset(position))
 
-    def references(self, used: Occurrence) -> list[Occurrence]:
-        return [o for o in self.names if o.same_name(used)]
+    def references(self, position: types.Position) -> Sequence[Occurrence | Part]:
+        """All that is the name at a position; of `a.b.r` what is the one of its names that stands there."""
+        used = self.name_at(position)
+        if used is None:
+            return []
+        bindings = self._bindings(used)
+        if bindings is None:
+            return [o for o in self.names if o.same_name(used)]
+        return bindings.group(self.places.offset(position))
 
-    def definition(self, used: Occurrence) -> types.Location | None:
+    def range_at(self, position: types.Position) -> types.Range | None:
+        """The place of the name at a position."""
+        offset = self.places.offset(position)
+        touching = [o for o in self.references(position) if o.span.start <= offset <= o.span.end]
+        return self.places.range(touching[-1].span) if touching else None
+
+    def _bindings(self, used: Occurrence) -> Bindings | None:
+        """What names refer to, where there are components."""
+        plain = used.role in (Role.VARIABLE, Role.ATTRIBUTE)
+        return None if plain or all(o.role is not Role.COMPONENT for o in self.names) else Bindings(self.names)
+
+    def definition(self, position: types.Position) -> types.Location | None:
         """Where a name is declared: here, or in an included file."""
-        own = declaration(self.names, used)
+        used = self.name_at(position)
+        if used is None:
+            return None
+        own = next((o for o in self.references(position) if o.declares), None) or declaration(self.names, used)
         if own is not None:
             return types.Location(self.uri, self.places.range(own.span))
         for file, lines in self.analysis.files.items():
@@ -54,21 +76,25 @@ class Document:
                     return types.Location(_uri(file), Places(text, self.codec).range(found.span))
         return None
 
-    def refusal(self, used: Occurrence | None) -> str:
-        """Why a name cannot be renamed; empty if it can."""
+    def refusal(self, position: types.Position) -> str:
+        """Why the name at a position cannot be renamed; empty if it can."""
+        used = self.name_at(position)
         if used is None:
             return "there is no name here"
         if is_built_in(used):
             return f"`{used.name}` is a word of the language"
         if used.role is Role.VARIABLE:
             return ""
-        own = declaration(self.names, used)
-        if own is None:
+        bindings = self._bindings(used)
+        if bindings is None:
+            return "" if declaration(self.names, used) else f"`{used.name}` is not declared in this file"
+        if bindings.is_endless:
+            return "the instances of this program's components have no end"
+        group = bindings.group(self.places.offset(position))
+        if not any(part.declares for part in group):
             return f"`{used.name}` is not declared in this file"
-        components = any(o.role is Role.COMPONENT for o in self.names)
-        if components and used.role is not Role.COMPONENT:
-            return "names of programs with components are not renamed: what inherits them would have to be renamed with them"
-        return ""
+        unknown = bindings.unknown(group)
+        return f"what `{unknown}` refers to is not known here: it may be this name" if unknown else ""
 
     # ----------------------------------------------------------------------------------------------------------- findings
 

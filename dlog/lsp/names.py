@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import pairwise
 from typing import Final
 
 from dlog.engine.ir.functors import written_functors
@@ -29,7 +30,7 @@ class Role(Enum):
 @dataclass(frozen=True, slots=True)
 class Occurrence:
     """A name at its place. `scope` is what a name is known in: the path of components (`A.B`) around its declaration, of a
-    variable the offset of its clause. `statement` is the text around it."""
+    variable the offset of its clause. `statement` is the text around it, `within` the path of the components it stands in."""
 
     name: str
     role: Role
@@ -37,6 +38,7 @@ class Occurrence:
     declares: bool
     scope: str
     statement: Span
+    within: str = ""
 
     def same_name(self, other: Occurrence) -> bool:
         """Whether both are the same name of the same thing, as far as their scopes tell."""
@@ -45,6 +47,8 @@ class Occurrence:
 
 _BUILT_IN_TYPES: Final = frozenset({"number", "unsigned", "float", "symbol"})
 _OPEN, _CLOSE = "([{", ")]}"
+_SOFT_QUALIFIERS: Final = frozenset({"choice", "history"})
+"""Words that go on with a declaration, and may be names elsewhere."""
 _RELATIONS_FOLLOW: Final = frozenset({".input", ".output", ".printsize", ".limitsize", ".override"})
 
 
@@ -64,7 +68,7 @@ def _settled(used: Occurrence, declared: set[tuple[str, Role, str]]) -> Occurren
     scope = used.scope
     while scope and (used.name, used.role, scope) not in declared:
         scope = scope.rpartition(".")[0]
-    return Occurrence(used.name, used.role, used.span, False, scope, used.statement)
+    return replace(used, scope=scope)
 
 
 def at_offset(found: list[Occurrence], offset: int) -> Occurrence | None:
@@ -82,9 +86,34 @@ def declaration(found: list[Occurrence], used: Occurrence) -> Occurrence | None:
 
 def _in_items(text: str, base: int, scope: str) -> Iterator[Occurrence]:
     for statement in forced(text):
-        span = Span(base + statement.start, base + statement.start + len(statement.text))
-        words = [t for t in tokens(statement.text) if t.kind not in ("space", "comment")]
-        yield from _Statement(words, statement.text, span, scope).names()
+        for start, end in _pieces(statement.text):
+            piece = statement.text[start:end]
+            span = Span(base + statement.start + start, base + statement.start + end)
+            yield from _Statement(_words(piece), piece, span, scope).names()
+
+
+def _words(text: str) -> list[Token]:
+    return [t for t in tokens(text) if t.kind not in ("space", "comment")]
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Where a statement begins and ends, and others behind a declaration on the same line."""
+    words = _words(text)
+    start = depth = 0
+    for before, token in pairwise(words if words and words[0].kind == "directive" else ()):
+        depth += (before.text in _OPEN) - (before.text in _CLOSE)
+        if depth == 0 and _begins(token, before):
+            yield start, before.end
+            start = token.start
+    yield start, len(text)
+
+
+def _begins(token: Token, before: Token) -> bool:
+    """Whether a word behind a complete declaration begins another statement."""
+    if token.kind == "directive":
+        return True
+    complete = before.text in ("}", ")", "]", ">") or (before.kind == "name" and before.text != "domain")
+    return complete and token.kind == "name" and token.text not in RESERVED and token.text not in _SOFT_QUALIFIERS
 
 
 @dataclass
@@ -111,6 +140,8 @@ class _Statement:
                 yield from self._declaration(Role.FUNCTOR)
             case ".init":
                 yield from self._init()
+            case ".lattice":
+                yield from self._lattice()
             case _ if first in _RELATIONS_FOLLOW:
                 yield from self._directive()
             case _ if first.startswith(".") or first == "#":
@@ -121,7 +152,9 @@ class _Statement:
     def _name(self, token: Token, role: Role, declares: bool = False, scope: str | None = None) -> Occurrence:
         start = self.span.start + token.start
         place = Span(start, start + len(token.text))
-        return Occurrence(token.text, role, place, declares, self.scope if scope is None else scope, self.span)
+        own = self.scope if scope is None else scope
+        within = self.scope if own.isdecimal() else own
+        return Occurrence(token.text, role, place, declares, own, self.span, within)
 
     def _follows(self, index: int) -> str:
         return self.words[index + 1].text if index + 1 < len(self.words) else ""
@@ -168,6 +201,13 @@ class _Statement:
         for index, token in enumerate(self.words[1:], 1):
             if token.kind == "name":
                 yield self._name(token, roles.get(index, Role.TYPE), declares=index == 1)
+
+    def _lattice(self) -> Iterator[Occurrence]:
+        """`.lattice T<> { Bottom -> $B(), Lub -> @f(_, _) }`."""
+        roles = {"@": Role.FUNCTOR, "$": Role.BRANCH, ".lattice": Role.TYPE}
+        for before, token in pairwise(self.words):
+            if token.kind == "name" and before.text in roles:
+                yield self._name(token, roles[before.text])
 
     def _component(self) -> Iterator[Occurrence]:
         """`.comp A<T> : B<T> { items }`: parameters are types that are known in the component."""

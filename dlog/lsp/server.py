@@ -134,24 +134,19 @@ def _answer(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     def definition(params: types.DefinitionParams) -> types.Location | None:
-        document = server.document(params.text_document.uri)
-        used = document.name_at(params.position)
-        return None if used is None else document.definition(used)
+        return server.document(params.text_document.uri).definition(params.position)
 
     @server.feature(types.TEXT_DOCUMENT_REFERENCES)
     def references(params: types.ReferenceParams) -> list[types.Location]:
         document = server.document(params.text_document.uri)
-        used = document.name_at(params.position)
-        found = [] if used is None else document.references(used)
+        found = document.references(params.position)
         wanted = [o for o in found if params.context.include_declaration or not o.declares]
         return [types.Location(document.uri, document.places.range(o.span)) for o in wanted]
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def highlight(params: types.DocumentHighlightParams) -> list[types.DocumentHighlight]:
         document = server.document(params.text_document.uri)
-        used = document.name_at(params.position)
-        found = [] if used is None else document.references(used)
-        return [types.DocumentHighlight(document.places.range(o.span)) for o in found]
+        return [types.DocumentHighlight(document.places.range(o.span)) for o in document.references(params.position)]
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def symbols(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
@@ -171,17 +166,14 @@ def _edit(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
     def prepare_rename(params: types.PrepareRenameParams) -> types.Range | None:
         document = server.document(params.text_document.uri)
-        used = document.name_at(params.position)
-        return None if used is None or document.refusal(used) else document.places.range(used.span)
+        return None if document.refusal(params.position) else document.range_at(params.position)
 
     @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
     def rename(params: types.RenameParams) -> types.WorkspaceEdit:
         document = server.document(params.text_document.uri)
-        used = document.name_at(params.position)
-        problem = document.refusal(used) or naming_problem(params.new_name)
-        if problem or used is None:
+        if problem := document.refusal(params.position) or naming_problem(params.new_name):
             raise JsonRpcInvalidParams(problem)
-        edits = [types.TextEdit(document.places.range(o.span), params.new_name) for o in document.references(used)]
+        edits = [types.TextEdit(document.places.range(o.span), params.new_name) for o in document.references(params.position)]
         return types.WorkspaceEdit(changes={document.uri: edits})
 
     @server.feature(types.TEXT_DOCUMENT_FORMATTING)

@@ -1,4 +1,4 @@
-"""The record types of a rule's variables, which the typed program leaves to the places they come from."""
+"""The types of a rule's variables that are records, dates or times: the typed program leaves them to where they come from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dlog.proofs.forms import Form
 
 
 def record_type(form: Form, variable: int, program: Program) -> str | None:
-    """The name of the record type of a variable; None where nothing tells."""
+    """The name of the type of a variable that is a record, a date or a time; None where nothing tells."""
     literals = (*form.rule.body, *form.body)
     places = [*_typed(form.rule.head.args, form.rule.head.relation, program)]
     for literal in literals:
@@ -41,7 +41,7 @@ def record_type(form: Form, variable: int, program: Program) -> str | None:
 
 def _typed(args: tuple[Term | None, ...], relation: str, program: Program) -> Iterator[tuple[int, str]]:
     for arg, (_, type) in zip(args, program.relations[relation].attributes, strict=True):
-        if type.kind is Kind.RECORD:
+        if type.kind is Kind.RECORD or type.is_calendar:
             yield from _of_term(arg, type.name, program)
 
 
@@ -94,10 +94,10 @@ def _records(term: Term) -> Iterator[Record]:
 
 
 def _equations(body: tuple[Literal, ...], kinds: tuple[Kind, ...]) -> Iterator[tuple[int, int]]:
-    """Pairs of variables of records that are equal."""
+    """Pairs of variables of records, or of numbers, that are equal."""
     for literal in body:
         match literal:
-            case Compare(op="=", left=Variable(id=a), right=Variable(id=b)) if kinds[a] is Kind.RECORD:
+            case Compare(op="=", left=Variable(id=a), right=Variable(id=b)) if kinds[a] in (Kind.RECORD, Kind.NUMBER):
                 yield a, b
                 yield b, a
             case Aggregate(alternatives=alternatives):

@@ -296,9 +296,9 @@ class Search:
         """The value of a variable; a record of which nothing tells the type is shown by its number."""
         word = int(frame.values[variable][place])
         kind = form.kinds[variable]
-        if kind is not Kind.RECORD:
+        name = record_type(form, variable, self.program) if kind in (Kind.RECORD, Kind.NUMBER) else None
+        if kind is not Kind.RECORD and (name is None or not self.program.types[name].is_calendar):
             return self._decoded(Type(kind.value, kind), word)
-        name = record_type(form, variable, self.program)
         if name is not None:
             return self._decoded(self.program.types[name], word)
         return None if word == 0 else f"record {word}"

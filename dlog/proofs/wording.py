@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import date, datetime
 from typing import Any
 
 from dlog.branch import Branch
@@ -27,6 +28,8 @@ def literal_of(value: Any) -> str:
             return quote(value)
         case tuple():
             return _deep(value)
+        case date():
+            return f'{"timestamp" if isinstance(value, datetime) else "date"}("{value.isoformat()}")'
         case _:
             return str(value)
 

@@ -211,7 +211,8 @@ def relations(shell: Shell, arguments: str) -> None:
     for io in session.program.io:
         uses.setdefault(io.relation, []).append(io.action)
     rows = []
-    for name, relation in session.program.relations.items():
+    for name in session:
+        relation = session.program.relations[name]
         attributes = ", ".join(f"{attribute}: {type.name}" for attribute, type in relation.attributes)
         kind = " ".join(dict.fromkeys([*(["derived"] if name in derived else []), *uses.get(name, [])]))
         rows.append((f"{name}({attributes})", f"{session.rows(name):,}", kind))

@@ -88,16 +88,17 @@ class Shell:
         """The relations there are with names and types of their attributes, for completion."""
         if self._session is None:
             return dict(self._declared)
-        found = self._session.program.relations.values()
+        found = [self._session.program.relations[name] for name in self._session]
         return {r.name: tuple((name, type.name) for name, type in r.attributes) for r in found}
 
     def check_program(self) -> None:
         """Compiles the program that was given, without an engine yet. Raises what is wrong with it."""
+        from dlog.engine.compile.past import moment
         from dlog.pipeline import compile_program
 
         assert self.options.program is not None
         program = compile_program(self.options.program, self.options.include, self.options.macros)
-        for relation in program.relations.values():
+        for relation in (r for r in program.relations.values() if moment(r.name) is None):
             self._declared[relation.name] = tuple((name, type.name) for name, type in relation.attributes)
 
     # ----------------------------------------------------------------------------------------------------------- statements

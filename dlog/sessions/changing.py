@@ -134,7 +134,8 @@ class Changing(Reading):
 
         If it fails, for want of memory, say, or by an interruption, the session is at its last round and what is staged stays
         so; `rollback` forgets it. What the last round changed cannot be read any more then."""
-        self._wait_for_room()
+        if self._followers.waits:
+            self._wait_for_room()
         with self._lock:
             if self._transaction is not None:
                 raise mistake("commit-inside-transaction", "a transaction is open", "it commits at the end of its block")
@@ -159,7 +160,8 @@ class Changing(Reading):
         >>> transfer.round, sorted(s["account"])
         (<dlog.Round 2>, [('Ada', 400), ('Bo', 100)])
         """
-        self._wait_for_room()
+        if self._followers.waits:
+            self._wait_for_room()
         with self._lock:
             self._check_open()
             if self._transaction is not None:
@@ -194,7 +196,8 @@ class Changing(Reading):
         1 [((7, 1), 1)]
         3 [((7, 1), -1), ((7, 2), 1)]
         """
-        self._wait_for_room()
+        if self._followers.waits:
+            self._wait_for_room()
         with self._lock:
             self._check_open()
             by_relation("changes", changes, "changes of rounds by the name of their relation")

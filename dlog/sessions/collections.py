@@ -11,6 +11,7 @@ from dlog.dataflow.kinds import Kind, decode
 from dlog.engine.dataflow.delta import Delta
 from dlog.engine.dataflow.sinks import Inspect
 from dlog.engine.ir import rules
+from dlog.engine.values.domains import to_numpy
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.subscriptions import Subscription
@@ -57,7 +58,8 @@ class SessionDataflow:
         for made, subscription in self._followed.values():
             for round, delivered in subscription.fetch():
                 changes = cast("Changes", delivered)
-                columns = dict(zip(made.columns, changes.to_numpy().values(), strict=False))
+                values = [v.view(np.int64) if v.dtype.kind == "M" else v for v in changes.to_numpy().values()]
+                columns = dict(zip(made.columns, values, strict=False))
                 made.update(columns, changes.diffs, at=max(round, self.flow.round))
         if self._session.round >= self.flow.round:
             self.flow.advance_to(self._session.round + 1)
@@ -74,13 +76,19 @@ def feed(session: Followed, relation: rules.Relation, collection: Collection) ->
     if set(collection.columns) != set(names):
         message = f"the columns of `{relation.name}` are {', '.join(names)}, not {', '.join(collection.columns)}"
         raise DlogError(Diagnostic("bad-columns", message))
-    schema, objects = collection.schema, collection.graph.objects
+    schema, objects, types = collection.schema, collection.graph.objects, dict(relation.attributes)
 
     def stage(delta: Delta) -> None:
         net = Delta(delta.columns, np.zeros_like(delta.times), delta.diffs).consolidated()
         for chosen, change in ((net.only(net.diffs < 0), session.remove), (net.only(net.diffs > 0), session.insert)):
             if chosen.rows:
                 kinds = zip(schema.names, schema.kinds, chosen.columns, strict=True)
-                change(relation.name, {name: decode(kind, words, objects) for name, kind, words in kinds})
+                decoded = {name: decode(kind, words, objects) for name, kind, words in kinds}
+                change(relation.name, {name: _dated(types[name], column) for name, column in decoded.items()})
 
     collection.distinct()._operator(Inspect, stage)
+
+
+def _dated(type: rules.Type, column: Any) -> Any:
+    """The values of a column that is of dates or times, which a collection has as numbers."""
+    return to_numpy(type, column) if type.is_calendar else column

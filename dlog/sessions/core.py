@@ -1,7 +1,7 @@
 """A session: a program whose inputs change, and whose relations follow round by round.
 
-It is read (`reading`), its rows change (`changing`), and so does its program. What maintains the program is behind
-`dlog.engine.rounds.RoundsEngine`.
+It is read (`reading`), its rows change (`changing`: `insert`, `remove`, `commit`), and so does its program (`replacing`). What
+maintains the program is behind `dlog.engine.rounds.RoundsEngine`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dlog.relation import overview
 from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing
 from dlog.sessions.follow.history import Window
+from dlog.sessions.follow.views import shown
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import ProgramSource, StateSource, check_facts, options, read
 from dlog.sessions.past_rounds import check_first, feed, first_rows, own_windows
@@ -137,7 +138,8 @@ class Session(Changing):
         >>> list(round.changes("back"))
         [((2, 1), 1)]
         """
-        self._wait_for_room()
+        if self._followers.waits:
+            self._wait_for_room()
         with self._lock:
             self._check_open()
             whole = program_text.added(self._text, text, *self._options.preprocessing)
@@ -228,7 +230,7 @@ class Session(Changing):
     def _preview(self) -> Preview:
         if self._closed:
             return Preview("dlog.Session, closed")
-        return overview(f"dlog.Session at round {self.round}", self._program.relations, self.rows)
+        return overview(f"dlog.Session at round {self.round}", shown(self._program), self.rows)
 
 
 def _says_something(program: rules.Program) -> bool:

@@ -40,7 +40,7 @@ def own_windows(text: Text, program: Program) -> dict[str, int]:
     for item in declared:
         for qualifier in item.qualifiers:
             if qualifier.startswith(_QUALIFIER):
-                found |= dict.fromkeys(item.names, int(qualifier[len(_QUALIFIER) : -1]))
+                found |= dict.fromkeys(item.names, syntax.round_number(qualifier[len(_QUALIFIER) : -1]))
     for moment in moments(program.relations):
         if moment.round < 0:
             found[moment.base] = max(found.get(moment.base, 0), -moment.round)

@@ -234,7 +234,7 @@ class Reading(Shown):
         """A relation as of a round that a view keeps readable. Waits for a commit of another thread only while that is being
         noted, or to read the past."""
         if (found := moment(name)) is not None:
-            return self._table_at(found.base, self._round_of(found, round))
+            return self._moment_at(found, round)
         relation, engine = self._relation(name), self._engine
         if self._followers.noted == round:
             table = engine.table(name)
@@ -244,12 +244,20 @@ class Reading(Shown):
             self._followers.check(round, name)
             return self._followers.history.table(relation, self._engine.table(name), round)
 
+    def _moment_at(self, moment: Moment, round: int) -> Table:
+        """A moment as of a round that a view keeps readable: one that rules read is there, also where history is not."""
+        if moment.name in self._program.relations:
+            with self._lock:
+                if round == self._engine.round or moment.round >= 0:
+                    return self._engine.table(moment.name)
+        return self._table_at(moment.base, self._round_of(moment, round))
+
     def _round_of(self, moment: Moment, now: int) -> int:
         """The round that a moment is for who reads as of another one. Raises DlogError where it cannot be read."""
         round = moment.round if moment.round >= 0 else now + moment.round
         with self._lock:
             if round > now:
-                raise unreadable_round(round, min(self._followers.history.oldest_of(moment.base), now), now, moment.base)
+                raise unreadable_round(round, min(self._followers.oldest(moment.base), now), now, moment.base)
             self._followers.check(round, moment.base)
         return round
 

@@ -24,10 +24,11 @@ from dlog.engine.formats.mistakes import Unbalanced, split_line
 from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.ir.rules import Kind, Relation, Type
+from dlog.engine.values.domains import fits, from_texts, name_of
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
-from dlog.values import RANGES, Codec, Row, is_text
+from dlog.values import Codec, Row, is_text
 
 STDIN: Final = "-"
 Change = tuple[int, str, int, Row]
@@ -204,19 +205,30 @@ class ChangeReader:
                 return text
             case Kind.FLOAT:
                 try:
-                    return float(text)
+                    return self._fitting(type, float(text), text, self._at(field))
                 except ValueError:
                     raise self._wrong("bad-number", f"`{text}` is not a float", self._at(field)) from None
             case Kind.RECORD:
                 return self._record(type, text, self._at(field))
+            case _ if type.is_calendar:
+                return self._dated(type, text, self._at(field))
             case kind:
                 digits = text[1:] if text.startswith("-") else text
                 if not (digits.isascii() and digits.isdecimal()):
                     raise self._wrong("bad-number", f"`{text}` is not {_NAMES[kind]}", self._at(field))
-                value = _integer(text)
-                if value not in RANGES[kind]:
-                    raise self._wrong("number-out-of-range", f"`{text}` does not fit {_NAMES[kind]}", self._at(field))
-                return value
+                return self._fitting(type, _integer(text), text, self._at(field))
+
+    def _fitting(self, type: Type, value: float, text: str, column: int) -> float:
+        """A number that its type has."""
+        if not fits(type, value):
+            raise self._wrong("number-out-of-range", f"`{text}` does not fit {_NAMES[type.kind]}", column)
+        return value
+
+    def _dated(self, type: Type, text: str, column: int) -> Any:
+        found, good = from_texts(type, [text])
+        if not good:
+            raise self._wrong("bad-date", f"`{text}` is not {name_of(type)}", column)
+        return self._codec.to_python(type, found)[0]
 
     def _record(self, type: Type, text: str, column: int) -> Any:
         found = self._records.get((type.name, text), self)
@@ -288,14 +300,15 @@ class ChangeReader:
                     message = f"`{json.dumps(value)}` has a lone surrogate, which is no text"
                     raise self._wrong("bad-value", message, self._key("row"))
                 return value
+            case _ if type_.is_calendar and isinstance(value, str):
+                return self._dated(type_, value, self._key("row"))
             case Kind.FLOAT if type(value) in (int, float):
-                return float(value)  # type: ignore[arg-type]
-            case (Kind.NUMBER | Kind.UNSIGNED) as kind if type(value) is int:
-                if value in RANGES[kind]:
-                    return value
-                raise self._wrong("number-out-of-range", f"`{value}` does not fit {_NAMES[kind]}", self._key("row"))
-            case kind:
-                raise self._wrong("bad-value", f"`{json.dumps(value)}` is not {_NAMES[kind]}", self._key("row"))
+                return self._fitting(type_, float(value), str(value), self._key("row"))  # type: ignore[arg-type]
+            case Kind.NUMBER | Kind.UNSIGNED if type(value) is int and not type_.is_calendar:
+                return self._fitting(type_, value, str(value), self._key("row"))
+            case _:
+                meant = name_of(type_) if type_.is_calendar else _NAMES[type_.kind]
+                raise self._wrong("bad-value", f"`{json.dumps(value)}` is not {meant}", self._key("row"))
 
 
 def _integer(text: str) -> int:

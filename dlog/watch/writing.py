@@ -7,15 +7,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO, TypeAlias
 
 from dlog.branch import Branch
-from dlog.caches import stays
 from dlog.display.render import quoted_text, value_text
 from dlog.engine.formats import TO_STDOUT
-from dlog.engine.state.files import open_to_append
+from dlog.engine.state.files import text_to_extend
 from dlog.pipeline import stage
 from dlog.sessions.follow.envelopes import Delivered, Upserts
 from dlog.values import Row
@@ -64,7 +64,7 @@ class Writer:
                 os.makedirs(output, exist_ok=True)
                 for name in relations:
                     suffix = "csv" if csv else "jsonl"
-                    self._files[name] = _begun(Path(output, f"{name}.changes.{suffix}"), anew)
+                    self._files[name] = text_to_extend(Path(output, f"{name}.changes.{suffix}"), anew)
 
     def write(self, lines: Sequence[Line]) -> None:
         """Writes the changes of one relation in one round."""
@@ -80,13 +80,6 @@ class Writer:
     def flush(self) -> None:
         for file in self._files.values() or (sys.stdout,):
             file.flush()
-
-
-def _begun(path: Path, anew: bool) -> TextIO:
-    """The file, to write at its end. Where others can put something in its place it is not what a link or a pipe leads to."""
-    if stays(path.parent, path.parent.stat()):
-        return path.open("w" if anew else "a", encoding="utf-8", newline="")
-    return os.fdopen(open_to_append(path, 0 if anew else sys.maxsize), "a", encoding="utf-8", newline="")
 
 
 def _csv_line(line: Line) -> str:
@@ -130,5 +123,7 @@ def _json_value(value: object) -> object:
             return quoted_text(value)
         case tuple():
             return [_json_value(field) for field in value]
+        case date():
+            return value_text(value)
         case _:
             return value

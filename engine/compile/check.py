@@ -23,6 +23,7 @@ from dlog.engine.compile.scope import scope
 from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
+from dlog.engine.ir import rules as ir
 from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, UserFunctor, reading_rule
 from dlog.grammar.literal_facts import LiteralFact
@@ -80,7 +81,8 @@ def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:
     """What relations keep, of those that do not keep every row."""
     dominated: dict[str, list[Rule]] = {}
     for clause in resolved.subsumptions:
-        dominated.setdefault(clause.heads[0].name, []).extend(_checked(clause, resolved, problems))
+        found = [rule for rule in _checked(clause, resolved, problems) if all(isinstance(x, ir.Atom) for x in rule.body[:2])]
+        dominated.setdefault(clause.heads[0].name, []).extend(found)  # no row dominates itself
     joins: dict[str, Rule] = {}
     for clause in resolved.joins:
         for rule in _checked_flats(flatten_clause(clause, resolved.source, problems), resolved, problems):
@@ -126,8 +128,8 @@ def _check_types(flat: FlatClause, resolved: Resolved, problems: Problems) -> No
 
 def _rules(clause: Clause, resolved: Resolved, problems: Problems, forms: Forms) -> list[Rule]:
     """The clause's rules; those of another clause of its form where there are some."""
-    # inlined bodies have their places from elsewhere, and constants may meet values of lattices
-    if resolved.inline or clause.body is None or clause.span == NOWHERE or resolved.lattices.columns:
+    # inlined bodies have their places from elsewhere, constants may meet values of lattices, or be out of range
+    if resolved.inline or resolved.table.short or clause.body is None or clause.span == NOWHERE or resolved.lattices.columns:
         return _checked(clause, resolved, problems)
     form = forms.form(clause)
     rules = forms.rules(form, clause)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from dlog.engine.compile.normal.literals import FITTING, literal_kinds, literal_text, number_constant
+from dlog.engine.compile.normal.literals import FITTING, calendar_literal, literal_kinds, literal_text, number_constant
 from dlog.engine.compile.resolve import Resolved
 from dlog.engine.ir.rules import PAD, Constant, Kind, Record, Rule, Term, Type
 from dlog.grammar.literal_facts import LiteralFact, literal_value
-from dlog.grammar.syntax import Atom, BranchTerm, Clause, Nil, RecordTerm, String
+from dlog.grammar.syntax import Atom, BranchTerm, Call, Clause, Nil, RecordTerm, String
 from dlog.grammar.syntax import Term as SyntaxTerm
 
 Row: TypeAlias = tuple[Constant | Record, ...]
@@ -40,19 +40,19 @@ class FactRows:
     def row(self, clause: Clause) -> Row | None:
         """The row of a fact; None sends it through the checks of any clause."""
         if type(clause) is LiteralFact:
-            return _written(clause.literals, self._kinds[clause.name])
+            return _written(clause.literals, self._kinds[clause.name], self._resolved.table.short)
         return literal_fact(clause.heads[0], self._resolved) if len(clause.heads) == 1 else None
 
 
-def _written(literals: list[str], kinds: tuple[Kind, ...]) -> Row | None:
+def _written(literals: list[str], kinds: tuple[Kind, ...], short: bool) -> Row | None:
     row: list[Constant] = []
     for text, kind in zip(literals, kinds, strict=True):
-        if kind is Kind.NUMBER and len(text) <= FITTING and text.isdecimal():
+        if kind is Kind.NUMBER and len(text) <= FITTING and text.isdecimal() and not short:
             row.append(Constant(int(text), kind))
         elif kind is Kind.SYMBOL and text[0] == '"':
             row.append(Constant(literal_value(text), kind))
         else:
-            value = number_constant(text, kind) if text[0] != '"' and kind in literal_kinds(text) else None
+            value = number_constant(text, kind, short) if text[0] != '"' and kind in literal_kinds(text) else None
             if value is None:
                 return None
             row.append(value)
@@ -74,8 +74,14 @@ def _value(term: SyntaxTerm, found: Type, resolved: Resolved) -> Constant | Reco
     text = literal_text(term)
     if text is not None:
         fits = found.kind in literal_kinds(text)
-        return number_constant(text, found.kind) if fits else None
+        return number_constant(text, found.kind, resolved.table.short) if fits else None
     match term:
+        case Call() if found.is_calendar:
+            try:
+                dated = calendar_literal(term)
+            except ValueError:
+                return None
+            return Constant(dated[1], Kind.NUMBER) if dated is not None and dated[0] is found.domain else None
         case String(value=value) if found.kind is Kind.SYMBOL:
             return Constant(value, Kind.SYMBOL)
         case Nil() if found.kind is Kind.RECORD and not found.branches:

@@ -64,9 +64,14 @@ def moment(name: str) -> Moment | None:
     return Moment(base, int(round)) if at else None
 
 
+def is_moment(name: str) -> bool:
+    """Whether a relation stands for one."""
+    return "@" in name
+
+
 def moments(names: Iterable[str]) -> list[Moment]:
     """Those among the names of relations."""
-    return [found for name in names if (found := moment(name)) is not None]
+    return [found for name in names if is_moment(name) and (found := moment(name)) is not None]
 
 
 def refuse_past(program: TypedProgram) -> TypedProgram:

@@ -105,6 +105,10 @@ class _Safety:
             self._conjunction(literals, bound)
             for variable in () if aggregation.target is None else variables(aggregation.target):
                 self._use(variable, bound, literals, f"the target of `{aggregation.op}`")
+        wild = () if aggregation.target is None else (n for n in walk(aggregation.target) if isinstance(n, Wildcard))
+        for node in wild:
+            message = f"`_` in the target of `{aggregation.op}` has no value"
+            self.problems.add("wildcard-value", message, Label(node.span))
 
     def _functor_arguments(self, args: tuple[Term, ...], bound: set[str], literals: tuple[Scoped, ...]) -> None:
         """In a positive atom only what stands below a functor needs to be bound elsewhere."""

@@ -47,6 +47,9 @@ class Operator(ABC):
         self.later = Calendar()
         """What has arrived for rounds after those of the batch."""
         self.activations = 0
+        """How often it has run."""
+        self.received, self.emitted = 0, 0
+        """Updates that have arrived for it to run on, and those that it has emitted."""
         scheduler.add(self)
 
     @abstractmethod
@@ -81,6 +84,7 @@ class Operator(ABC):
         """Sends updates to all that read them."""
         if not delta.rows:
             return
+        self.emitted += delta.rows
         for function, edges in self.edges.values():
             changed = function(delta)
             if changed.rows:
@@ -110,6 +114,7 @@ class Operator(ABC):
         arrived: list[list[Delta]] = [[] for _ in range(self.ports)]
         for port, delta in self.inbox.pop(moment, ()):
             arrived[port].append(delta)
+            self.received += delta.rows
         self.run(moment, arrived)
 
 

@@ -46,13 +46,13 @@ class ReduceTotal(Operator):
             return
         active = Active.of(key_of(delta, self.keys), delta.rounds)
         active = active.also(np.arange(active.count), active.first - 1)
-        found = _clipped(_look_up(self.source, active), active)
+        found = clipped(_look_up(self.source, active), active)
         groups, numbers = group(active, found)
         outcome = self.logic(groups)
         rows = numbers[outcome.owners]
-        changed = _changes(active, rows, outcome)
+        changed = changes(active, rows, outcome)
         first = changed.rounds == active.first[changed.probes]  # what was there before
-        made = _at_moment(active.keys, changed.only(~first), moment)
+        made = at_moment(active.keys, changed.only(~first), moment)
         self.emit(made if (rows[1:] > rows[:-1]).all() else made.consolidated())  # of one row each, no two are the same
 
 
@@ -77,16 +77,16 @@ class Reduce(Operator):
             return
         keys = tuple(np.concatenate(column) for column in zip(*(columns for columns, _ in due), strict=True))
         active = Active.of(keys, np.concatenate([rounds for _, rounds in due]))
-        inputs = _clipped(_look_up(self.source, active), active)
-        outputs = _clipped(_matches(self.output.reading().lookup(active.keys, active.count), self.keys), active)
+        inputs = clipped(_look_up(self.source, active), active)
+        outputs = clipped(_matches(self.output.reading().lookup(active.keys, active.count), self.keys), active)
         (inputs, input_later), (outputs, output_later) = _split(inputs, moment), _split(outputs, moment)
         for part in (inputs, outputs):
             active = active.also(part.probes, part.delta.rounds)
         self._note(active, moment, (input_later, output_later))
         groups, numbers = group(active, inputs)
         outcome = self.logic(groups)
-        changed = _corrected(_changes(active, numbers[outcome.owners], outcome), outputs)
-        made = _at_moment(active.keys, changed, moment).consolidated()
+        changed = _corrected(changes(active, numbers[outcome.owners], outcome), outputs)
+        made = at_moment(active.keys, changed, moment).consolidated()
         if made.rows:
             self.output.insert(made, self.rounds, moment)
             self.emit(made)
@@ -126,7 +126,7 @@ class Changes:
         return Changes(self.probes[chosen], tuple(c[chosen] for c in self.columns), self.rounds[chosen], self.diffs[chosen])
 
 
-def _changes(active: Active, numbers: np.ndarray, outcome: Outcome) -> Changes:
+def changes(active: Active, numbers: np.ndarray, outcome: Outcome) -> Changes:
     """Each row of an outcome comes at its active round and goes at the next one of its key, unless that has it too. `numbers`
     are the active rounds of the rows, in order."""
     has_next, following = active.next()
@@ -153,7 +153,7 @@ def _corrected(wanted: Changes, there: Matches) -> Changes:
     )
 
 
-def _at_moment(keys: Columns, changed: Changes, moment: Moment) -> Delta:
+def at_moment(keys: Columns, changed: Changes, moment: Moment) -> Delta:
     times = np.empty((1 + len(moment), len(changed.rounds)), np.int64)
     times[0] = changed.rounds
     times[1:] = np.array(moment, np.int64)[:, None]
@@ -172,7 +172,7 @@ def _matches(found: Matches, keys: int) -> Matches:
     return Matches(found.probes, found.delta.with_columns(found.delta.columns[keys:]))
 
 
-def _clipped(found: Matches, active: Active) -> Matches:
+def clipped(found: Matches, active: Active) -> Matches:
     """With all rounds before a key's first active one moved onto that."""
     times = found.delta.times.copy()
     np.maximum(times[0], active.first[found.probes], out=times[0])

@@ -20,11 +20,10 @@ from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.arrow_memory import within_memory
-from dlog.engine.values.floats import one_nan
+from dlog.engine.values.domains import OutOfDomain, from_arrow, sort_of, to_arrow
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
-
-_ARROW = {Kind.NUMBER: pa.int64(), Kind.UNSIGNED: pa.uint64(), Kind.FLOAT: pa.float64()}
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
 def load_columnar(
@@ -101,8 +100,8 @@ def column_values(
             except BadRecord as mistake:
                 message = f"{where}: `{texts.text(mistake.index)}` {mistake}"
                 raise directive_error(io, program, "bad-record", message) from None
-        case kind:
-            return _numbers(io, program, column, kind, where)
+        case _:
+            return _numbers(io, program, column, type_, where)
 
 
 def _interned(io: Io, program: Program, column: pa.ChunkedArray, where: str, symbols: SymbolTable) -> np.ndarray:
@@ -121,18 +120,21 @@ def _strings(io: Io, program: Program, column: pa.ChunkedArray, where: str) -> p
     raise directive_error(io, program, "wrong-type", f"{where} holds {column.type}, not text")
 
 
-def _numbers(io: Io, program: Program, column: pa.ChunkedArray, kind: Kind, where: str) -> np.ndarray:
+def _numbers(io: Io, program: Program, column: pa.ChunkedArray, type_: Type, where: str) -> np.ndarray:
     """Casts without loss; a float column takes integers, an integer column only integers."""
     whole, real = pa.types.is_integer(column.type), pa.types.is_floating(column.type)
-    if kind is Kind.NUMBER and column.type == pa.int32():
+    if type_.kind is Kind.NUMBER and column.type == pa.int32() and not type_.is_calendar:
         return np.asarray(column.to_numpy())
-    if not (whole or (real and kind is Kind.FLOAT)):
-        raise directive_error(io, program, "wrong-type", f"{where} holds {column.type}, not {kind.value}")
+    if not (type_.is_calendar or whole or (real and type_.kind is Kind.FLOAT)):
+        raise directive_error(io, program, "wrong-type", f"{where} holds {column.type}, not {type_.kind.value}")
     try:
-        values = column.cast(_ARROW[kind]).to_numpy()
+        return from_arrow(type_, column)
+    except OutOfDomain as error:
+        code = "wrong-type" if type_.is_calendar else "number-out-of-range"
+        raise directive_error(io, program, code, f"{where}: {error}") from error
     except pa.ArrowInvalid as error:
-        raise directive_error(io, program, "number-out-of-range", f"{where} does not fit {kind.value}: {error}") from error
-    return one_nan(values) if kind is Kind.FLOAT else values
+        what = sort_of(type_)
+        raise directive_error(io, program, "number-out-of-range", f"{where} does not fit {what}: {error}") from error
 
 
 def save_columnar(
@@ -157,10 +159,11 @@ def save_columnar(
 
 
 def arrow_table(relation: Relation, program: Program, table: Table, symbols: SymbolTable, records: RecordTables) -> pa.Table:
-    """The rows, sorted: symbols dictionary-encoded, numbers as 64 bits, records as text."""
+    """The rows, sorted: symbols dictionary-encoded, numbers as 64 bits, dates and times as such, records as
+    text."""
     arrays = []
     columns = sorted_columns(table.kinds, table.columns, symbols)
-    for column, (_, type_) in zip(columns, relation.attributes, strict=True):
+    for column, (name, type_) in zip(columns, relation.attributes, strict=True):
         if type_.kind is Kind.SYMBOL:
             distinct, inverse = np.unique(column, return_inverse=True)
             arrays.append(_dictionary(symbols.to_arrow(distinct), inverse))
@@ -170,7 +173,10 @@ def arrow_table(relation: Relation, program: Program, table: Table, symbols: Sym
             strings = pa.LargeStringArray.from_buffers(len(texts.offsets) - 1, offsets, data)
             arrays.append(_dictionary(strings, which))
         else:
-            arrays.append(pa.array(column).cast(_ARROW[type_.kind]))
+            try:
+                arrays.append(to_arrow(type_, column))
+            except OutOfDomain as error:
+                raise DlogError(Diagnostic("number-out-of-range", f"`{name}` of `{relation.name}`: {error}")) from None
     return pa.table(arrays, names=[name for name, _ in relation.attributes])
 
 

@@ -8,7 +8,6 @@ and -Infinity, as Python writes them.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,8 +23,8 @@ from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import column_map, column_names, directive_error
 from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
-from dlog.engine.values.floats import one_nan
+from dlog.engine.ir.rules import Domain, Io, Kind, Program, Relation, Type
+from dlog.engine.values.domains import arrow_type, fits, from_python, from_texts, name_of, to_texts
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -33,9 +32,6 @@ from dlog.grammar.suggest import closest
 
 ROWS = 1 << 16
 """Rows that are written at a time."""
-_RANGES = {Kind.NUMBER: (-(2**63), 2**63), Kind.UNSIGNED: (0, 2**64)}
-_MEANT = {Kind.NUMBER: "a number", Kind.UNSIGNED: "an unsigned number", Kind.FLOAT: "a number", Kind.SYMBOL: "text"}
-
 
 # -------------------------------------------------------------------------------------------------------------- reading
 
@@ -60,7 +56,8 @@ def load_json(
 def _loaded(reader: _Reader, path: Path | None, by_line: bool) -> Table:
     relation = reader.relation
     data = text_of(reader.io, reader.program, path, reader.file)
-    if by_line and Kind.RECORD not in relation.kinds and relation.arity and data[:64].tobytes().lstrip()[:1] == b"{":
+    plain = not any(t.kind is Kind.RECORD or t.domain is not Domain.PLAIN for _, t in relation.attributes)
+    if by_line and plain and relation.arity and data[:64].tobytes().lstrip()[:1] == b"{":
         return reader.objects(data)
     return reader.table(reader.lines(data) if by_line else reader.document(data))
 
@@ -117,8 +114,8 @@ class _Reader:
         from dlog.engine.formats.columnar import column_values
 
         names = column_names(self.io, self.relation, self.program)
-        kinds = {Kind.SYMBOL: pa.string(), Kind.NUMBER: pa.int64(), Kind.UNSIGNED: pa.uint64(), Kind.FLOAT: pa.float64()}
-        schema = pa.schema([(name, kinds[kind]) for name, kind in zip(names, self.relation.kinds, strict=True)])
+        types = [pa.string() if t.kind is Kind.SYMBOL else arrow_type(t) for _, t in self.relation.attributes]
+        schema = pa.schema(list(zip(names, types, strict=True)))
         options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
         try:
             rows = arrow_json.read_json(pa.BufferReader(pa.py_buffer(data)), parse_options=options)
@@ -177,22 +174,22 @@ class _Reader:
             case Kind.RECORD:
                 return self._record_column(name, type_, values)
             case Kind.SYMBOL:
-                self._check(name, type_.kind, values, lambda value: type(value) is str)
+                self._check(name, type_, values, lambda value: type(value) is str)
                 return self._interned(self.symbols, name, values)
-            case Kind.FLOAT:
-                self._check(name, type_.kind, values, _is_real)
-                return one_nan(np.array(values, np.float64))
-            case Kind.NUMBER | Kind.UNSIGNED:
-                low, high = _RANGES[type_.kind]
-                self._check(name, type_.kind, values, lambda value: type(value) is int and low <= value < high)
-                return np.array(values, np.int64 if type_.kind is Kind.NUMBER else np.uint64)
+            case _ if type_.is_calendar:
+                self._check(name, type_, values, lambda value: type(value) is str)
+                found, good = from_texts(type_, values)
+                self._check(name, type_, values[good : good + 1], lambda _: False, good)
+                return found
             case _:
-                assert_never(type_.kind)
+                self._check(name, type_, values, lambda value: type(value) in (int, float) and fits(type_, value))
+                return from_python(type_, values)
 
-    def _check(self, name: str, kind: Kind, values: list[Any], fits: Callable[[Any], bool]) -> None:
-        for number, value in enumerate(values, 1):
+    def _check(self, name: str, type_: Type, values: list[Any], fits: Callable[[Any], bool], before: int = 0) -> None:
+        for number, value in enumerate(values, before + 1):
             if not fits(value):
-                raise self.mistake("bad-json", f"row {number} (`{name}`): {_shown(value)} is not {_MEANT[kind]}")
+                meant = "a number" if type_.kind is Kind.FLOAT else name_of(type_)
+                raise self.mistake("bad-json", f"row {number} (`{name}`): {_shown(value)} is not {meant}")
 
     def _interned(self, table: SymbolTable, name: str, texts: list[str]) -> np.ndarray:
         try:
@@ -213,11 +210,6 @@ class _Reader:
             raise self.mistake("bad-record", f"row {number} (`{name}`): {shown} {mistake}") from None
 
 
-def _is_real(value: Any) -> bool:
-    """Whether a value is a number that a float can be."""
-    return type(value) is float or (type(value) is int and abs(value) <= sys.float_info.max)
-
-
 def _shown(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) < 60 else f"{text[:57]}..."
@@ -233,7 +225,7 @@ def _record_text(value: Any, type_: Type | None, types: Mapping[str, Type]) -> s
     if isinstance(value, list):
         parts = [_record_text(part, types[fields[i][1]] if i < len(fields) else None, types) for i, part in enumerate(value)]
         return f"[{', '.join(parts)}]"
-    if isinstance(value, str) and not fields:
+    if isinstance(value, str) and not fields and not (type_ is not None and type_.is_calendar):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
     return value if isinstance(value, str) else json.dumps(value)
@@ -294,6 +286,8 @@ class _Writer:
                 distinct, inverse = np.unique(column, return_inverse=True)
                 texts = [json.dumps(text, ensure_ascii=False) for text in self.symbols.to_arrow(distinct).to_pylist()]
                 return [texts[i] for i in inverse.tolist()]
+            case _ if type_.is_calendar:
+                return [f'"{text}"' for text in to_texts(type_, column)]
             case Kind.FLOAT:
                 return [json.dumps(value) for value in column.view(np.float64).tolist()]
             case Kind.UNSIGNED:

@@ -21,7 +21,7 @@ from dlog.engine.formats.parameters import TextFormat, directive_error, text_for
 from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.render import MADE, NO_TEXTS, SYMBOL, Rendering, Texts, render
-from dlog.engine.formats.text import CODES, load_text, read_bytes
+from dlog.engine.formats.text import column_code, load_text, read_bytes
 from dlog.engine.formats.wrong_rows import MOST, wrong_rows
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.symbols import SymbolTable
@@ -47,7 +47,8 @@ def load_lines(
     form = _with_columns(data, _by_suffix(data, io, text_format(io, relation, program), relation, file), relation, file)
     texts = {i: SymbolTable() for i, kind in enumerate(relation.kinds) if kind is Kind.RECORD}
     wrong = wrong_rows(io, program, relation, form, file, folder)
-    table = load_text(data, relation.kinds, form, symbols, texts, threads, wrong.line, MOST if wrong.refuses else len(data))
+    types = tuple(type_ for _, type_ in relation.attributes)
+    table = load_text(data, types, form, symbols, texts, threads, wrong.line, MOST if wrong.refuses else len(data))
     columns, good = list(table.columns), np.ones(table.rows, bool)
     for i, strings in texts.items():
         type_ = relation.attributes[i][1]
@@ -202,7 +203,7 @@ def _rows(
     if not table.columns:
         return iter([np.frombuffer(b"()\n", np.uint8)] if table.rows else [])
     columns = list(sorted_columns(table.kinds, table.columns, symbols))
-    codes = [SYMBOL if kind is Kind.SYMBOL else CODES[kind] for kind in table.kinds]
+    codes = [SYMBOL if t.kind is Kind.SYMBOL else column_code(t) for _, t in relation.attributes]
     made = NO_TEXTS
     for i, (_, type_) in enumerate(relation.attributes):
         if type_.kind is Kind.RECORD:

@@ -5,33 +5,18 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from dataclasses import dataclass
-from typing import assert_never
 
 import numpy as np
 
 from dlog.engine.formats.parameters import TextFormat
-from dlog.engine.ir.rules import Kind, Relation
-from dlog.engine.kernels.values.numerals import (
-    BAD,
-    FLOAT,
-    GOOD,
-    NUMBER,
-    RANGE,
-    UNSIGNED,
-    read_float,
-    read_signed,
-    read_unsigned,
-)
+from dlog.engine.ir.kinds import NUMERIC
+from dlog.engine.ir.rules import Domain, Kind, Relation, Type
+from dlog.engine.kernels.values.numerals import BAD, GOOD, RANGE, SCRATCH, status_of
+from dlog.engine.values.domains import code_of, name_of, range_of
 from dlog.grammar.diagnostics import Diagnostic
 
 _BRANCH = re.compile(rb"\$[A-Za-z0-9_?.]*\Z")
-_CODES = {Kind.NUMBER: NUMBER, Kind.UNSIGNED: UNSIGNED, Kind.FLOAT: FLOAT}
-_NAMES = {Kind.NUMBER: "a number", Kind.UNSIGNED: "an unsigned number", Kind.FLOAT: "a float"}
-_RANGES = {
-    Kind.NUMBER: "a number lies between -9223372036854775808 and 9223372036854775807",
-    Kind.UNSIGNED: "an unsigned number lies between 0 and 18446744073709551615",
-    Kind.FLOAT: "a float is at most 1.8e308 in size",
-}
+_EXAMPLES = {Domain.DATE: "a date is a day that there is, as 2026-11-25", Domain.TIMESTAMP: "a time is 2026-11-25T12:30:00"}
 
 
 WINDOWS = (1 << 8, 1 << 12, 1 << 16, 1 << 20)
@@ -159,21 +144,12 @@ def line_begin(data: np.ndarray, position: int) -> int:
     return 0
 
 
-def number_status(text: bytes, kind: Kind) -> int:
-    """GOOD, BAD or RANGE: how the whole of `text` reads as a number of this kind."""
-    data, scratch = np.frombuffer(text + b"\0", np.uint8), np.empty(512, np.uint8)
+def number_status(text: bytes, type_: Type) -> int:
+    """GOOD, BAD or RANGE: how the whole of `text` reads as a number of this type."""
+    data, scratch = np.frombuffer(text + b"\0", np.uint8), np.empty(SCRATCH, np.uint8)
     start = data.ctypes.data
-    stop = start + len(text)
-    match kind:
-        case Kind.FLOAT:
-            _, behind, status = read_float(start, stop, scratch.ctypes.data)
-        case Kind.UNSIGNED:
-            _, behind, status = read_unsigned(start, stop)
-        case Kind.NUMBER | Kind.RECORD | Kind.SYMBOL:
-            _, behind, status = read_signed(start, stop, False)
-        case _:
-            assert_never(kind)
-    return int(status) if status == BAD or behind == stop else BAD
+    behind, status = status_of(start, start + len(text), code_of(type_), scratch.ctypes.data)
+    return int(status) if status == BAD or behind == start + len(text) else BAD
 
 
 def names_of(data: np.ndarray, form: TextFormat) -> tuple[str, list[str]]:
@@ -206,12 +182,13 @@ def explain_line(data: np.ndarray, position: int, file: str, relation: Relation,
         if column >= len(fields) or _other_delimiters(shown, fields, wanted, form):
             break
         field = fields[column]
-        if type_.kind in _CODES and (status := number_status(field.text, type_.kind)) != GOOD:
+        if type_.kind in NUMERIC and (status := number_status(field.text, type_)) != GOOD:
             value = f"line {number}, column {column + 1} (`{name}`): `{_decoded(field.text)}`"
             if status == RANGE:
-                return finding("number-out-of-range", field.start, f"{value} does not fit", _RANGES[type_.kind])
-            notes = _number_notes(field.text, type_.kind, number == 1 and not form.headers)
-            return finding("bad-number", field.start, f"{value} is not {_NAMES[type_.kind]}", *notes)
+                return finding("number-out-of-range", field.start, f"{value} does not fit", _limits(type_))
+            notes = _number_notes(field.text, type_, number == 1 and not form.headers)
+            code = "bad-date" if type_.is_calendar else "bad-number"
+            return finding(code, field.start, f"{value} is not {name_of(type_).split(',')[0]}", *notes)
     message = f"line {number} has {_count(len(fields))}, `{relation.name}` has {_count(wanted)}"
     extra = fields[wanted].start if len(fields) > wanted else len(shown)
     return finding("wrong-column-count", extra, message, *_count_notes(shown, fields, wanted, form))
@@ -240,9 +217,19 @@ def _wrong_byte(data: np.ndarray, start: int) -> int:
         size *= 2
 
 
-def _number_notes(text: bytes, kind: Kind, first: bool) -> list[str]:
-    notes = []
-    if kind is Kind.NUMBER and text[:2] in (b"0x", b"0b"):
+def _limits(type_: Type) -> str:
+    """What numbers of a type are at most."""
+    if type_.kind is Kind.FLOAT:
+        return f"a float is at most {'3.4e38' if type_.domain is Domain.SHORT else '1.8e308'} in size"
+    values = range_of(type_)
+    return f"{name_of(type_)} lies between {values[0]} and {values[-1]}"
+
+
+def _number_notes(text: bytes, type_: Type, first: bool) -> list[str]:
+    notes, kind = [], type_.kind
+    if type_.is_calendar:
+        notes.append(_EXAMPLES[type_.domain])
+    elif kind is Kind.NUMBER and text[:2] in (b"0x", b"0b"):
         notes.append("fact files hold `number` in decimal; hexadecimal and binary are read for `unsigned`")
     if kind is Kind.UNSIGNED and text.startswith(b"-"):
         notes.append("an unsigned number has no sign")

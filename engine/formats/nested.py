@@ -13,10 +13,10 @@ from typing import assert_never
 import numpy as np
 
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.formats.text import CODES
 from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.values.numerals import read_numbers
+from dlog.engine.values.domains import code_of, sort_of
 from dlog.engine.values.shapes import own_fields, own_types, packed
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.suggest import closest
@@ -338,10 +338,10 @@ def _columns(
                 column = symbols.intern_slices(data, starts, ends)
             case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
                 column = np.empty(count, np.int64)
-                done = read_numbers(data, starts, ends, CODES[field.kind], True, column)
+                done = read_numbers(data, starts, ends, code_of(field), True, column)
                 if done < count:
                     wrong = data[starts[done] : ends[done]].tobytes().decode("utf-8", "backslashreplace")
-                    reason = f"has the field `{wrong}`, not a valid {field.kind.value}"
+                    reason = f"has the field `{wrong}`, not a valid {sort_of(field)}"
                     raise BadRecord(int(level.origins[level.present][done]), reason)
             case _:
                 assert_never(field.kind)

@@ -13,9 +13,9 @@ import numpy as np
 
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.render import NO_TEXTS, Texts
-from dlog.engine.formats.text import CODES
 from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.kernels.values.numerals import number_texts
+from dlog.engine.values.domains import code_of
 from dlog.engine.values.shapes import Shape, own_types, shapes
 from dlog.engine.values.symbols import SymbolTable, gather_slices
 
@@ -91,7 +91,7 @@ def _piece_texts(
                 texts = Texts(*symbols.gather(distinct))
                 pieces.append((_quoted(texts) if quote else texts, inverse))
             case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
-                pieces.append((Texts(*number_texts(field, CODES[field_type.kind])), np.arange(len(field))))
+                pieces.append((Texts(*number_texts(field, code_of(field_type))), np.arange(len(field))))
             case _:
                 assert_never(field_type.kind)
     return pieces

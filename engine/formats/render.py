@@ -54,7 +54,7 @@ def write_rows(columns, begin, end, delimiter, quote, heap, offsets, made, made_
         for c in range(columns.shape[0]):
             code = columns[c, 1]
             narrow = columns[c, 2] != 0
-            if code < SYMBOL:
+            if code not in (SYMBOL, MADE):
                 if address + WIDEST + delimiter.size >= limit:
                     return row, start - base
                 address += write_value(Bytes(address), columns[c, 0], row, code, narrow)

@@ -11,7 +11,8 @@ import numpy as np
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import calloc, free, load_u8, store_u8
-from dlog.engine.kernels.values.numerals import FLOAT, GOOD, NUMBER, SCRATCH, UNSIGNED, read_float, read_signed, read_unsigned
+from dlog.engine.kernels.machine_structs import Bytes
+from dlog.engine.kernels.values.numerals import GOOD, NUMBER, NUMBER32, SCRATCH, read_value
 
 SKIP, TEXT, NESTED = 0, 4, 5
 """Codes of columns beside those of `numerals`: not wanted; symbols; records and values of algebraic data types."""
@@ -111,7 +112,7 @@ def parse_rows(base, begin, end, delimiter_bytes, codes, slots, flags, out, wide
             last = c == fields - 1
             stop = np.int64(0)
             behind = np.int64(0)
-            if code == NUMBER:
+            if code in (NUMBER, NUMBER32):
                 # The common case in one pass: up to 18 digits, then the delimiter or the end of the line.
                 negative = address < limit and load_u8(address, 0) == 45
                 if negative:
@@ -124,7 +125,7 @@ def parse_rows(base, begin, end, delimiter_bytes, codes, slots, flags, out, wide
                         break
                     value = value * 10 + digit
                     address += 1
-                if 0 < address - digits <= 18 and (
+                if 0 < address - digits <= (18 if code == NUMBER else 9) and (
                     _line_ends_at(address, limit)
                     if last
                     else address < limit and load_u8(address, 0) == first and _delimiter_at(address, limit, delimiter, length)
@@ -148,13 +149,8 @@ def parse_rows(base, begin, end, delimiter_bytes, codes, slots, flags, out, wide
                 out[slot, rows] = start - base
                 out[slot + 1, rows] = stop - base
             elif code != SKIP:
-                if code == FLOAT:
-                    value, read, status = read_float(start, stop, scratch)
-                elif code == UNSIGNED:
-                    value, read, status = read_unsigned(start, stop)
-                else:
-                    value, read, status = read_signed(start, stop, False)
-                    wide[slot] |= (value + 0x80000000) >> 32
+                value, read, status = read_value(Bytes(start), stop, code, False, scratch)
+                wide[slot] |= (value + 0x80000000) >> 32
                 if status != GOOD or read != stop:
                     wrong = True
                     break

@@ -22,7 +22,8 @@ from dlog.engine.formats.columnar import arrow_table, column_values
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.formats.parameters import close_name, column_in, column_names, directive_error
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.ir.rules import Io, Kind, Program, Relation
+from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
+from dlog.engine.values.domains import OutOfDomain, from_arrow, from_texts, normal, range_of, sort_of, to_texts
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import DlogError
@@ -34,7 +35,6 @@ _CAUTION = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON"
 """For databases of others: views call nothing that has effects, and pages are looked at before they are believed."""
 _SEVERAL = bytes.fromhex("d9d505f920a163d7")
 """What a journal ends with that is one of several."""
-_LIMITS = {Kind.NUMBER: (-(2**63), 2**63), Kind.UNSIGNED: (0, 2**64)}
 
 
 def database_of(io: Io, folder: Path) -> Path | str:
@@ -55,10 +55,10 @@ def load_sqlite(
             columns = _chosen(io, program, relation, connection)
             chunks: list[tuple[np.ndarray, ...]] = []
             rows = 0
-            selected = zip(columns, relation.kinds, strict=True)
+            selected = zip(columns, relation.attributes, strict=True)
             query = ", ".join(
-                f"CAST({_quoted(name)} AS TEXT)" if kind in (Kind.SYMBOL, Kind.RECORD) else _quoted(name)
-                for name, kind in selected
+                f"CAST({_quoted(name)} AS TEXT)" if type_.kind in (Kind.SYMBOL, Kind.RECORD) else _quoted(name)
+                for name, (_, type_) in selected
             )
             cursor = connection.execute(f"SELECT {query or '1'} FROM {_quoted(_table(io))}")
             while block := cursor.fetchmany(ROWS):
@@ -119,39 +119,50 @@ def _columns(
             texts = pa.chunked_array([pa.array([b"" if value is None else value for value in column], pa.large_binary())])
             columns.append(column_values(io, program, texts, type_, where, symbols, records))
         else:
-            columns.append(_numbers(io, program, column, type_.kind, where, before))
+            columns.append(_numbers(io, program, column, type_, where, before))
     return tuple(columns)
 
 
-def _numbers(io: Io, program: Program, values: tuple[Any, ...], kind: Kind, where: str, before: int) -> np.ndarray:
-    """Numbers, also such as are written as text."""
+def _numbers(io: Io, program: Program, values: tuple[Any, ...], type_: Type, where: str, before: int) -> np.ndarray:
+    """Numbers, also such as are written as text, and dates and times."""
     try:
-        return np.array([_number(value, kind) for value in values], _dtype(kind))
-    except ValueError:
-        row = next(i for i, value in enumerate(values) if not _fits(value, kind))
+        if type_.is_calendar:
+            return _calendar(type_, values)
+        return normal(type_, np.array([_number(value, type_) for value in values], _dtype(type_.kind)))
+    except (ValueError, OutOfDomain):
+        row = next(i for i, value in enumerate(values) if not _fits(value, type_))
         shown = values[row].decode("utf-8", "replace") if isinstance(values[row], bytes) else values[row]
-        message = f"{where}, row {before + row + 1}: {reprlib.repr(shown)} is not a valid {kind.value}"
+        meant = sort_of(type_)
+        message = f"{where}, row {before + row + 1}: {reprlib.repr(shown)} is not a valid {meant}"
         raise directive_error(io, program, "bad-number", message) from None
 
 
-def _number(value: Any, kind: Kind) -> int | float:
-    """The number that a value of a database is; ValueError where it is none of this kind."""
+def _calendar(type_: Type, values: tuple[Any, ...]) -> np.ndarray:
+    """Dates or times from their texts; ValueError where one is none."""
+    texts = [value.decode("utf-8", "replace") if isinstance(value, bytes) else "" for value in values]
+    found, good = from_texts(type_, texts)
+    if good < len(texts):
+        raise ValueError
+    return found
+
+
+def _number(value: Any, type_: Type) -> int | float:
+    """The number that a value of a database is; ValueError where it is none of this type."""
     if value is None:
         raise ValueError
-    if kind is Kind.FLOAT:
+    if type_.kind is Kind.FLOAT:
         return float(value)
     if isinstance(value, float) and not value.is_integer():
         raise ValueError
-    low, high = _LIMITS[kind]
-    if not low <= (number := int(value)) < high:
+    if (number := int(value)) not in range_of(type_):
         raise ValueError
     return number
 
 
-def _fits(value: Any, kind: Kind) -> bool:
+def _fits(value: Any, type_: Type) -> bool:
     try:
-        _number(value, kind)
-    except ValueError:
+        _ = _calendar(type_, (value,)) if type_.is_calendar else normal(type_, np.array([_number(value, type_)]))
+    except (ValueError, OutOfDomain):
         return False
     return True
 
@@ -176,7 +187,7 @@ def save_sqlite(
     database: Path | str,
 ) -> None:
     """Writes the rows, in order, to a table of their own."""
-    name, columns = _quoted(_table(io)), [f"{_quoted(name)} {_SQL[type_.kind]}" for name, type_ in relation.attributes]
+    name, columns = _quoted(_table(io)), [f"{_quoted(name)} {_sql(type_)}" for name, type_ in relation.attributes]
     rows = arrow_table(relation, program, table, symbols, records)
     file = _file(database)
     _refuse_traps(io, program, file)
@@ -190,12 +201,25 @@ def save_sqlite(
             connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
             insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})"
             for batch in rows.to_batches(ROWS):
-                connection.executemany(insert, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                values = zip(relation.attributes, batch.columns, strict=True)
+                connection.executemany(insert, zip(*(_values(type_, column) for (_, type_), column in values), strict=True))
     except OverflowError:
         message = f"`{relation.name}` has unsigned numbers of 2^63 and more, which SQLite cannot hold"
         raise directive_error(io, program, "number-out-of-range", message) from None
     except sqlite3.Error as error:
         raise _refused(io, program, "write", database, error) from error
+
+
+def _sql(type_: Type) -> str:
+    return "TEXT" if type_.is_calendar else _SQL[type_.kind]
+
+
+def _values(type_: Type, column: pa.Array) -> list[Any]:
+    """The values of a column as SQLite takes them, which has no dates."""
+    if type_.is_calendar:
+        return to_texts(type_, from_arrow(type_, pa.chunked_array([column])))
+    found: list[Any] = column.to_pylist()
+    return found
 
 
 def _file(database: Path | str) -> Path | None:

@@ -24,15 +24,22 @@ from dlog.caches import stays
 from dlog.engine.formats.mistakes import line_end, row_end
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.formats.scan import BRACKETS, LOOSE, NESTED, QUOTES, SKIP, TEXT, parse_rows
-from dlog.engine.ir.rules import Kind
-from dlog.engine.kernels.values.numerals import FLOAT, NUMBER, UNSIGNED
+from dlog.engine.ir.rules import Kind, Type
+from dlog.engine.kernels.values.numerals import DATE, NUMBER, NUMBER32
+from dlog.engine.values.domains import code_of
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 
 BLOCK = 1 << 22
 """Bytes a thread parses at a time."""
 
-CODES = {Kind.NUMBER: NUMBER, Kind.UNSIGNED: UNSIGNED, Kind.FLOAT: FLOAT, Kind.SYMBOL: TEXT, Kind.RECORD: NESTED}
+_WHOLE = (NUMBER, NUMBER32, DATE)
+"""Codes of columns that are kept in 32 bits where all values fit."""
+
+
+def column_code(type_: Type) -> int:
+    """The code of a column for `parse_rows`."""
+    return {Kind.SYMBOL: TEXT, Kind.RECORD: NESTED}.get(type_.kind) or code_of(type_)
 
 
 class BadLine(Exception):
@@ -79,16 +86,16 @@ class Block:
     wrong: bool
 
 
-def layout_of(kinds: tuple[Kind, ...], form: TextFormat) -> Layout:
+def layout_of(types: tuple[Type, ...], form: TextFormat) -> Layout:
     """The destinations of the fields of a line."""
-    columns = form.columns if form.columns is not None else tuple(range(len(kinds)))
+    columns = form.columns if form.columns is not None else tuple(range(len(types)))
     codes = np.full(max(columns, default=-1) + 1, SKIP, np.int64)
     slots = np.zeros(len(codes), np.int64)
     places, height = [], 0
-    for kind, column in zip(kinds, columns, strict=True):
-        codes[column], slots[column] = CODES[kind], height
+    for type_, column in zip(types, columns, strict=True):
+        codes[column], slots[column] = column_code(type_), height
         places.append(height)
-        height += 2 if CODES[kind] in (TEXT, NESTED) else 1
+        height += 2 if codes[column] in (TEXT, NESTED) else 1
     flags = (BRACKETS if b"," in form.delimiter and not form.rfc4180 else 0) | (QUOTES if form.rfc4180 else 0)
     flags |= LOOSE if form.columns is not None else 0
     return Layout(np.frombuffer(form.delimiter, np.uint8), codes, slots, flags, tuple(places), height)
@@ -127,7 +134,7 @@ def _unpacked(data: mmap.mmap | bytes) -> np.ndarray:
 
 def load_text(
     data: np.ndarray,
-    kinds: tuple[Kind, ...],
+    types: tuple[Type, ...],
     form: TextFormat,
     symbols: SymbolTable,
     texts: dict[int, SymbolTable],
@@ -138,7 +145,7 @@ def load_text(
     """Parses a whole file. Texts of attribute i are interned in `texts[i]` where that is given (records), else in `symbols`.
     `on_wrong` hears of lines that cannot be read, and raises if there is no going on; with more than `most_wrong` there is
     none."""
-    layout = layout_of(kinds, form)
+    layout, kinds = layout_of(types, form), tuple(type_.kind for type_ in types)
     tables = [texts.get(i, symbols) for i in range(len(kinds))]
     blocks: list[tuple[list[np.ndarray], int]] = []
     for block in _parse(data, _begin(data, form), layout, form, threads, most_wrong):
@@ -224,7 +231,7 @@ def _parse_some(data: np.ndarray, begin: int, end: int, capacity: int, layout: L
             ends = out[slot + 1, :rows]
             fields.append((values, ends if rows > capacity // 2 else ends.copy()))
         else:
-            fields.append((values.astype(np.int32) if code_at[slot] == NUMBER and not wide[slot] else values,))
+            fields.append((values.astype(np.int32) if code_at[slot] in _WHOLE and not wide[slot] else values,))
     return Block(data, tuple(fields), rows, int(state[0]), bool(state[1]))
 
 

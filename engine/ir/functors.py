@@ -12,8 +12,10 @@ import operator
 from typing import Final
 
 from dlog.engine.ir import scalars
+from dlog.engine.ir.calendar_functors import CALENDAR_FUNCTORS
 from dlog.engine.ir.kinds import ALL, FLOAT, INTEGRAL, NUMBER, NUMERIC, ORDERED, SYMBOL, UNSIGNED
 from dlog.engine.ir.rules import AUTOINC, Constant, Functor, Kind, Record, Term, printed_types
+from dlog.engine.ir.short_functors import SHORT_FUNCTORS
 from dlog.engine.ir.signatures import (
     KEEP,
     Intrinsic,
@@ -292,6 +294,8 @@ _ROWS: Final = (
         "internal",
         partial="a negative number, or one so great that a sum of two would leave 64 bits",
     ),
+    *CALENDAR_FUNCTORS,
+    *SHORT_FUNCTORS,
 )
 
 FUNCTORS: Final = {row.name: row for row in _ROWS}

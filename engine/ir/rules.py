@@ -47,6 +47,18 @@ class Kind(Enum):
     __hash__ = object.__hash__  # each is there once; that of Enum hashes its name again and again
 
 
+class Domain(Enum):
+    """What the values of a type of numbers are outside of the engine: in files, in Python, in other systems."""
+
+    PLAIN = "plain"
+    DATE = "date"
+    """Days since 1970-01-01."""
+    TIMESTAMP = "timestamp"
+    """Microseconds since 1970-01-01, without a time zone."""
+    SHORT = "short"
+    """Numbers of 32 bits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """A resolved type. `fields` (names and type names) is set for records, which may be recursive: look names up in
@@ -62,6 +74,11 @@ class Type:
     branches: tuple[str, ...] = ()
     adt: str = ""
     arity: int = 0
+    domain: Domain = Domain.PLAIN
+
+    @property
+    def is_calendar(self) -> bool:
+        return self.domain in (Domain.DATE, Domain.TIMESTAMP)
 
     @property
     def whole(self) -> str:

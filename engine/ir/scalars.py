@@ -73,6 +73,31 @@ def bits_of_float(value: float) -> int:
     return int(unpack("<q", pack("<d", value))[0])
 
 
+def round_short(value: float | str) -> float:
+    """The nearest float of 32 bits."""
+    value = float(value)
+    try:
+        return float(unpack("<f", pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def narrow(value: int | float) -> int | float:
+    """
+    >>> narrow(2**31), narrow(0.1)
+    (-2147483648, 0.10000000149011612)
+    """
+    return round_short(value) if isinstance(value, float) else ((value & 2**32 - 1) ^ 2**31) - 2**31
+
+
+def short_bits(value: float) -> int:
+    return 0x7FC00000 if value != value else int(unpack("<i", pack("<f", round_short(value)))[0])
+
+
+def float_of_short_bits(bits: int) -> float:
+    return float(unpack("<f", pack("<I", bits & 2**32 - 1))[0])
+
+
 def unsigned(value: int) -> int:
     return value & 2**64 - 1
 

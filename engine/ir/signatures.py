@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from dlog.engine.ir import scalars
-from dlog.engine.ir.kinds import FLOAT, INTEGRAL, ORDERED, Kinds
-from dlog.engine.ir.rules import Kind
+from dlog.engine.ir.kinds import FLOAT, INTEGRAL, NUMBER, ORDERED, SYMBOL, Kinds
+from dlog.engine.ir.rules import Domain, Kind
 
 Form: TypeAlias = Literal["call", "infix", "prefix", "internal"]
 """How a functor is written: `f(x, y)`, `x f y`, `f x`, or not at all: the compiler makes it."""
@@ -61,6 +61,8 @@ class Intrinsic:
     partial: str = ""
     monotone: Literal["", "first", "all"] = ""
     """The arguments with which a number it makes never falls."""
+    domains: tuple[Domain, ...] = ()
+    """What the arguments and the result are, where these are no mere numbers; else PLAIN."""
 
     @property
     def written(self) -> str:
@@ -116,3 +118,35 @@ def converting(name: str, source: Kinds, result: Kind, opcode: str, value: Calla
 
 def rounding(name: str, opcode: str, value: Callable[[float], int], documentation: str, example: str) -> Intrinsic:
     return Intrinsic(name, same(FLOAT, 1), {Kind.FLOAT: opcode}, scalars.whole(value), documentation, example)
+
+
+def on_calendar(
+    name: str,
+    opcode: str,
+    value: Callable[..., int],
+    domains: tuple[Domain, ...],
+    documentation: str,
+    example: str,
+    monotone: Literal["", "first", "all"] = "",
+) -> Intrinsic:
+    """A functor on days or microseconds; `domains` are those of its arguments and its result."""
+    signature = Signature((NUMBER,) * (len(domains) - 1), Kind.NUMBER)
+    return Intrinsic(
+        name, signature, {Kind.NUMBER: opcode}, value, documentation, example, monotone=monotone, domains=domains
+    )
+
+
+def calendar_text(
+    name: str, domain: Domain, opcode: str, value: Callable[[str], int], documentation: str, example: str
+) -> Intrinsic:
+    """A functor that reads a date or a time."""
+    return Intrinsic(
+        name,
+        Signature((SYMBOL,), Kind.NUMBER),
+        {Kind.SYMBOL: opcode},
+        value,
+        documentation,
+        example,
+        partial=f"a text that is no {name}",
+        domains=(Domain.PLAIN, domain),
+    )

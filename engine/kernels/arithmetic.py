@@ -11,7 +11,9 @@ from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import as_bits, as_float
 from dlog.engine.kernels.layout import SUM_MOST
 from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.values.floats import float_word
+from dlog.engine.kernels.values import calendar
+from dlog.engine.kernels.values.calendar import add_months, civil, seconds_between, weekday
+from dlog.engine.kernels.values.floats import float_of_short_bits, float_word, round_float, short_bits
 
 _SIGN = -9223372036854775808
 
@@ -52,6 +54,24 @@ class Arithmetic(IntEnum):
     UTOF = auto()
     FTOU = auto()
     WEIGHT = auto()
+    NARROW = auto()
+    NARROW_U = auto()
+    SHORT_BITS = auto()
+    FLOAT_OF_SHORT_BITS = auto()
+    YEAR = auto()
+    MONTH = auto()
+    DAY = auto()
+    WEEKDAY = auto()
+    ADD_MONTHS = auto()
+    DAYS_BETWEEN = auto()
+    DATE_OF = auto()
+    TIMESTAMP_OF = auto()
+    HOUR = auto()
+    MINUTE = auto()
+    SECOND = auto()
+    MICROSECOND = auto()
+    ADD_SECONDS = auto()
+    SECONDS_BETWEEN = auto()
     ADD_F = auto()
     SUB_F = auto()
     MUL_F = auto()
@@ -64,6 +84,7 @@ class Arithmetic(IntEnum):
     FLOOR = auto()
     CEIL = auto()
     SQRT = auto()
+    NARROW_F = auto()
 
 
 @kernel
@@ -212,6 +233,8 @@ def float_block(operation, left: Words, right: Words, n, target: Words):
             a = np.ceil(a)
         elif operation == Arithmetic.SQRT:
             a = np.sqrt(a) if a >= 0 else np.nan
+        elif operation == Arithmetic.NARROW_F:
+            a = round_float(a)
         elif operation == Arithmetic.MIN_F:
             a = b if b < a else a
         else:
@@ -252,6 +275,8 @@ def integer_operation(operation, a, b):
         return 1 if a != 0 or b != 0 else 0
     if operation == Arithmetic.LXOR:
         return 1 if (a != 0) != (b != 0) else 0
+    if operation >= Arithmetic.YEAR:
+        return calendar_operation(operation, a, b)
     return unary_operation(operation, a)
 
 
@@ -275,4 +300,47 @@ def unary_operation(operation, a):
         return as_bits(float_from_unsigned(a))
     if operation == Arithmetic.FTOU:
         return unsigned_from_float(as_float(a))
+    if operation == Arithmetic.NARROW:
+        return narrowed(a)
+    if operation == Arithmetic.NARROW_U:
+        return a & 0xFFFFFFFF
+    if operation == Arithmetic.SHORT_BITS:
+        return short_bits(as_float(a))
+    if operation == Arithmetic.FLOAT_OF_SHORT_BITS:
+        return float_word(float_of_short_bits(a))
     return a
+
+
+@kernel
+def narrowed(a):
+    """The low 32 bits, read as signed."""
+    return ((a & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
+
+
+@kernel
+def calendar_operation(operation, a, b):
+    """What is computed of days and of microseconds since 1970."""
+    if operation == Arithmetic.DAYS_BETWEEN:
+        return b - a
+    if operation == Arithmetic.ADD_MONTHS:
+        return add_months(a, b)
+    if operation == Arithmetic.WEEKDAY:
+        return weekday(a)
+    if operation in (Arithmetic.YEAR, Arithmetic.MONTH, Arithmetic.DAY):
+        year, month, day = civil(a)
+        return year if operation == Arithmetic.YEAR else month if operation == Arithmetic.MONTH else day
+    if operation == Arithmetic.DATE_OF:
+        return a // calendar.DAY
+    if operation == Arithmetic.TIMESTAMP_OF:
+        return a * calendar.DAY
+    if operation == Arithmetic.HOUR:
+        return a % calendar.DAY // calendar.HOUR
+    if operation == Arithmetic.MINUTE:
+        return a % calendar.HOUR // calendar.MINUTE
+    if operation == Arithmetic.SECOND:
+        return a % calendar.MINUTE // calendar.SECOND
+    if operation == Arithmetic.MICROSECOND:
+        return a % calendar.SECOND
+    if operation == Arithmetic.ADD_SECONDS:
+        return a + b * calendar.SECOND
+    return seconds_between(a, b)

@@ -79,6 +79,8 @@ class TextForm(Code):
     NUMBER = auto()  # to be written as text, as are the others
     UNSIGNED = auto()
     FLOAT = auto()
+    DATE = auto()
+    TIMESTAMP = auto()
 
 
 class Verdict(Code):

@@ -1,4 +1,5 @@
-"""How values of one key come together, in keyed relations (merge.py) and over rounds (sums.py, reductions.py, lattices.py).
+"""How values of one key come together, in keyed relations (static/merge.py) and over rounds
+(incremental/reduce: sums.py, reductions.py, lattices.py).
 
 Of a dominance (ir/dominance.py) the key keeps the value that no other dominates; `dominates` and `rank` say the same.
 """

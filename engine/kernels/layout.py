@@ -28,7 +28,7 @@ bucket, candidate, change, collection = (
 )
 entry, history, index, item = rows.Entry.place, rows.History.place, rounds.Index.place, rows.Item.place
 items, log, pool, reduction = rows.List.place, rounds.Log.place, rows.Pool.place, rounds.Reduction.place
-scope, seed, slab, stretch = rounds.Scope.place, rounds.Seed.place, rows.Slab.place, rounds.Stretch.place
+scope, seed, slab, fused = rounds.Scope.place, rounds.Seed.place, rows.Slab.place, rounds.Fused.place
 sums, support, work = rows.Sums.place, rows.Support.place, rounds.Work.place
 
 BLOCK = 512

@@ -136,7 +136,7 @@ class Collection(Relation):
     log: Log  # its changes by round
     inner_log: Log  # its changes by iteration
     packed: i64  # the log has the words of pairs in the place of row numbers
-    kept: List  # changes of a stretch's batches that are over (fused_batches.py), column after column, `capacity` words each
+    kept: List  # changes of fused batches that are over (fused_batches.py), column after column, `capacity` words each
     fresh: i64  # it was empty before this batch of one round
     begun: i64  # the batch has touched it (activation.py)
     active: i64  # so has the round of its own scope
@@ -236,7 +236,7 @@ class Work(Struct):
     marks: Words  # a bit per task
     touched: Array[Pointer[Collection]]  # that the batch has changed or, after it, whose logs are still there
     touched_count: i64
-    kept: Array[Pointer[Collection]]  # with changes of a stretch in `kept`
+    kept: Array[Pointer[Collection]]  # with changes of fused batches in `kept`
     kept_count: i64
     spare: Changes
     counts: Words
@@ -245,7 +245,7 @@ class Work(Struct):
     processed: i64  # collections that had rows to look at in some iteration
 
 
-class Stretch(Struct):
+class Fused(Struct):
     """Changes of an input that go through the dataflow in batches (fused_batches.py)."""
 
     input: Collection

@@ -10,10 +10,10 @@ import pyarrow as pa
 from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.ir.rules import Kind, Relation, Type
-from dlog.engine.values.floats import one_nan
+from dlog.engine.ir.rules import Domain, Kind, Relation, Type
+from dlog.engine.values.domains import OutOfDomain, from_arrow, sort_of, to_arrow
 from dlog.engine.values.symbols import NotText, SymbolTable
-from dlog.engine.values.table import DTYPES, Table
+from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 ARROW_TYPES = {
@@ -23,6 +23,7 @@ ARROW_TYPES = {
     Kind.SYMBOL: pa.string(),
     Kind.RECORD: pa.string(),
 }
+CALENDAR_TYPES = {Domain.DATE: pa.date32(), Domain.TIMESTAMP: pa.timestamp("us")}
 ROWS_MAX = 1 << 20
 PIECE_BYTES = 32 << 20
 """Rows and bytes of a batch on the way out: what reads it may have little memory."""
@@ -52,10 +53,10 @@ class ArrowCodec:
         if type.kind is Kind.RECORD:
             return self._read_records(relation, name, type, column)
         try:
-            values = np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[type.kind])).to_numpy())
-        except pa.ArrowInvalid as error:
-            raise _bad(relation, name, f"a value is no {type.kind.value}: {error}") from None
-        return one_nan(values) if type.kind is Kind.FLOAT else values
+            return from_arrow(type, column)
+        except (OutOfDomain, pa.ArrowInvalid) as error:
+            what = sort_of(type)
+            raise _bad(relation, name, f"a value is no {what}: {error}") from None
 
     def _read_records(self, relation: Relation, name: str, type: Type, column: pa.ChunkedArray) -> np.ndarray:
         texts = SymbolTable()
@@ -87,11 +88,19 @@ class ArrowCodec:
             offsets = np.ascontiguousarray(texts.offsets)
             distinct = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(texts.data))
             return distinct.take(pa.array(places)).cast(pa.string())
-        return pa.array(column.astype(DTYPES[type.kind], copy=False)).cast(ARROW_TYPES[type.kind])
+        try:
+            return to_arrow(type, column).cast(arrow_type(type))
+        except OutOfDomain as error:
+            raise DlogError(Diagnostic("number-out-of-range", str(error))) from None
 
 
 def schema_of(relation: Relation) -> pa.Schema:
-    return pa.schema([(name, ARROW_TYPES[type.kind]) for name, type in relation.attributes])
+    return pa.schema([(name, arrow_type(type)) for name, type in relation.attributes])
+
+
+def arrow_type(type: Type) -> pa.DataType:
+    """What Arrow has for a type of the program on the way to Spark."""
+    return CALENDAR_TYPES.get(type.domain) or ARROW_TYPES[type.kind]
 
 
 def _interned(relation: Relation, name: str, column: pa.ChunkedArray, symbols: SymbolTable) -> np.ndarray:

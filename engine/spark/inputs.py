@@ -10,17 +10,17 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlog.engine.formats.columns import Unclear, places
-from dlog.engine.ir.rules import Kind, Program, Relation
+from dlog.engine.ir.rules import Domain, Kind, Program, Relation, Type
 from dlog.engine.plan.exchange.places import choose_homes
 from dlog.engine.spark.application import in_tasks, need_running
 from dlog.engine.spark.cutting import NOTHING, SCHEMA, Cut
 from dlog.engine.spark.error_translation import failures
-from dlog.engine.spark.slots import SQL_TYPES
+from dlog.engine.spark.slots import sql_type
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from dlog.engine.spark.arrow import ArrowCodec
 
@@ -39,6 +39,7 @@ _ACCEPTED = {
     Kind.SYMBOL: ("string", "char", "varchar"),
     Kind.RECORD: ("string",),
 }
+_CALENDAR = {Domain.DATE: ("date",), Domain.TIMESTAMP: ("timestamp", "timestamp_ntz", "date")}
 
 
 def columns_of(relation: Relation, data: DataFrame) -> list[str]:
@@ -79,11 +80,11 @@ def check_types(relation: Relation, data: DataFrame, columns: Sequence[str]) -> 
     types = dict(data.dtypes)
     for (name, type), column in zip(relation.attributes, columns, strict=True):
         found = types[column]
-        accepted = _ACCEPTED[type.kind]
+        accepted = _CALENDAR.get(type.domain) or _ACCEPTED[type.kind]
         exact = not found.startswith("decimal") or type.kind is Kind.FLOAT or found.endswith(",0)")
         if found.split("(")[0] not in accepted or not exact:
             what = f"column {column} is {found}, but {name} is {type.name}"
-            raise _mistake(relation, what, f"cast it: F.col('{column}').cast('{SQL_TYPES[type.kind]}')")
+            raise _mistake(relation, what, f"cast it: F.col('{column}').cast('{sql_type(type)}')")
 
 
 def _mistake(relation: Relation, message: str, *notes: str) -> DlogError:
@@ -157,13 +158,20 @@ def unweighed(spark: SparkSession, light: bool = True) -> Iterator[None]:
 
 def as_declared(relation: Relation, data: DataFrame) -> DataFrame:
     """The columns of the attributes, in order, with Spark's types for theirs."""
-    from pyspark.sql import functions as F
-
     need_running(data.sparkSession)
     columns = columns_of(relation, data)
     check_types(relation, data, columns)
     pairs = zip(relation.attributes, columns, strict=True)
-    return data.select(*(F.col(quoted(c)).cast(SQL_TYPES[type.kind]).alias(name) for (name, type), c in pairs))
+    return data.select(*(as_type(data, c, type).alias(name) for (name, type), c in pairs))
+
+
+def as_type(data: DataFrame, column: str, type: Type) -> Column:
+    """A column with Spark's type for one of the program's. A time of a zone becomes that of UTC."""
+    from pyspark.sql import functions as F
+
+    if type.domain is Domain.TIMESTAMP and dict(data.dtypes)[column] == "timestamp":
+        return F.expr(f"timestampadd(MICROSECOND, unix_micros({quoted(column)}), timestamp_ntz'1970-01-01 00:00:00')")
+    return F.col(quoted(column)).cast(sql_type(type))
 
 
 def table_here(relation: Relation, data: DataFrame, codec: ArrowCodec) -> Table:

@@ -18,7 +18,7 @@ from dlog.engine.spark.cutting import TOO_HEAVY
 from dlog.engine.spark.error_translation import advice, failures, reason_of
 from dlog.engine.spark.inputs import Arriving, in_blocks, unweighed
 from dlog.engine.spark.jobs import OutputSlots
-from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
+from dlog.engine.spark.slots import TAG, share_slots, sql_type
 from dlog.engine.spark.task import Effort, Task
 from dlog.engine.spark.ui_progress import Timeline
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
@@ -88,7 +88,7 @@ class Outcome:
         relation = self.program.relations[name]
         if not relation.arity:
             return self.spark.range(self.rows.get(name, 0)).select()
-        schema = ", ".join(f"`{n}` {SQL_TYPES[t.kind]}" for n, t in relation.attributes)
+        schema = ", ".join(f"`{n}` {sql_type(t)}" for n, t in relation.attributes)
         if self.task.folder is not None:
             return self.spark.read.schema(schema).parquet(str(Path(self.task.folder) / name))
         assert self.cached is not None

@@ -18,7 +18,7 @@ from dlog.engine.spark import application
 from dlog.engine.spark.error_translation import failures, reason_of
 from dlog.engine.spark.inputs import as_declared
 from dlog.engine.spark.resident_workers import SparkResidentWorkers, slots_again
-from dlog.engine.spark.slots import SQL_TYPES
+from dlog.engine.spark.slots import sql_type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
@@ -85,10 +85,11 @@ class SparkRounds(ShardedRounds):
     def saved(self, relation: Relation, files: Sequence[Path], without: Table | None = None) -> DataFrame:
         spark, names = self.resident_workers.spark, _columns(relation)
         kinds = zip(names, relation.attributes, strict=True)
-        schema = ", ".join(f"{name} {SQL_TYPES[type.kind]}" for name, (_, type) in kinds)
+        schema = ", ".join(f"{name} {sql_type(type)}" for name, (_, type) in kinds)
         rows = spark.read.schema(schema).parquet(*map(_local, files))
         if without is not None:
-            gone = spark.createDataFrame(self._as_arrow(relation, without)).toDF(*names)
+            named = ", ".join(f"`{n}` {sql_type(t)}" for n, t in relation.attributes)
+            gone = spark.createDataFrame(self._as_arrow(relation, without), named).toDF(*names)
             rows = rows.join(gone, names, "left_anti")
         return rows
 
@@ -98,7 +99,7 @@ class SparkRounds(ShardedRounds):
         spark, declared = self.resident_workers.spark, self.program.relations[relation]
         if not declared.arity:
             return spark.range(self.rows(relation)).select()
-        schema = ", ".join(f"`{n}` {SQL_TYPES[t.kind]}" for n, t in declared.attributes)
+        schema = ", ".join(f"`{n}` {sql_type(t)}" for n, t in declared.attributes)
         if not application.is_local(spark):
             return spark.createDataFrame(self._arrow(relation), schema)
         folder = lease("spark").folder / "rows"

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlog.engine.ir.rules import Kind, Relation
+from dlog.engine.ir.rules import Domain, Kind, Relation, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 TAG = "relation"
-SQL_TYPES = {
+_SQL_TYPES = {
     Kind.NUMBER: "bigint",
     Kind.UNSIGNED: "decimal(20,0)",
     Kind.FLOAT: "double",
@@ -25,6 +25,12 @@ SQL_TYPES = {
     Kind.RECORD: "string",
 }
 """Spark's types for the engine's kinds. Records are text, as in files."""
+_CALENDAR = {Domain.DATE: "date", Domain.TIMESTAMP: "timestamp_ntz"}
+
+
+def sql_type(type_: Type) -> str:
+    """Spark's type for a type of the program."""
+    return _CALENDAR.get(type_.domain) or _SQL_TYPES[type_.kind]
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,8 @@ def share_slots(relations: Sequence[Relation]) -> Slots:
     for relation in relations:
         used: dict[str, int] = {}
         taken = []
-        for kind in relation.kinds:
-            sql = SQL_TYPES[kind]
+        for _, type_ in relation.attributes:
+            sql = sql_type(type_)
             number = used.get(sql, 0)
             used[sql] = number + 1
             name = f"{sql.split('(')[0]}_{number}"
@@ -63,9 +69,10 @@ def in_slots(slots: Slots, number: int, columns: Sequence[pa.Array]) -> pa.Recor
     import numpy as np
     import pyarrow as pa
 
-    from dlog.engine.spark.arrow import ARROW_TYPES
+    from dlog.engine.spark.arrow import ARROW_TYPES, CALENDAR_TYPES
 
-    arrow = {SQL_TYPES[kind]: type for kind, type in ARROW_TYPES.items()}
+    arrow = {_SQL_TYPES[kind]: type for kind, type in ARROW_TYPES.items()}
+    arrow |= {_CALENDAR[domain]: type for domain, type in CALENDAR_TYPES.items()}
     given = dict(zip(slots.columns[number], columns, strict=True))
     rows = len(columns[0])
     tag = pa.array(np.full(rows, number, np.int32))

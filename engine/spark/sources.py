@@ -24,7 +24,7 @@ from dlog.engine.ir.rules import Constant, Io, Kind, Program, Relation, Type
 from dlog.engine.ir.traversal import occurrences
 from dlog.engine.spark.error_translation import failures, reason_of
 from dlog.engine.spark.inputs import check_types, columns_of, quoted
-from dlog.engine.spark.slots import SQL_TYPES
+from dlog.engine.spark.slots import sql_type
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _is_text(io: Io) -> bool:
 
 def _value(data: DataFrame, column: str, type: Type, io: Io) -> Column:
     value = data[quoted(column)]
-    return value.cast(SQL_TYPES[type.kind]) if _is_text(io) else value
+    return value.cast(sql_type(type)) if _is_text(io) else value
 
 
 def _columns(io: Io, relation: Relation, data: DataFrame) -> list[str]:
@@ -151,14 +151,14 @@ def wanted_rows(data: DataFrame, relation: Relation, program: Program) -> DataFr
 
     for column, values in constants(relation, program).items():
         name, type = relation.attributes[column]
-        data = data.where(F.col(f"`{name}`").isNull() | F.col(f"`{name}`").isin(*[_literal(v, type.kind) for v in values]))
+        data = data.where(F.col(f"`{name}`").isNull() | F.col(f"`{name}`").isin(*[_literal(v, type) for v in values]))
     return data
 
 
-def _literal(value: object, kind: Kind) -> Any:
+def _literal(value: object, type: Type) -> Any:
     from pyspark.sql import functions as F
 
-    return F.lit(value).cast(SQL_TYPES[kind])
+    return F.lit(value).cast(sql_type(type))
 
 
 def constants(relation: Relation, program: Program) -> Mapping[int, list[object]]:
@@ -168,9 +168,9 @@ def constants(relation: Relation, program: Program) -> Mapping[int, list[object]
     bodies = (rule.body for stratum in program.strata for rule in stratum.rules)
     uses = [x.atom for body in bodies for x in occurrences(body) if x.atom.relation == relation.name]
     found: dict[int, list[object]] = {}
-    for column, kind in enumerate(relation.kinds):
+    for column, (_, type) in enumerate(relation.attributes):
         values = [a.args[column].value for a in uses if isinstance(a.args[column], Constant)]  # type: ignore[union-attr]
-        if uses and len(values) == len(uses) and kind in (Kind.NUMBER, Kind.SYMBOL):
+        if uses and len(values) == len(uses) and type.kind in (Kind.NUMBER, Kind.SYMBOL) and not type.is_calendar:
             found[column] = list(dict.fromkeys(values))
     return found
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+import shutil
 import stat
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, TextIO, cast
 
 import numpy as np
 
@@ -148,6 +151,44 @@ def open_to_append(path: Path, size: int) -> int:
     descriptor = _plain(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | ITSELF | NONBLOCKING, 0o666), path)
     cut(only_name(descriptor, path), size)
     return descriptor
+
+
+def text_to_extend(path: Path, anew: bool) -> TextIO:
+    """A file to write text at its end, after emptying it where it is to begin `anew`. Where others can put something in its
+    place it is not what a link or a pipe leads to."""
+    if stays(path.parent, path.parent.stat()):
+        return path.open("w" if anew else "a", encoding="utf-8", newline="")
+    return os.fdopen(open_to_append(path, 0 if anew else sys.maxsize), "a", encoding="utf-8", newline="")
+
+
+def folder_beside(folder: Path, name: str) -> tuple[Path, int]:
+    """A new folder within another one, for this user only: `name` and the first number that is free. With its descriptor, as
+    others may put something else under its name. Raises OSError."""
+    for number in count(1):
+        path = folder / f"{name}{number}"
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | ITSELF)
+            if os.fstat(descriptor).st_uid != os.geteuid():
+                os.close(descriptor)
+                raise OSError(errno.EPERM, "somebody else has put it there", str(path))
+            return path, descriptor
+    raise AssertionError("numbers end")
+
+
+def copy_into(path: Path, folder: int) -> None:
+    """Copies a file into the folder of a descriptor, under its name, for this user only: neither its mode nor what a link leads
+    to, which is copied as a link. Raises OSError."""
+    if path.is_symlink():
+        os.symlink(os.readlink(path), path.name, dir_fd=folder)
+        return
+    source = _plain(os.open(path, os.O_RDONLY | ITSELF | NONBLOCKING), path)
+    with open(source, "rb") as before:
+        target = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ITSELF, 0o600, dir_fd=folder)
+        with open(target, "wb") as copy:
+            shutil.copyfileobj(before, copy)
+            copy.flush()
+            sync(copy.fileno())
 
 
 def cut(descriptor: int, size: int) -> None:

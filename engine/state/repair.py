@@ -9,10 +9,9 @@ Nothing is destroyed: before a repair changes a file it puts it into a folder be
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +99,15 @@ def repair(found: Inspection, dropped: Callable[[str], bool], tables: Mapping[st
     there is no image either. `tables` are added in a round of their own. Says what was done, and what was lost. Nothing must be
     irreparable. The manifest is written last: up to then the state stays damaged."""
     assert found.manifest is not None
-    aside = _Aside(found.folder)
+    with closing(_Aside(found.folder)) as aside:
+        said = _repaired(found, dropped, tables, aside)
+        return [*said, *([] if aside.path is None else [f"the files as they were are in {aside.path}"])]
+
+
+def _repaired(
+    found: Inspection, dropped: Callable[[str], bool], tables: Mapping[str, Entries], aside: _Aside
+) -> list[str]:
+    assert found.manifest is not None
     said = [] if found.unreadable is None else [f"{NAME} is written anew from its copy"]
     said += [] if found.copy is None else [f"{COPY} is written anew"]
     aside.keep([NAME, COPY] if said else [])
@@ -115,7 +122,7 @@ def repair(found: Inspection, dropped: Callable[[str], bool], tables: Mapping[st
     if manifest != found.manifest or found.unreadable is not None or found.copy is not None:
         aside.keep([NAME])
         write_manifest(found.folder, manifest)
-    return [*said, *([f"the files as they were are in {aside.path}"] if aside.path.exists() else [])]
+    return said
 
 
 class _Aside:
@@ -123,19 +130,28 @@ class _Aside:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.path = next(p for n in count(1) if not (p := folder / f"{ASIDE}{n}").exists())
+        self.path: Path | None = None
+        """None while nothing is in it."""
+        self._descriptor = -1
+        self._kept: set[str] = set()
 
     def keep(self, names: Collection[str]) -> None:
-        """Puts files there as they are, those that are there already as they were."""
-        with files.refusals(self.path, "write"):
+        """Puts files there as they are, those that are there already as they were. Others may have made the state: what has the
+        names may be links, and what lies in the folder may change while it is repaired."""
+        with files.refusals(self.folder, "write"):
             for name in names:
-                if (self.folder / name).exists() and not (self.path / name).exists():
-                    self.path.mkdir(exist_ok=True)
-                    shutil.copy2(self.folder / name, self.path / name)
-                    files.sync_file(self.path / name)
-            if names and self.path.exists():
-                files.sync_folder(self.path)
+                if name not in self._kept and os.path.lexists(self.folder / name):
+                    if self.path is None:
+                        self.path, self._descriptor = files.folder_beside(self.folder, ASIDE)
+                    files.copy_into(self.folder / name, self._descriptor)
+                    self._kept.add(name)
+            if self.path is not None:
+                os.fsync(self._descriptor)
                 files.sync_folder(self.folder)
+
+    def close(self) -> None:
+        if self.path is not None:
+            os.close(self._descriptor)
 
 
 def _without(manifest: Manifest, dropped: Collection[str], image: bool, aside: _Aside) -> Manifest:

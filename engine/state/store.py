@@ -19,9 +19,9 @@ list of byte strings: the texts of symbols, the fields of records. The folder is
     0f...c4.parquet part of a relation          symbols.bytes, symbols.ends   a table
 
 Every file has checksums, which are compared before anything in it is used. What a crash can leave at the end of the log is
-dropped (`durable.segments`), everything else that is not what was written is refused.
+dropped (`segments.py`), everything else that is not what was written is refused.
 
-Files of rows that others write (`durable.parts`) are named by entries of a table, which only its owner understands: it says
+Files of rows that others write (`parts.py`) are named by entries of a table, which only its owner understands: it says
 which of them count, and sweeps the others.
 """
 

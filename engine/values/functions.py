@@ -16,7 +16,18 @@ from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir.functors import FUNCTORS, fold
 from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.scalars import Scalar
-from dlog.engine.kernels.values.numerals import FLOAT, NUMBER, UNSIGNED, number_texts, read_numbers
+from dlog.engine.kernels.values.numerals import (
+    DATE,
+    FLOAT,
+    FLOAT32,
+    NUMBER,
+    NUMBER32,
+    TIMESTAMP,
+    UNSIGNED,
+    UNSIGNED32,
+    number_texts,
+    read_numbers,
+)
 from dlog.engine.kernels.values.texts import Text, measure_texts, relate_texts, slice_all
 from dlog.engine.values.patterns import match
 from dlog.engine.values.symbols import SymbolTable
@@ -56,7 +67,7 @@ def evaluate(op: str, args: Sequence[np.ndarray], kinds: Sequence[Kind], symbols
             return _substr(columns[0], columns[1], columns[2], symbols)
         case "to_string":
             return _to_string(columns[0], kinds[0], symbols)
-        case "to_number" | "to_unsigned" | "to_float":
+        case _ if op in _TARGETS:
             return _to_numeric(op, columns[0], symbols)
         case "symbol_of":
             return _symbols_of(columns[0], symbols)
@@ -138,6 +149,11 @@ _TARGETS = {
     "to_number": (NUMBER, "a number"),
     "to_unsigned": (UNSIGNED, "an unsigned number"),
     "to_float": (FLOAT, "a float"),
+    "to_short_number": (NUMBER32, "a number of 32 bits"),
+    "to_short_unsigned": (UNSIGNED32, "an unsigned number of 32 bits"),
+    "to_short_float": (FLOAT32, "a float of 32 bits"),
+    "date": (DATE, "a date, as 2026-11-25"),
+    "timestamp": (TIMESTAMP, "a time, as 2026-11-25T12:30:00"),
 }
 
 
@@ -146,11 +162,11 @@ def _to_numeric(op: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarray:
     code, name = _TARGETS[op]
     heap, offsets = symbols.strings
     out = np.empty(len(ids), np.int64)
-    done = read_numbers(heap, offsets[ids], offsets[1:][ids], code, False, out)
+    done = read_numbers(heap, offsets[ids], offsets[1:][ids], code, op in ("date", "timestamp"), out)
     if done < len(ids):
         text = symbols.text(int(ids[done]))
-        raise DlogError(Diagnostic("bad-conversion", f'{op}("{text}"): the text is not {name}'))
-    return out.view(np.float64) if code == FLOAT else out
+        raise DlogError(Diagnostic("bad-conversion", f'{op.replace("_short", "")}("{text}"): the text is not {name}'))
+    return out.view(np.float64) if code in (FLOAT, FLOAT32) else out
 
 
 def _better(op: str, symbols: SymbolTable) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

@@ -26,6 +26,7 @@ wide    single rounds that touch one chain of rules among many
 tails   commits of 64 rows to relations that grow to millions: the longest
 tpch    the 22 queries of TPC-H (q1 ... q22) maintained while orders come and go, beside DuckDB computing them anew (--scale)
 tpch-batches  queries 1 and 13 while their tables come in batches: rules, collections, and with the general operator (--scale)
+history sessions with a history: commits, reads of past rounds, a million rounds
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle and datatoad are found through
@@ -44,6 +45,7 @@ from tests.bench import (
     equivalence,
     files,
     graph,
+    history,
     late,
     latency,
     live,
@@ -99,6 +101,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "wide": wide.run,
     "late": late.run,
     "collections": collections.run,
+    "history": history.run,
     "spine": spine.run,
     "tails": tails.run,
     "tpch": tpch.run,

@@ -9,6 +9,7 @@ its `LIMIT`, and as far as its order is asked for. Both have as many threads as 
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -98,7 +99,8 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
 
 def _show(found: dict[str, Figures], options: Options, changed: int) -> None:
     header = ["query", "load", "round", "longest", "of it reading", "DuckDB anew", "DuckDB / dlog", "rows", "answers"]
-    title = f"TPC-H at scale {options.scale:g}, {options.rounds} rounds: {changed:,} rows come and about as many go in each"
+    come = f"{changed:,} rows come and about as many go in each"
+    title = f"TPC-H at scale {options.scale:g}, {options.rounds} rounds: {come} (load of the machine {os.getloadavg()[0]:.1f})"
     show(title, header, [_line(name, figures) for name, figures in found.items()])
     ratios = [f.ratio for f in found.values() if f.changes]
     if ratios:

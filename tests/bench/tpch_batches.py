@@ -94,14 +94,15 @@ def measure(workload: str, tables: Tables, expected: Tables, written: Path, opti
 
 def written_for_rust(folder: Path, tables: Tables) -> Path:
     """The folder with what the program in Rust reads: files of 32-bit integers."""
-    written = folder / "u32"
+    written = folder / "rust"
     if not written.is_dir():
         written.mkdir()
         items, orders = tables["lineitem"], tables["orders"]
         flags = pc.binary_join_element_wise(items["l_returnflag"], items["l_linestatus"], "").combine_chunks()
-        columns = ("l_quantity", "l_extendedprice", "l_discount", "l_tax", "l_shipdate")
+        columns = ("l_quantity", "l_extendedprice", "l_discount", "l_tax")
         plain = pc.invert(pc.match_like(orders["o_comment"], "%special%requests%"))
-        _write(written / "q1.u32", flags.dictionary_encode().indices, *(items[name] for name in columns))
+        shipped = items["l_shipdate"].cast(pa.int32())
+        _write(written / "q1.u32", flags.dictionary_encode().indices, *(items[name] for name in columns), shipped)
         _write(written / "q13.u32", orders["o_custkey"], plain.cast(pa.int64()))
         _write(written / "customers.u32", tables["customer"]["c_custkey"])
     return written

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,11 @@ def test_values_of_algebraic_data_types_are_built_and_taken_apart() -> None:
     whole = Branch("Add", Branch("Num", 1), last)
     assert {v for _, v in result["value"]} == {1, 2, -3, -1, 0}
     assert result["sign"] == {(whole, Branch("Zero")), (last, Branch("Minus")), (Branch("Num", -3), Branch("Minus"))}
+
+
+def test_dates_and_times_run() -> None:
+    result = run_text(program_with(".decl due"), {})
+    assert result["due"] == {(1, date(2026, 2, 28), 2, -28)}
 
 
 def test_the_equivalence_relation_runs() -> None:

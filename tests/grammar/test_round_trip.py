@@ -53,6 +53,10 @@ def test_formatting_keeps_tree_and_comments_and_is_stable(text: str) -> None:
 
 
 FORMATTED = {
+    "numbers as written": (
+        "e(1_000,0xff_ff,1e3).\ne(x):-x=0b1_0u,f(2.5E-7,-1_0.5).",
+        "e(1_000, 0xff_ff, 1e3).\ne(x) :- x = 0b1_0u, f(2.5E-7, -1_0.5).\n",
+    ),
     "spaces": ("path( x,y ):-edge(x,y),x<y .", "path(x, y) :- edge(x, y), x < y.\n"),
     "facts of one line stay on it": ("e(1,2).e(2,3).\ne(3,4).", "e(1, 2). e(2, 3).\ne(3, 4).\n"),
     "comment behind": ("e(1). // one\n// alone\ne(2).", "e(1).  // one\n// alone\ne(2).\n"),
@@ -63,7 +67,7 @@ FORMATTED = {
         ".comp C<T> : B<T> {  // open\n    .decl r(x: T)\n    // note\n    r(x) :- s(x).\n}\n",
     ),
     "preprocessor lines": ("#ifdef A\n p(1).\n#endif", "#ifdef A\np(1).\n#endif\n"),
-    "address": ("ip( 127.0.0.1 ).", "ip( 127.0.0.1 ).\n"),
+    "address": ("ip( 127.0.0.1 ).", "ip(127.0.0.1).\n"),
     "comment mark in a string": ('p("// no", "/* no").', 'p("// no", "/* no").\n'),
     "only a comment": ("// nothing\n", "// nothing\n"),
     "nothing": ("", ""),

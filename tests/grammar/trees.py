@@ -12,7 +12,9 @@ names = st.sampled_from(["x", "Y", "edge", "?v", "_t", "__", "a_1", "counts", "l
 # As in Souffle, `.decl` and a space is a directive even behind a name: no part of a qualified name is such a word.
 qualified = names | st.tuples(names, st.sampled_from(["x", "path", "_1", "Types"])).map(".".join)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-numbers = st.sampled_from(["0", "7", "42u", "0x1F", "0b101", "0xau", "1.5", "0.25e-3", "18446744073709551615u"])
+numbers = st.sampled_from(
+    ["0", "7", "42u", "0x1F", "0b101", "0xau", "1.5", "0.25e-3", "18446744073709551615u", "1_000", "0xf_fu", "1e-3", "1_0.5E6"]
+)
 
 
 def few(strategy: st.SearchStrategy, least: int = 0, most: int = 3) -> st.SearchStrategy:

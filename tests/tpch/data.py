@@ -54,8 +54,7 @@ def generate(folder: Path, scale: float) -> Path:
 
 
 def read(folder: Path, scale: float) -> Tables:
-    """All tables as dlog is given them: decimals as numbers of hundredths, dates as numbers yyyymmdd; and the parameter `least`
-    of the eleventh query."""
+    """All tables as dlog is given them: decimals as numbers of hundredths; and the parameter `least` of the eleventh query."""
     tables = {name: _plain(pq.read_table(folder / f"{name}.parquet")) for name in TABLES}
     return tables | {"least": pa.table({"one_in": [one_in(scale)]})}
 
@@ -65,12 +64,10 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """A column with decimals and dates as numbers: of units of the last digit, and yyyymmdd."""
+    """A column with decimals as numbers of units of the last digit."""
     kind = column.type
     if pa.types.is_decimal(kind):
         return pa.array(_unscaled(column))
-    if pa.types.is_date(kind):
-        return pa.array(_year_month_day(column.to_numpy().astype("datetime64[D]")))
     return column.cast(pa.int64()) if pa.types.is_integer(kind) else column.cast(pa.string()) if _is_text(kind) else column
 
 
@@ -82,13 +79,6 @@ def _unscaled(column: pa.ChunkedArray) -> np.ndarray:
     """The low halves of 128 bits, which are all of amounts like these."""
     parts = [np.frombuffer(c.buffers()[1], np.int64)[2 * c.offset : 2 * (c.offset + len(c)) : 2] for c in column.chunks]
     return np.concatenate([*parts, np.empty(0, np.int64)])
-
-
-def _year_month_day(days: np.ndarray) -> np.ndarray:
-    months = days.astype("datetime64[M]")
-    years = days.astype("datetime64[Y]")
-    month = (months - years).astype(np.int64) + 1
-    return (years.astype(np.int64) + 1970) * 10_000 + month * 100 + (days - months).astype(np.int64) + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,8 +82,8 @@ class Recomputed:
 
 
 def same(found: pa.Table, expected: pa.Table) -> bool:
-    """Whether two answers have the same rows, as often, but for the rounding of floats; decimals and dates as numbers. A row
-    with NULL, which is what SQL's sum of nothing is, is none."""
+    """Whether two answers have the same rows, as often, but for the rounding of floats; decimals as numbers. A row with
+    NULL, which is what SQL's sum of nothing is, is none."""
     ours, theirs = (sorted(_tuples(table), key=_exact) for table in (found, expected))
     return len(ours) == len(theirs) and all(map(_alike, ours, theirs))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import decimal
 import re
-from datetime import date
 from itertools import pairwise
 
 import pyarrow as pa
 import pytest
 
 import dlog
-from tests.conftest import ROOT
+from dlog.pipeline import compile_program
+from tests.conftest import ROOT, RunText
 from tests.tpch.conftest import ROUNDS, Data, Expected
 from tests.tpch.data import KEYS, numbers
 from tests.tpch.engines import Maintained, same, same_order
@@ -67,6 +67,22 @@ def test_a_run_answers_as_well(name: str, hundredth: Data) -> None:
     checked(query, result["answer"].to_arrow(), hundredth.answers[name][0])
 
 
+WORKERS = [pytest.param("shards", marks=pytest.mark.slow), pytest.param("spark", marks=pytest.mark.spark)]
+
+
+@pytest.mark.parametrize("run_text", WORKERS, indirect=True, scope="session")
+@pytest.mark.parametrize("name", NAMES)
+def test_two_workers_answer_as_well(run_text: RunText, name: str, hundredth: Data) -> None:
+    query, expected = Query(name, hundredth.scale), hundredth.answers[name][0]
+    text = query.program.read_text(encoding="ascii")
+    relations = compile_program(query.program).relations
+    names = {relation: [column for column, _ in found.attributes] for relation, found in relations.items()}
+    tables = {relation: hundredth.first[relation].select(names[relation]) for relation in query.inputs}
+    facts = {name: list(zip(*(c.to_pylist() for c in table.columns), strict=True)) for name, table in tables.items()}
+    answer = [dict(zip(names["answer"], row, strict=True)) for row in run_text(text, facts, threads=2)["answer"]]
+    checked(query, pa.Table.from_pylist(answer) if answer else expected.whole.slice(0, 0), expected)
+
+
 # ----------------------------------------------------------------------------------------------------------- what is compared
 
 
@@ -88,12 +104,10 @@ def rows(table: pa.Table) -> set[tuple[int, int]]:
     return set(zip(table[0].to_pylist(), lines.to_pylist(), strict=True))
 
 
-def test_decimals_and_dates_are_numbers() -> None:
+def test_decimals_are_numbers() -> None:
     amounts = pa.chunked_array([pa.array([decimal.Decimal("12.34"), decimal.Decimal("-0.05")], pa.decimal128(15, 2))])
-    days = pa.chunked_array([pa.array([date(1998, 9, 2), date(1970, 1, 1), date(1996, 2, 29), date(1969, 12, 31)])])
     assert numbers(amounts).to_pylist() == [1234, -5]
     assert numbers(amounts.slice(1)).to_pylist() == [-5]
-    assert numbers(days).to_pylist() == [19980902, 19700101, 19960229, 19691231]
 
 
 def test_answers_differ_where_a_row_does() -> None:

@@ -174,22 +174,24 @@ class Followers:
         self.history = History(window)
         self.noted = 0
         self.lock = Lock()
+        self.waits = False
+        """Whether a subscriber has ever asked that commits wait for it."""
         self._following = _Subscribed()
 
     def nobody(self, last: int) -> bool:
         """Whether nobody wants to hear of a commit up to `last`; then that is all there is to do."""
         with self.lock:
-            if self.history.window or self._following or self.readers:
+            if self.history.wanted or self._following or self.readers:
                 return False
+            if self.history.traces:
+                self.history.begin(last)
             self.noted = last
-            self.history.skip(last)
             return True
 
     def wait_for_room(self) -> None:
         """Waits for slow subscribers that want commits to wait. The session's lock is not held: they may read meanwhile."""
-        if self._following:
-            for following in self._following:
-                following.subscription.wait_for_room()
+        for following in self._following:
+            following.subscription.wait_for_room()
 
     def committed(self, commit: Committed) -> None:
         """Notes the changes and delivers them; what callbacks raise comes out, the first of them, when all were called."""
@@ -207,8 +209,9 @@ class Followers:
     def _note(self, commit: Committed) -> None:
         """Has the history take in the changes of a commit, as far as anybody may read the rounds before it."""
         history, readers = self.history, bool(self.readers)
-        if not history.window and not readers:
-            history.skip(commit.last)
+        if not history.wanted and not readers:
+            if history.traces:
+                history.begin(commit.last)
         elif history.last != commit.last or (readers and not history.window.general):
             noted = history.noted(commit.program.relations, commit.changes, commit.touched(), readers)
             history.note(commit.before, commit.last, noted)
@@ -225,10 +228,16 @@ class Followers:
 
     def check(self, round: int, relation: str | None = None) -> None:
         """Raises DlogError where a round of a relation, or of all, cannot be read."""
-        oldest = self.history.oldest if relation is None else self.history.oldest_of(relation)
-        oldest = min(oldest, self.noted)
+        oldest = self.oldest(relation)
         if not oldest <= round <= self.noted:
             raise unreadable_round(round, oldest, self.noted, relation)
+
+    def oldest(self, relation: str | None = None) -> int:
+        """The oldest round of a relation, or of any, that can be read."""
+        history = self.history
+        if history.last < self.noted:  # nobody has asked for it since
+            return self.noted
+        return min(history.oldest if relation is None else history.oldest_of(relation), self.noted)
 
     def leave(self, reader: Reader) -> None:
         with self.lock:
@@ -238,13 +247,15 @@ class Followers:
     def keep(self, window: Window) -> None:
         """Has history go back as far as a window from now on."""
         with self.lock:
+            if self.history.last < self.noted:
+                self.history.begin(self.noted)
             self.history.keep(window)
             self.forget()
             self.history.trim()
 
     def forget(self) -> None:
         """Lets go of rounds that neither the history nor a view needs."""
-        self.history.forget(reader.round for reader in self.readers)
+        self.history.forget([reader.round for reader in self.readers] if self.readers else ())
 
     def subscribe(
         self, subscription: Subscription, source: Source, relation: str | None, start: int | None, commit: Committed
@@ -252,6 +263,7 @@ class Followers:
         """Begins with the rounds from `start` (None: now) on, of which `commit` is the last there is. `relation` is the one
         that it is about."""
         now = commit.last
+        self.waits |= subscription.terms.slow == "wait"
         start = now if start is None else start
         if start < now:
             self.check(start, relation)

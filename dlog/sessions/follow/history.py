@@ -15,7 +15,7 @@ from threading import RLock
 import numpy as np
 
 from dlog.arguments import whole
-from dlog.engine.compile.past import moment
+from dlog.engine.compile.past import is_moment
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.changes import ChangeTrace, undone
@@ -87,7 +87,8 @@ class History:
     """The changes of the rounds up to `last`."""
 
     def __init__(self, window: Window, clock: Callable[[], int] = time.time_ns) -> None:
-        self.window = window
+        self.window, self.wanted = window, bool(window)
+        """How far back it goes, and whether that is anywhere, without open views."""
         self.last = 0
         self._clock = clock
         self._lock = RLock()
@@ -95,8 +96,8 @@ class History:
         """The oldest round of which all relations can be read; and before the last commit was noted."""
         self._own: dict[str, int] = dict.fromkeys(window.own, 0)
         """That of relations with windows of their own."""
-        self._traces: dict[str, tuple[tuple[Kind, ...], ChangeTrace]] = {}
-        """By relation, those that changed last at the end."""
+        self.traces: dict[str, tuple[tuple[Kind, ...], ChangeTrace]] = {}
+        """By relation its kinds and its changes, those that changed last at the end."""
         self._marks: list[Mark] = []
 
     # ------------------------------------------------------------------------------------------------------------- writing
@@ -119,42 +120,38 @@ class History:
         self, relations: Mapping[str, Relation], changes: Callable[[str], Updates], touched: Iterable[str], readers: bool
     ) -> Noted:
         """What is to be noted of a commit: the changes of all relations, or of those that have windows of their own."""
-        general = self.window.general or readers
-        there = (name for name in touched if name in relations and moment(name) is None)
-        names = [name for name in there if general or name in self.window.own]
-        found = {name: (relations[name].kinds, updates) for name in names if (updates := changes(name)).rows}
+        general, own, found = self.window.general or readers, self.window.own, {}
+        for name in touched:
+            if (general or name in own) and name in relations and not is_moment(name):
+                updates = changes(name)
+                if updates.rows:
+                    found[name] = relations[name].kinds, updates
         return Noted(general, self._clock() if self.window.duration is not None else 0, found)
 
     def begin(self, round: int) -> None:
         """Forgets everything: no round before this one can be read."""
         with self._lock:
             self.last = self._general = self._before = round
-            self._own, self._traces, self._marks = dict.fromkeys(self.window.own, round), {}, []
-
-    def skip(self, last: int) -> None:
-        """Does without the changes of the rounds up to `last`."""
-        if self._traces or self._marks or self.window.own:
-            self.begin(last)
-        self.last = self._general = self._before = last
+            self._own, self.traces, self._marks = dict.fromkeys(self.window.own, round), {}, []
 
     def keep(self, window: Window) -> None:
         """Goes back as far as a window from now on."""
         with self._lock:
-            self.window = window
+            self.window, self.wanted = window, bool(window)
             self._own = {name: self._own.get(name, self._general) for name in window.own}
 
     def drop(self, relations: Iterable[str]) -> None:
         """Forgets relations: what has their names from now on is another one."""
         with self._lock:
             for name in relations:
-                self._traces.pop(name, None)
+                self.traces.pop(name, None)
 
     def _trace(self, name: str, kinds: tuple[Kind, ...], before: int) -> ChangeTrace:
         """The trace of a relation, which is now the last in order; a new one where its rows are of other kinds now."""
-        found = self._traces.pop(name, None)
+        found = self.traces.pop(name, None)
         if found is None or found[0] != kinds:
             found = kinds, ChangeTrace(len(kinds), before)
-        self._traces[name] = found
+        self.traces[name] = found
         return found[1]
 
     def _mark(self, now: int) -> None:
@@ -166,24 +163,25 @@ class History:
                 self._marks.pop()
             self._marks.append(Mark(self.last, now))
 
-    def forget(self, readers: Iterable[int]) -> None:
+    def forget(self, readers: Sequence[int] = ()) -> None:
         """Gives up rounds that neither the window nor any of these readers needs."""
         with self._lock:
-            held, wanted = min(readers, default=self.last), self._wanted()
+            wanted = self._wanted()
+            held = min(readers) if readers else wanted
             self._general = self._before = max(self._general, min(wanted, held))
             for name, rounds in self.window.own.items():
                 oldest = min(wanted, self.last - rounds, held)
                 self._own[name] = max(self._own.get(name, self._general), oldest)
-            while self._traces:
-                name = next(iter(self._traces))
-                if self._traces[name][1].last > self._oldest_of(name):
+            while self.traces:
+                name = next(iter(self.traces))
+                if self.traces[name][1].last > self._oldest_of(name):
                     return
-                del self._traces[name]
+                del self.traces[name]
 
     def trim(self) -> None:
         """Frees what has been given up at once; else that is done bit by bit, as changes come."""
         with self._lock:
-            for name, (_, trace) in self._traces.items():
+            for name, (_, trace) in self.traces.items():
                 trace.forget(self._oldest_of(name))
 
     def _wanted(self) -> int:
@@ -226,7 +224,7 @@ class History:
         return before(relation, now, self.net(relation, round, self.last))
 
     def _trace_of(self, relation: Relation) -> ChangeTrace | None:
-        kinds, trace = self._traces.get(relation.name, (relation.kinds, None))
+        kinds, trace = self.traces.get(relation.name, (relation.kinds, None))
         return trace if kinds == relation.kinds else None
 
     # ---------------------------------------------------------------------------------------------------------- persistence
@@ -234,12 +232,12 @@ class History:
     @property
     def nbytes(self) -> int:
         """Bytes of the batches of all relations."""
-        return sum(trace.nbytes for _, trace in self._traces.values())
+        return sum(trace.nbytes for _, trace in self.traces.values())
 
     @property
     def rows(self) -> int:
         """Changes that are kept."""
-        return sum(trace.rows for _, trace in self._traces.values())
+        return sum(trace.rows for _, trace in self.traces.values())
 
     def changes(self, relations: Mapping[str, Relation]) -> Iterator[tuple[str, Updates]]:
         """All changes that are kept, by relation."""
@@ -251,7 +249,7 @@ class History:
         with self._lock:
             if not self.window:
                 return None
-            kept = {n: t for n, t in self._traces.items() if self.window.general or n in self.window.own}
+            kept = {n: t for n, t in self.traces.items() if self.window.general or n in self.window.own}
             marks = [Mark(self._general, self._clock()), *self._marks[1:]] if self.window.general else []
             if self._marks and marks:
                 marks[0] = self._marks[0]
@@ -266,7 +264,9 @@ class History:
             traces = {name: (kinds, ChangeTrace.of(len(kinds), batches)) for name, (kinds, batches) in there.items()}
             if any(trace.last > last for _, trace in traces.values()):
                 raise ValueError("it has later rounds than there are")
-            self._traces = dict(sorted(traces.items(), key=lambda item: item[1][1].last))
+            if min([kept.own, *(mark.round for mark in kept.marks)]) < 0:
+                raise ValueError("it has rounds before the first")
+            self.traces = dict(sorted(traces.items(), key=lambda item: item[1][1].last))
             self._own = {name: max(kept.own, last - rounds) for name, rounds in self.window.own.items()}
             if kept.marks and kept.marks[0].round <= last:
                 self._general = self._before = kept.marks[0].round

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from dlog.display.preview import Preview
+from dlog.engine.compile.past import moment
+from dlog.engine.ir import rules
 from dlog.engine.ir.rules import Program
 from dlog.engine.values.table import Table
 from dlog.relation import Relation, overview
@@ -37,6 +39,11 @@ class Rounds(Protocol):
     def _table_at(self, relation: str, round: int) -> Table: ...
     def _answer(self, question: str, view: View) -> Relation: ...
     def _changes_between(self, relation: str, earlier: int, later: int) -> Changes: ...
+
+
+def shown(program: Program) -> dict[str, rules.Relation]:
+    """The relations of a program, without those that stand for past rounds."""
+    return {name: relation for name, relation in program.relations.items() if moment(name) is None}
 
 
 class View(Shown):
@@ -91,7 +98,7 @@ class View(Shown):
     def _preview(self) -> Preview:
         if self._session is None:
             return Preview(f"dlog.View of round {self.round}, closed")
-        return overview(f"dlog.View of round {self.round}", self._session.program.relations)
+        return overview(f"dlog.View of round {self.round}", shown(self._session.program))
 
 
 class Diff(Shown):
@@ -132,4 +139,4 @@ class Diff(Shown):
 
     def _preview(self) -> Preview:
         earlier, later = self.rounds
-        return overview(f"dlog.Diff of rounds {earlier} to {later}", self._views[0]._open().program.relations)
+        return overview(f"dlog.Diff of rounds {earlier} to {later}", shown(self._views[0]._open().program))

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
-from dlog.engine.ir.rules import Kind, Relation
+from dlog.engine.ir.kinds import NUMERIC
+from dlog.engine.ir.rules import Domain, Kind, Relation, Type
 from dlog.engine.kernels.values.floats import NAN
 from dlog.engine.values.differences import Columns, words
 from dlog.engine.values.table import Table
@@ -21,6 +23,7 @@ MAX_ROWS_ONE_BY_ONE = 64
 """Rows that are taken one by one: arrays cost more to make for so few."""
 _LOW, _HIGH = -(2**63), 2**63 - 1
 _CACHED_TEXTS = 1 << 16
+_EPOCH = date(1970, 1, 1).toordinal()
 
 _Encode = Callable[[Any], int]
 
@@ -32,8 +35,9 @@ class RowReader:
         self.relation = relation
         self.arity = relation.arity
         self._codec = codec
-        self._numbers = all(kind is Kind.NUMBER for kind in relation.kinds)
-        self._encoders = [self._encoder(kind) for kind in relation.kinds]
+        types = [type for _, type in relation.attributes]
+        self._numbers = all(type.kind is Kind.NUMBER and type.domain is Domain.PLAIN for type in types)
+        self._encoders = [self._encoder(type) for type in types]
         self._texts: dict[str, int] = {}
 
     # ------------------------------------------------------------------------------------------------------------- one row
@@ -55,8 +59,10 @@ class RowReader:
         columns = from_tuples(self.relation, self._codec, [row]).columns
         return tuple([int(words(column)[0]) for column in columns])
 
-    def _encoder(self, kind: Kind) -> _Encode:
-        match kind:
+    def _encoder(self, type: Type) -> _Encode:
+        if type.kind in NUMERIC and type.domain is not Domain.PLAIN:
+            return _day if type.domain is Domain.DATE else _other
+        match type.kind:
             case Kind.NUMBER:
                 return _number
             case Kind.UNSIGNED:
@@ -66,7 +72,7 @@ class RowReader:
             case Kind.SYMBOL:
                 return self._symbol
             case Kind.RECORD:
-                return _record
+                return _other
 
     def _symbol(self, value: object) -> int:
         if type(value) is not str:
@@ -132,5 +138,11 @@ def _float(value: object) -> int:
     return int(struct.unpack("<q", struct.pack("<d", value))[0]) if value == value else NAN
 
 
-def _record(value: object) -> int:
+def _day(value: object) -> int:
+    if type(value) is date:
+        return value.toordinal() - _EPOCH
+    raise _Unusual
+
+
+def _other(value: object) -> int:
     raise _Unusual

@@ -40,7 +40,7 @@ class StagedChanges:
         self.staged: dict[str, Staged] = {}
         self._engine = engine
         self._codec = codec
-        self._intakes: dict[str, RowReader] = {}
+        self._row_readers: dict[str, RowReader] = {}
         self._indexes: dict[str, KeyIndex] = {}
 
     @property
@@ -168,7 +168,7 @@ class StagedChanges:
         return apply_changes(columns, table.rows, updates.columns, updates.diffs)
 
     def _known(self, name: Any) -> RowReader | None:
-        return self._intakes.get(name) if isinstance(name, str) else None
+        return self._row_readers.get(name) if isinstance(name, str) else None
 
     def row_reader(self, name: str) -> RowReader:
         """The reader of the relation's rows; raises where it takes none."""
@@ -183,7 +183,7 @@ class StagedChanges:
         given = program.inputs | program.plain_eqrels
         if name not in given and any(name in stratum.relations and stratum.rules for stratum in program.strata):
             raise derived_relation(name)
-        made = self._intakes[name] = RowReader(relation, self._codec)
+        made = self._row_readers[name] = RowReader(relation, self._codec)
         return made
 
     # --------------------------------------------------------------------------------------------------------------- files

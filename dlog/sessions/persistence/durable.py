@@ -172,7 +172,7 @@ class Durable(PlainRounds):
         self, relations: Mapping[str, Relation], changes: Callable[[str], Updates], touched: Iterable[str]
     ) -> Noted | None:
         """What the history notes of a commit, if it goes back further than open views."""
-        if self._history is None or not self._history.window:
+        if self._history is None or not self._history.wanted:
             return None
         return self._history.noted(relations, changes, touched, False)
 

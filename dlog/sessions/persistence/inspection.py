@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from dlog.engine.compile.past import moment
 from dlog.engine.formats import save
 from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.engine.state import files, parts
@@ -184,11 +185,12 @@ def _repaired(found: Inspection, without: Collection[str]) -> list[str]:
         raise mistake("not-damaged", f"the rows of `{intact[0]}` are not damaged: there is nothing to give up")
     derived = sorted(name for name in found.contents.lost_relations if name.endswith(DERIVED))
     said = [f"`{name.removesuffix(DERIVED)}` is derived anew when the state is opened" for name in derived]
-    if any(name.endswith(PAST) for name in found.contents.lost_relations):
-        said.append("the history begins anew when the state is opened")
+    past = any(name.endswith(PAST) for name in found.contents.lost_relations)
+    said += ["the history begins anew when the state is opened"] * past
     said += [f"lost: all rows of the input `{name}`" for name in inputs]
     drops = {TABLE: Entries.of([BulkChange(name, (), 0, ()).entry for name in inputs])} if inputs else {}
-    return said + repair(found, lambda name: bool(inputs) and name.endswith(FOLLOWING), drops)
+    dropped = (*(FOLLOWING if inputs else ()), *((PAST,) if past else ()))
+    return said + repair(found, lambda name: name.endswith(dropped), drops)
 
 
 def _beyond_repair(folder: Path, errors: Sequence[DlogError], inputs: Sequence[str]) -> DlogError:
@@ -220,7 +222,8 @@ def _copied(folder: Path, place: Path) -> Path:
         if path.suffix in (".layer", ".image", parts.SUFFIX) and hasattr(os, "symlink"):
             (copy / path.name).symlink_to(path.absolute())
         elif path.is_file():
-            shutil.copy2(path, copy / path.name)
+            with files.refusals(path, "read"), files.to_read(path) as source, (copy / path.name).open("xb") as target:
+                shutil.copyfileobj(source, target)
     return copy
 
 
@@ -241,7 +244,8 @@ def _dumped(folder: Path, output: Path, without: Collection[str]) -> list[str]:
     with _opened(folder) as (state, text, program):
         if state.text is None:
             return ["the state is empty"]
-        names = [name for name in program.relations if name in state.externals() and name not in without]
+        held = set(state.externals()) - set(without)
+        names = [name for name in program.relations if name in held and moment(name) is None]
         with files.refusals(output, "write"):
             output.mkdir(parents=True, exist_ok=True)
             files.replace(output / "program.dl", _reading(text, names).encode())

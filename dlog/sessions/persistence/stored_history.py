@@ -23,9 +23,9 @@ from dlog.sessions.follow.history import Frozen, History, Mark, Noted
 PAST = "/past"
 """Ends the names of changes; alone, what is said of all of them."""
 _KINDS = (Kind.NUMBER,) * 3
-_MARK, _OWN = 0, 1
+_MARK, _OWN, _COUNT = 0, 1, 2
 """What a row of `/past` in a checkpoint is: a moment, with its round and time; the oldest round of relations with windows of
-their own."""
+their own; how many relations have changes."""
 Source = Callable[[], "Table | Batches"]
 
 
@@ -40,7 +40,7 @@ def contents(kept: Frozen | None) -> dict[str, Source]:
     """A history for a checkpoint."""
     if kept is None:
         return {}
-    rows = [(_MARK, mark.round, mark.time) for mark in kept.marks] + [(_OWN, kept.own, 0)]
+    rows = [(_MARK, mark.round, mark.time) for mark in kept.marks] + [(_OWN, kept.own, 0), (_COUNT, len(kept.batches), 0)]
     table = Table(_KINDS, tuple(np.array(column, np.int64) for column in zip(*rows, strict=True)), len(rows))
     found: dict[str, Source] = {PAST: lambda: table}
     for name, stored in kept.batches.items():
@@ -75,7 +75,7 @@ class StoredHistory:
             else:
                 history.begin(logged.round)
             before = logged.round
-        history.forget(())
+        history.forget()
 
     def _frozen(self, relations: Mapping[str, Relation]) -> Frozen:
         table = self.stored[PAST].table()
@@ -83,6 +83,8 @@ class StoredHistory:
             raise ValueError("it has other columns")
         rows = list(zip(*(column.tolist() for column in table.columns), strict=True))
         marks = tuple(Mark(round, time) for what, round, time in rows if what == _MARK)
+        if [count for what, count, _ in rows if what == _COUNT] != [len(self.stored) - 1]:
+            raise ValueError("changes of relations are missing")
         own = min((round for what, round, _ in rows if what == _OWN), default=self.round)
         batches = {}
         for name, relation in relations.items():

@@ -18,6 +18,7 @@ from dlog.engine.compile.resolve import resolve
 from dlog.engine.compile.safety import check_safety
 from dlog.engine.compile.scope import scope
 from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.compile.typing.subtypes import calendar_types
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import children
 from dlog.engine.ir import rules
@@ -177,9 +178,10 @@ def _types(clause: syntax.Clause, text: Text, local: tuple[syntax.Item, ...]) ->
         scoped = scope(flat, problems)
         check_safety(scoped, problems)
         typed = typecheck(scoped, resolved, problems)
+        dates = calendar_types(typed, resolved, problems)
         for name, slot in typed.slots.items():
             kind = typed.kinds[slot]
-            found.setdefault(name, (typed.records[slot] or "number") if kind is Kind.RECORD else kind.value)
+            found.setdefault(name, (typed.records[slot] or "number") if kind is Kind.RECORD else dates.get(name, kind.value))
     problems.check()
     return found
 

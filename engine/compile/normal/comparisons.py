@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dlog.engine.ir.kinds import ALL, ORDERED, SYMBOL, Kinds
-from dlog.engine.ir.rules import Compare, Constant, Variable
+from dlog.engine.ir.rules import Compare, Constant, Kind, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +91,6 @@ def constant_truth(compare: Compare) -> bool | None:
         return truth(left.value, right.value)
     if isinstance(left, Variable) and left == right and compare.op == "=":
         return True
+    if isinstance(left, Variable) and left == right and compare.op == "!=" and compare.kind is not Kind.FLOAT:
+        return False
     return None

@@ -126,4 +126,6 @@ def _advice(known: list[Evidence]) -> list[str]:
     if "symbol" in whats and whats & {"number", "unsigned", "float"}:
         other = min(whats & {"number", "unsigned", "float"})
         return [f"convert with to_{other}(...) or to_string(...)"]
+    if "symbol" in whats and (dates := whats & {"date", "timestamp"}):
+        return [f"a text becomes one with {min(dates)}(...)"]
     return []

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.resolve import Resolved
 from dlog.engine.compile.scope import display
+from dlog.engine.compile.typing.domains import check_domains, check_result, result_domain
 from dlog.engine.compile.typing.typed import (
     TypedAggregate,
     TypedAtom,
@@ -26,15 +27,22 @@ from dlog.engine.compile.typing.typed import (
     TypedLiteral,
     TypedTerm,
 )
-from dlog.engine.compile.typing.types import PRIMITIVES
 from dlog.engine.ir.aggregates import AGGREGATES
+from dlog.engine.ir.rules import Domain
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import BranchTerm, Cast, RecordTerm, Variable
 
 
 def check_subtypes(clause: TypedClause, resolved: Resolved, problems: Problems) -> None:
-    if len(resolved.table.types) > len(PRIMITIVES):
-        _Subtypes(clause, resolved, problems).check()
+    _Subtypes(clause, resolved, problems).check()
+
+
+def calendar_types(clause: TypedClause, resolved: Resolved, problems: Problems) -> dict[str, str]:
+    """The types of those variables that are dates or times."""
+    found = _Subtypes(clause, resolved, problems)
+    found.infer()
+    types = {name: found.variable_types(name) for name in clause.slots}
+    return {name: min(own) for name, own in types.items() if own and all(resolved.table.types[t].is_calendar for t in own)}
 
 
 class _Subtypes:
@@ -51,12 +59,16 @@ class _Subtypes:
         self.first: dict[str, tuple[Span, str]] = {}
         self.anonymous: list[tuple[TypedTerm, TypedTerm]] = []
 
-    def check(self) -> None:
+    def infer(self) -> None:
         self._link(self.clause.body)
         self._link_anonymous()
         self._sources(self.clause.body)
         for arg in self.clause.head.args:
             self._fields(arg)
+
+    def check(self) -> None:
+        self.infer()
+        check_domains(self.clause, self.domain, self.problems)
         if len(self.problems) == self.before and not self.resolved.is_legacy:
             self._sink()
 
@@ -64,6 +76,7 @@ class _Subtypes:
         attributes = self.resolved.attributes[self.clause.head.relation]
         for arg, attribute in zip(self.clause.head.args, attributes, strict=True):
             types = self._types(arg)
+            check_result(arg, self.table.types[attribute.type], attribute, self.problems)
             if types and not all(self.table.is_subtype(t, attribute.type) for t in types):
                 shown = " or ".join(f"`{t}`" for t in sorted(types))
                 what = f"`{display(arg.node.name)}`" if isinstance(arg.node, Variable) else "this term"
@@ -148,10 +161,18 @@ class _Subtypes:
                     pass
 
     def _cast_equation(self, op: str, left: TypedTerm, right: TypedTerm) -> None:
-        """`x = as(y, T)` makes x a T."""
+        """`x = as(y, T)` makes x a T, `x = date("2026-11-25")` a date."""
         for one, other in ((left, right), (right, left)):
             if op == "=" and isinstance(one.node, Variable) and isinstance(other.node, Cast):
                 self._narrow(one, other.node.type)
+            elif op == "=" and isinstance(one.node, Variable) and (name := self._calendar(other)):
+                self._narrow(one, name)
+
+    def _calendar(self, term: TypedTerm) -> str:
+        """The type of what a functor on dates or times gives; empty if it is none."""
+        domain = result_domain(term)
+        name = "" if domain in (None, Domain.PLAIN) or domain is None else domain.value
+        return name if name and self.table.types[name].domain is domain else ""
 
     def _narrow(self, term: TypedTerm, type_name: str) -> None:
         if not isinstance(term.node, Variable):
@@ -190,10 +211,21 @@ class _Subtypes:
         for arg, type_name in zip(term.args, types, strict=False):
             self._narrow(arg, type_name)
 
+    def variable_types(self, name: str) -> frozenset[str]:
+        return self.found.get(self._root(name), frozenset())
+
+    def domain(self, term: TypedTerm) -> Domain | None:
+        """What the values of a term are, None where nothing says so."""
+        result = result_domain(term)
+        if result is not None:
+            return result
+        found = {self.table.types[name].domain for name in self._types(term)}
+        return found.pop() if len(found) == 1 else None
+
     def _types(self, term: TypedTerm) -> frozenset[str]:
         match term.node:
             case Variable(name=name):
-                return self.found.get(self._root(name), frozenset())
+                return self.variable_types(name)
             case Cast(type=type_name):
                 return frozenset({self.table.canonical(type_name)})
             case BranchTerm(branch=branch):

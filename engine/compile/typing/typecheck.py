@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from dlog.engine.compile.normal.comparisons import COMPARISONS, HAS_TYPE
-from dlog.engine.compile.normal.literals import literal_kinds, literal_text, number_constant
+from dlog.engine.compile.normal.literals import calendar_literal, literal_kinds, literal_text, number_constant
 from dlog.engine.compile.prints import CALL
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.resolve import Resolved
@@ -288,6 +288,7 @@ class _Checker:
         if row is None:
             raise InternalError("typecheck", f"no functor `{call.name}`")
         signature = row.signature
+        self._check_date(call)
         args = tuple(self._term(a) for a in call.args)
         good = True
         for index, arg in enumerate(args):
@@ -303,6 +304,14 @@ class _Checker:
             if not self.slots.unify(slot, arg.slot, arg.node.span):
                 break
         return TypedTerm(call, slot, args)
+
+    def _check_date(self, call: Call) -> None:
+        try:
+            calendar_literal(call)
+        except ValueError:
+            example = {"date": "2026-11-25"}.get(call.name, "2026-11-25T12:30:00")
+            notes = [f'write {call.name}("{example}"), a day that there is']
+            self.problems.add("bad-date", f"this text is no {call.name}", Label(call.args[0].span), notes=notes)
 
     def _cast(self, cast: Cast) -> TypedTerm:
         inner = self._term(cast.term)
@@ -412,12 +421,18 @@ class _Checker:
         return next(k for k in (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.SYMBOL, Kind.RECORD) if k in kinds)
 
     def _check_range(self, text: str, kind: Kind, span: Span) -> None:
-        if kind in NUMERIC and number_constant(text, kind) is None:
-            limits = {Kind.NUMBER: "-2^63 to 2^63-1", Kind.UNSIGNED: "0 to 2^64-1", Kind.FLOAT: "the doubles"}[kind]
+        short = self.resolved.table.short
+        if kind in NUMERIC and number_constant(text, kind, short) is None:
+            bits = 32 if short else 64
+            limits = {Kind.NUMBER: f"-2^{bits - 1} to 2^{bits - 1}-1", Kind.UNSIGNED: f"0 to 2^{bits}-1"}.get(
+                kind, "the floats of 32 bits" if short else "the doubles"
+            )
             notes = [f"{kind.value} literals range over {limits}"]
             self.problems.add("literal-range", f"`{text}` does not fit `{kind.value}`", Label(span), notes=notes)
 
 
 def _what(found: Type) -> str:
     """The name of a type in a conflict of representations: records by name, subtypes by their kind."""
+    if found.is_calendar:
+        return found.domain.value
     return found.name if found.kind is Kind.RECORD else found.kind.value

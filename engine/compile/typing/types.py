@@ -1,29 +1,37 @@
 """Declared types: kinds, subtypes, unions, equivalence types, records, algebraic data types.
 
-`TypeTable.types` has every declared name and the four primitive ones. An equivalence type of a record is that record (one
-table of values), so its entry is the record's own `Type`; and so are a subtype and an equivalence type of an algebraic data
-type. The branches of algebraic data types are among them as `$Branch`.
+`TypeTable.types` has every declared name, the four primitive ones, and `date` and `timestamp`. An equivalence type of a record
+is that record (one table of values), so its entry is the record's own `Type`; and so are a subtype and an equivalence type of
+an algebraic data type. The branches of algebraic data types are among them as `$Branch`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeAlias, assert_never, cast
 
 from dlog.engine.compile.problems import Label, Problems, suggestion
-from dlog.engine.ir.rules import Kind, Type
+from dlog.engine.ir.kinds import NUMERIC
+from dlog.engine.ir.rules import Domain, Kind, Type
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import AdtDecl, Attribute, Branch, RecordDecl, SubtypeDecl, UnionDecl
 
 TypeDecl: TypeAlias = SubtypeDecl | UnionDecl | RecordDecl | AdtDecl
 
 PRIMITIVES = {k.value: Type(k.value, k) for k in (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.SYMBOL)}
+CALENDAR = {d.value: Type(d.value, Kind.NUMBER, domain=d) for d in (Domain.DATE, Domain.TIMESTAMP)}
+"""Subtypes of `number` that need no declaration. Souffle does not have them: a program may declare others of these names."""
 
 
 class TypeTable:
     """Answers what a type name means and which types are below which."""
 
-    def __init__(self) -> None:
+    def __init__(self, short: bool = False) -> None:
+        self.short = short
+        """Whether numbers have 32 bits."""
         self.types: dict[str, Type] = dict(PRIMITIVES)
+        if short:
+            self.types |= {n: replace(t, domain=Domain.SHORT) for n, t in PRIMITIVES.items() if t.kind in NUMERIC}
         self.parents: dict[str, str] = {}
         """Subtype to base."""
         self.members: dict[str, tuple[str, ...]] = {}
@@ -72,19 +80,23 @@ class TypeTable:
         return frozenset()
 
 
-def resolve_types(decls: list[TypeDecl], problems: Problems) -> TypeTable:
+def resolve_types(decls: list[TypeDecl], problems: Problems, short: bool = False) -> TypeTable:
     """Check the type declarations and give each name its meaning. After an error a type still gets some meaning (number), so
     that later findings are not its echo; the stage fails anyway."""
-    return _Resolver(decls, problems).run()
+    return _Resolver(decls, problems, short).run()
 
 
 class _Resolver:
-    def __init__(self, decls: list[TypeDecl], problems: Problems) -> None:
+    def __init__(self, decls: list[TypeDecl], problems: Problems, short: bool) -> None:
         self.problems = problems
-        self.table = TypeTable()
+        self.table = TypeTable(short)
         self.decls: dict[str, TypeDecl] = {}
         for decl in decls:
             self._enter(decl)
+        for name, found in CALENDAR.items():
+            if name not in self.decls and not (short and found.domain is Domain.TIMESTAMP):
+                self.table.types[name] = found
+                self.table.parents[name] = Kind.NUMBER.value
         self.open: list[str] = []
 
     def _enter(self, decl: TypeDecl) -> None:
@@ -135,11 +147,11 @@ class _Resolver:
         return found
 
     def _named(self, name: str, span: Span, where: str) -> Type | None:
-        if name in PRIMITIVES:
-            return PRIMITIVES[name]
+        if name in self.table.types and name not in self.decls:
+            return self.table.types[name]
         if name in self.decls:
             return self._resolve(self.decls[name])
-        note = suggestion(name, [*PRIMITIVES, *(d for d in self.decls if d not in self.open[-1:])])
+        note = suggestion(name, [*PRIMITIVES, *CALENDAR, *(d for d in self.decls if d not in self.open[-1:])])
         self.problems.add("unknown-type", f"unknown type `{name}` in {where}", Label(span), notes=[note])
         return None
 
@@ -155,7 +167,7 @@ class _Resolver:
         else:
             self.table.parents[decl.name] = decl.base
             self.table.narrowed |= bool(base.branches)
-        return base if base.branches else Type(decl.name, base.kind, base.fields)
+        return base if base.branches else replace(base, name=decl.name)
 
     def _underived(self, name: str, base: Type) -> str:
         if base.kind is Kind.RECORD and not base.branches:
@@ -170,9 +182,9 @@ class _Resolver:
         if len(types) == 1:
             self.table.same[decl.name] = decl.members[0]
             only = types[0]
-            return only if only.kind is Kind.RECORD else Type(decl.name, only.kind)
-        kinds = {t.kind for t in types}
-        if len(kinds) > 1 or Kind.RECORD in kinds:
+            return only if only.kind is Kind.RECORD else replace(only, name=decl.name)
+        kinds = {(t.kind, t.domain) for t in types}
+        if len(kinds) > 1 or types[0].kind is Kind.RECORD:
             shown = ", ".join(f"`{m}` is {_sort(t)}" for (m, _), t in zip(members, types, strict=True))
             sorts = "algebraic data types" if types[0].branches else "records"
             message = f"union `{decl.name}` mixes representations" if len(kinds) > 1 else f"union `{decl.name}` is of {sorts}"
@@ -180,7 +192,7 @@ class _Resolver:
             self.problems.add("bad-union", message, Label(decl.span), notes=notes)
         else:
             self.table.members[decl.name] = decl.members
-        return Type(decl.name, types[0].kind)
+        return Type(decl.name, types[0].kind, domain=types[0].domain)
 
     def _adt(self, decl: AdtDecl) -> Type:
         """The type, whose branches become types beside it. Tags are in the order of the branches' names, as in Souffle."""
@@ -216,6 +228,8 @@ class _Resolver:
 
 
 def _sort(found: Type) -> str:
+    if found.is_calendar:
+        return found.domain.value
     return "an algebraic data type" if found.branches else found.kind.value
 
 

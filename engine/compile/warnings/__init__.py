@@ -1,8 +1,9 @@
 """Warnings: what a right program says that its author may not have meant. Found on the syntax tree of a program that has been
 checked, so that names and types are right; nothing here changes what is executed.
 
-`CODES` has a row for each kind, `find_warnings` is the one way in. Each kind is found by a module of its own: `variables` and
-`products` look at one clause, `relations` at what fills and reads relations, `floats` at comparisons.
+`CODES` has a row for each kind, `find_warnings` is the one way in. `variables` and `products` look at one clause, `relations`
+at what fills and reads relations, `floats` at comparisons; what only a stage before knows (overriding in components, pragmas,
+plans) that stage finds.
 """
 
 from __future__ import annotations

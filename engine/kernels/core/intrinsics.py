@@ -284,15 +284,15 @@ def strtod(typing: Any, text: Any, end: Any) -> Any:
 
 
 @intrinsic
-def gcvt(typing: Any, value: Any, out: Any) -> Any:
-    """C's gcvt with 17 digits: printf's %.17g, without variadic arguments."""
+def gcvt(typing: Any, value: Any, digits: Any, out: Any) -> Any:
+    """C's gcvt: printf's %.17g for 17 digits, without variadic arguments."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kinds = [ir.DoubleType(), ir.IntType(32), ir.IntType(64)]
         function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(64), kinds), "gcvt")
-        return builder.call(function, [args[0], ir.IntType(32)(17), args[1]])
+        return builder.call(function, [args[0], builder.trunc(args[1], ir.IntType(32)), args[2]])
 
-    return types.int64(types.float64, types.int64), generate
+    return types.int64(types.float64, types.int64, types.int64), generate
 
 
 @intrinsic

@@ -14,13 +14,20 @@ import numpy as np
 from dlog.engine.kernels.core.jit import JIT, entry, intrinsic, kernel
 from dlog.engine.kernels.core.memory import as_bits, as_float, calloc, free, load_u8, store_u8
 from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
-from dlog.engine.kernels.values.floats import float_word
+from dlog.engine.kernels.values.calendar import read_day, read_time, write_day, write_time
+from dlog.engine.kernels.values.floats import float_word, round_float
 
 GOOD, BAD, RANGE = 0, 1, 2
 """Status of a reader: a number, not a number, a number that does not fit."""
 
 NUMBER, UNSIGNED, FLOAT = 1, 2, 3
 """Codes of the numeric kinds in kernels."""
+
+DATE, TIMESTAMP = 6, 7
+"""Codes of numbers that are days and microseconds, and have texts of their own: see calendar.py."""
+
+NUMBER32, UNSIGNED32, FLOAT32 = 8, 9, 10
+"""Codes of the numeric kinds with 32 bits."""
 
 WIDEST = 32
 """No number is written longer than this."""
@@ -40,8 +47,8 @@ else:
     def _strtod(text: int, end: int) -> float:
         return float(_libc.strtod(int(text), int(end)))
 
-    def _gcvt(value: float, out: int) -> int:
-        text = b"%.17g\0" % float(value)
+    def _gcvt(value: float, digits: int, out: int) -> int:
+        text = b"%.*g\0" % (digits, float(value))
         ctypes.memmove(int(out), text, len(text))
         return int(out)
 
@@ -102,7 +109,7 @@ def _prefix_base(start: Bytes, stop):
     return 10
 
 
-@entry("i64", "i64", "bool")
+@kernel
 def read_signed(start, stop, prefixed):
     """A signed 64-bit integer; `0b` and `0x` (after a minus too) count where `prefixed`."""
     start = skip_space(start, stop)
@@ -119,7 +126,7 @@ def read_signed(start, stop, prefixed):
     return (-signed if negative else signed), start, status
 
 
-@entry()
+@kernel
 def read_unsigned(start, stop):
     """An unsigned 64-bit integer, decimal or after `0b` or `0x`, as the int64 of the same bits."""
     start = skip_space(start, stop)
@@ -165,7 +172,7 @@ def _plain_float(start, stop):
     return (-result if negative else result), start, GOOD
 
 
-@entry()
+@kernel
 def read_float(start: Bytes, stop, scratch):
     """A double, as its bits; `scratch` is the address of at least 512 free bytes."""
     value, behind, status = _plain_float(start.address, stop)
@@ -186,6 +193,46 @@ def read_float(start: Bytes, stop, scratch):
     return float_word(value), start.address + used, (RANGE if overflow else GOOD)
 
 
+@kernel
+def _read_short(start: Bytes, stop, code, prefixed, scratch):
+    """A number of 32 bits, as a word."""
+    if code == FLOAT32:
+        word, behind, status = read_float(start, stop, scratch)
+        value = as_float(word)
+        rounded = round_float(value)
+        return float_word(rounded), behind, (RANGE if status == GOOD and np.isinf(rounded) != np.isinf(value) else status)
+    if code == UNSIGNED32:
+        word, behind, status = read_unsigned(start.address, stop)
+        return word, behind, (RANGE if status == GOOD and word >> 32 != 0 else status)
+    word, behind, status = read_signed(start.address, stop, prefixed)
+    return word, behind, (RANGE if status == GOOD and (word + 0x80000000) >> 32 != 0 else status)
+
+
+@kernel
+def read_value(start: Bytes, stop, code, prefixed, scratch):
+    """A value of this code as a word; `prefixed` as in `read_signed`, `scratch` as in `read_float`."""
+    if code == NUMBER:
+        return read_signed(start.address, stop, prefixed)
+    if code == FLOAT:
+        return read_float(start, stop, scratch)
+    if code == UNSIGNED:
+        return read_unsigned(start.address, stop)
+    if code == DATE:
+        value, behind, good = read_day(skip_space(start.address, stop), stop)
+        return value, behind, (GOOD if good else BAD)
+    if code == TIMESTAMP:
+        value, behind, good = read_time(skip_space(start.address, stop), stop)
+        return value, behind, (GOOD if good else BAD)
+    return _read_short(start, stop, code, prefixed, scratch)
+
+
+@entry()
+def status_of(start: Bytes, stop, code, scratch):
+    """The address behind a value, and the status of its reader."""
+    _, behind, status = read_value(start, stop, code, False, scratch)
+    return behind, status
+
+
 @entry("u8[:]", "i64[:]", "i64[:]", "i64", "bool", "i64[:]")
 def read_numbers(data, starts, ends, code, whole, out):
     """Reads number `i` from `data[starts[i]:ends[i]]` into `out[i]` (bits). Stops at the first that is not one, or,
@@ -193,13 +240,8 @@ def read_numbers(data, starts, ends, code, whole, out):
     address, scratch = np.int64(data.ctypes.data), calloc(SCRATCH, 1)
     done = starts.size
     for i in range(starts.size):
-        start, stop = Bytes(address + starts[i]), address + ends[i]
-        if code == FLOAT:
-            value, behind, status = read_float(start, stop, scratch)
-        elif code == UNSIGNED:
-            value, behind, status = read_unsigned(start.address, stop)
-        else:
-            value, behind, status = read_signed(start.address, stop, not whole)
+        stop = address + ends[i]
+        value, behind, status = read_value(Bytes(address + starts[i]), stop, code, not whole, scratch)
         if status != GOOD or (whole and behind != stop):
             done = i
             break
@@ -243,11 +285,23 @@ def write_nan(out: Bytes):
 @kernel
 def write_float(out: Bytes, value):
     """Writes a double as a C++ stream of precision 17 does (%.17g), but any NaN without a sign."""
+    return _write_digits(out, value, 17, 1e15)
+
+
+@kernel
+def write_short_float(out: Bytes, value):
+    """As `write_float`, with the 9 digits that tell floats of 32 bits apart."""
+    return _write_digits(out, value, 9, 1e9)
+
+
+@kernel
+def _write_digits(out: Bytes, value, digits, most):
+    """Writes a double with so many digits; whole ones below `most` have no more."""
     if value != value:
         return write_nan(out)
-    if abs(value) < 1e15 and value == np.floor(value) and as_bits(value) != as_bits(-0.0):
+    if abs(value) < most and value == np.floor(value) and as_bits(value) != as_bits(-0.0):
         return write_signed(out.address, np.int64(value))
-    _gcvt(value, out.address)
+    _gcvt(value, digits, out.address)
     length = 0
     while out[length] != 0:
         length += 1
@@ -266,9 +320,17 @@ def write_fixed(out: Bytes, value):
 def write_value(out: Bytes, address, index, code, narrow):
     """Writes element `index` of the numeric array at `address`; `narrow` arrays are int32."""
     value = Numbers(address)[index] if narrow else Words(address)[index]
+    if code in (NUMBER, NUMBER32):
+        return write_signed(out.address, value)
     if code == FLOAT:
         return write_float(out, as_float(value))
-    return write_unsigned(out.address, np.uint64(np.int64(value))) if code == UNSIGNED else write_signed(out.address, value)
+    if code == DATE:
+        return write_day(out.address, value)
+    if code == TIMESTAMP:
+        return write_time(out.address, value)
+    if code == FLOAT32:
+        return write_short_float(out, as_float(value))
+    return write_unsigned(out.address, np.uint64(np.int64(value)))
 
 
 @entry("i64[:]", "i64", "u8[:]", "i64[:]")

@@ -20,11 +20,18 @@ from dlog.engine.kernels.layout import BLOCK, SCRATCH_BLOCKS, SCRATCH_TEXT, WIDE
 from dlog.engine.kernels.machine_structs import Bytes, Symbols, Verdicts, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import register, scratch_block
+from dlog.engine.kernels.values.calendar import write_day, write_time
 from dlog.engine.kernels.values.numerals import (
+    DATE,
+    FLOAT,
+    FLOAT32,
     GOOD,
-    read_float,
-    read_signed,
-    read_unsigned,
+    NUMBER,
+    NUMBER32,
+    TIMESTAMP,
+    UNSIGNED,
+    UNSIGNED32,
+    read_value,
     write_fixed,
     write_signed,
     write_unsigned,
@@ -55,6 +62,13 @@ class Text(IntEnum):
     POSITION = auto()
     BYTE_LENGTH = auto()
     BYTE_SUBSTR = auto()
+    NUMBER_SHORT = auto()
+    UNSIGNED_SHORT = auto()
+    FLOAT_SHORT = auto()
+    DATE = auto()
+    TIMESTAMP = auto()
+    DATE_TEXT = auto()
+    TIMESTAMP_TEXT = auto()
 
 
 READING = frozenset(
@@ -221,21 +235,36 @@ def measure_texts(table: Symbols, ids: Words, n, out: Words):
 
 
 @kernel
+def code_of(operation):
+    """The code in `numerals` of what an operation reads."""
+    if operation == Text.NUMBER:
+        return NUMBER
+    if operation == Text.UNSIGNED:
+        return UNSIGNED
+    if operation == Text.FLOAT:
+        return FLOAT
+    if operation == Text.NUMBER_SHORT:
+        return NUMBER32
+    if operation == Text.UNSIGNED_SHORT:
+        return UNSIGNED32
+    if operation == Text.FLOAT_SHORT:
+        return FLOAT32
+    return DATE if operation == Text.DATE else TIMESTAMP
+
+
+@kernel
 def parse(table: Symbols, operation, ids: Words, n, scratch: Words, out: Words):
-    """out[i] = the number that string ids[i] begins with; false if one begins with none. The table is being read."""
+    """out[i] = the number that string ids[i] begins with, or the date or the time that it is; false if one is none. The table
+    is being read."""
     heap = table.heap
     offsets = table.offsets
+    code = code_of(operation)
     for i in range(n):
         number = ids[i]
         start = Bytes(heap + offsets[number])
         stop = heap + offsets[number + 1]
-        if operation == Text.FLOAT:
-            value, _, status = read_float(start, stop, scratch.address)
-        elif operation == Text.NUMBER:
-            value, _, status = read_signed(start.address, stop, True)
-        else:
-            value, _, status = read_unsigned(start.address, stop)
-        if status != GOOD:
+        value, behind, status = read_value(start, stop, code, True, scratch.address)
+        if status != GOOD or (code in (DATE, TIMESTAMP) and behind != stop):
             return False
         out[i] = value
     return True
@@ -270,6 +299,10 @@ def compose(ctl: Control, table: Symbols, forms: Forms, count, n, text, starts: 
                 length = write_fixed(Bytes(at), as_float(value))
             elif form == TextForm.UNSIGNED:
                 length = write_unsigned(at, np.uint64(value))
+            elif form == TextForm.DATE:
+                length = write_day(at, value)
+            elif form == TextForm.TIMESTAMP:
+                length = write_time(at, value)
             else:
                 length = write_signed(at, value)
             at += length
@@ -343,7 +376,7 @@ def read_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
     if operation == Text.BYTE_LENGTH:
         measure_bytes(table, first, n, target)
         return True
-    if operation in (Text.NUMBER, Text.UNSIGNED, Text.FLOAT):
+    if operation in (Text.NUMBER, Text.UNSIGNED, Text.FLOAT) or Text.NUMBER_SHORT <= operation <= Text.TIMESTAMP:
         warm_texts(table, first, n)
         return parse(table, operation, first, n, ctl.scratch, target)
     second = register(ctl, pc.forms[1].register)
@@ -374,7 +407,7 @@ def make_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
         if pc.forms[p].form == TextForm.ID:
             warm_texts(table, register(ctl, pc.forms[p].register), n)
     fits = True
-    if pc.native == Text.CAT:
+    if pc.native in (Text.CAT, Text.DATE_TEXT, Text.TIMESTAMP_TEXT):
         fits = compose(ctl, table, pc.forms, count, n, text, starts, ends)
     else:
         ids, index = register(ctl, pc.forms[0].register), register(ctl, pc.forms[1].register)
@@ -396,7 +429,7 @@ def text_block(ctl: Control, pc: External, n):
     if operation == Text.NONE or not table:
         return False
     target = register(ctl, pc.target)
-    if operation in (Text.CAT, Text.SUBSTR, Text.BYTE_SUBSTR):
+    if operation in (Text.CAT, Text.SUBSTR, Text.BYTE_SUBSTR, Text.DATE_TEXT, Text.TIMESTAMP_TEXT):
         return make_block(ctl, table, pc, n, target)
     begin_reading(table)
     done = read_block(ctl, table, pc, n, target)

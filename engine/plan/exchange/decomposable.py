@@ -31,7 +31,7 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from dlog.engine.ir.traversal import occurrences
-from dlog.engine.plan.exchange.homes import Charge, cheapest_homes, mentioned, possible
+from dlog.engine.plan.exchange.home_search import Charge, cheapest_homes, mentioned, possible
 from dlog.engine.plan.exchange.numbering import ords
 from dlog.engine.plan.exchange.pivots import PivotPlan
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, Place, columns

@@ -34,7 +34,7 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from dlog.engine.ir.traversal import occurrences
-from dlog.engine.plan.exchange.homes import Charge, cheapest_homes, mentioned
+from dlog.engine.plan.exchange.home_search import Charge, cheapest_homes, mentioned
 from dlog.engine.plan.exchange.numbering import ords
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, Place, allowed
 from dlog.engine.plan.static.lattices import monotone

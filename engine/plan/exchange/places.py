@@ -21,7 +21,7 @@ from functools import partial
 
 from dlog.engine.ir.rules import Aggregate, Atom, Program, Rule, Stratum, Variable
 from dlog.engine.ir.traversal import positive_atoms
-from dlog.engine.plan.exchange.homes import Charge, cheapest_homes, mentioned, possible
+from dlog.engine.plan.exchange.home_search import Charge, cheapest_homes, mentioned, possible
 
 Place = int
 """A column, or one of the places below."""

@@ -1,4 +1,4 @@
-"""The paths of one rule over rounds: one per part of its body that can change (see nodes, "Over rounds").
+"""The paths of one rule over rounds: one per part of its body that can change (see ir/nodes.py, "Over rounds").
 
     p(x, z) :- a(x, y), b(y, z), !c(x).      has, with the parts in the order !c, a, b, the paths
 
@@ -28,7 +28,7 @@ from dlog.engine.plan.incremental.risks import without_risks
 from dlog.engine.plan.incremental.temporaries import Projections, Temporaries
 from dlog.engine.plan.joins.delta import Paths
 from dlog.engine.plan.joins.moves import Index, Seed
-from dlog.engine.plan.joins.order import cheapest
+from dlog.engine.plan.joins.order import choose_order
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, mask, mask_all, plain
 
 BodyPart: TypeAlias = Reading | AntiJoin | LookUp
@@ -74,7 +74,7 @@ class RoundsPaths(Paths):
 
     def one(self, query: Query, seed: int | None, sink: Insert | Accumulate, rule: int) -> tuple[Path, float]:
         """The path of a query from reading `seed` (None for one empty row), and an estimate of its rows."""
-        state = cheapest(query, [seed], self.estimator, self.indexes)
+        state = choose_order(query, [seed], self.estimator, self.indexes)
         path = self._finish(query, state, sink, rule, changes=True)
         steps = tuple(self._counting(s) for s in path.steps)
         advance = int(any(r.relation in self.feedback for r in query.readings))
@@ -101,7 +101,7 @@ class RoundsPaths(Paths):
         return tuple(replace(p, place=i) if isinstance(p, Reading) else p for i, p in enumerate(ordered))
 
     def _best_seed(self, query: Query) -> int:
-        state = cheapest(query, range(len(query.readings)), self.estimator, _EveryIndex())
+        state = choose_order(query, range(len(query.readings)), self.estimator, _EveryIndex())
         seed = state.moves[0]
         assert isinstance(seed, Seed)
         return next(i for i, r in enumerate(query.readings) if r is seed.reading)

@@ -30,7 +30,7 @@ from dlog.engine.ir.nodes import (
 from dlog.engine.ir.rules import Constant, Term
 from dlog.engine.plan.joins.emit import emit
 from dlog.engine.plan.joins.moves import Index, SearchState
-from dlog.engine.plan.joins.order import cheapest
+from dlog.engine.plan.joins.order import choose_order
 from dlog.engine.plan.keys import injective, key_of
 from dlog.engine.plan.query import Query, Reading, closure, mask
 from dlog.engine.plan.statistics import Estimator, Key
@@ -51,7 +51,7 @@ class Paths:
     ) -> tuple[tuple[Path, ...], float]:
         """The paths of a query without feedback (one, seeded wherever it is cheapest) and an estimate of its rows. Without
         `may_repeat`, an `Insert` of rows that cannot repeat says so."""
-        state = cheapest(query, seeds(query), self.estimator, self.indexes)
+        state = choose_order(query, seeds(query), self.estimator, self.indexes)
         if isinstance(sink, Insert) and not may_repeat and injective(query, state.moves, self.estimator):
             sink = replace(sink, distinct=False)
             key = key_of(query, state.moves, self.estimator)
@@ -65,7 +65,7 @@ class Paths:
         paths = []
         for seed in own:
             seeded = replace(query, readings=tuple(self._view(r, query.readings[seed]) for r in query.readings))
-            state = cheapest(seeded, [seed], self.estimator, self.indexes)
+            state = choose_order(seeded, [seed], self.estimator, self.indexes)
             paths.append(self._finish(seeded, state, sink, rule, changes=True))
         return tuple(paths)
 
@@ -73,7 +73,7 @@ class Paths:
         """An estimate of the cost and of the rows of all paths that the query needs."""
         own = [i for i, r in enumerate(query.readings) if r.relation in self.feedback]
         starts = [[i] for i in own] if own else [seeds(query)]
-        states = [cheapest(query, start, self.estimator, self.indexes) for start in starts]
+        states = [choose_order(query, start, self.estimator, self.indexes) for start in starts]
         return sum(s.cost for s in states), max(s.rows for s in states)
 
     def _view(self, reading: Reading, seed: Reading) -> Reading:

@@ -38,7 +38,9 @@ MAX_PRODUCT_GROWTH = 16.0
 """Growth of rows up to which a cross product is considered beside connected readings."""
 
 
-def cheapest(query: Query, seeds: Sequence[int | None], estimator: Estimator, shared: Set[Index] = frozenset()) -> SearchState:
+def choose_order(
+    query: Query, seeds: Sequence[int | None], estimator: Estimator, shared: Set[Index] = frozenset()
+) -> SearchState:
     """The best complete state that starts with one of `seeds`: the number of a reading, or None for one empty row.
     Indexes in `shared` cost nothing, other paths have paid for them."""
     search = _Search(query, estimator, shared)

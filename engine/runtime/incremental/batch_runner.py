@@ -93,7 +93,7 @@ class BatchRunner:
         """Many batches of one input."""
 
         def resume() -> int:
-            return int(fused_batches.run_stretch(fused.address, flow.work.address, self.control.address))
+            return int(fused_batches.run_fused(fused.address, flow.work.address, self.control.address))
 
         self._reset(flow)
         flow.keep_changes()

@@ -32,7 +32,7 @@ def cut(
     return batches([u.rounds for u in given.values()], first, last, most)
 
 
-def stretched_rounds(flow: Dataflow, given: Mapping[str, Updates]) -> int:
+def fused_rounds(flow: Dataflow, given: Mapping[str, Updates]) -> int:
     """How many rounds batches have that follow each other in compiled code; 0 where they are not worth it."""
     if not flow.started or not flow.looks_back or len(given) != 1 or not all(u.columns for u in given.values()):
         return 0

@@ -19,12 +19,12 @@ class FusedBatches:
     def __init__(self, given: Collection, updates: Updates, rounds: int) -> None:
         self.given = given
         self.columns = [np.ascontiguousarray(c, np.int64) for c in (*updates.columns, updates.diffs, updates.rounds)]
-        self.struct = Struct(L.stretch.size)
-        self.struct[L.stretch.input] = given.address
-        self.struct.point(L.stretch.columns, words(c.ctypes.data for c in self.columns))
-        self.struct.point(L.stretch.batch, Struct(len(self.columns)))
-        self.struct[L.stretch.count] = updates.rows
-        self.struct[L.stretch.rounds] = rounds
+        self.struct = Struct(L.fused.size)
+        self.struct[L.fused.input] = given.address
+        self.struct.point(L.fused.columns, words(c.ctypes.data for c in self.columns))
+        self.struct.point(L.fused.batch, Struct(len(self.columns)))
+        self.struct[L.fused.count] = updates.rows
+        self.struct[L.fused.rounds] = rounds
 
     @property
     def address(self) -> int:
@@ -32,22 +32,22 @@ class FusedBatches:
 
     @property
     def is_over(self) -> bool:
-        return self.struct[L.stretch.at] == self.struct[L.stretch.count] and not self.is_begun
+        return self.struct[L.fused.at] == self.struct[L.fused.count] and not self.is_begun
 
     @property
     def is_begun(self) -> bool:
         """Whether a batch has begun of which the changes are not kept yet."""
-        return bool(self.struct[L.stretch.begun])
+        return bool(self.struct[L.fused.begun])
 
     @property
     def has_changed(self) -> bool:
         """Whether a batch is over."""
-        return self.struct[L.stretch.first] != 0 and not (self.is_begun and self.struct[L.stretch.first] == self.columns[-1][0])
+        return self.struct[L.fused.first] != 0 and not (self.is_begun and self.struct[L.fused.first] == self.columns[-1][0])
 
     def changes(self, collection: Collection) -> Updates:
         """The changes of the batches that are over."""
         updates = collection.fused_changes()
-        if collection is not self.given or not self.struct[L.stretch.repeated]:
+        if collection is not self.given or not self.struct[L.fused.repeated]:
             return updates
         rows = np.unique(np.stack(updates.columns), axis=1, return_inverse=True)[1].reshape(-1)
         places, diffs = net(rows, updates.rounds, updates.diffs)

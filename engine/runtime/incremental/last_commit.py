@@ -87,7 +87,7 @@ class LastCommit:
         """Takes note of what the last batch has changed, as far as it got."""
         unkept = True
         if self.fused is not None:
-            unkept, first = self.fused.is_begun, self.fused.struct[L.stretch.first]
+            unkept, first = self.fused.is_begun, self.fused.struct[L.fused.first]
             self.keep_batch(flow)
             self.first = first
         if flow.phase == "after" and unkept:

@@ -24,7 +24,7 @@ from dlog.engine.runtime.incremental import image
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
 from dlog.engine.runtime.incremental.batch_runner import BatchRunner, input_of
 from dlog.engine.runtime.incremental.batches import insertions, no_updates, of_rounds
-from dlog.engine.runtime.incremental.cutting import cut, stretched_rounds
+from dlog.engine.runtime.incremental.cutting import cut, fused_rounds
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.fused_batches import FusedBatches
 from dlog.engine.runtime.incremental.last_commit import LastCommit
@@ -242,7 +242,7 @@ class Maintained(PlainRounds):
         return cut(flow, given, first, last, lambda: self._rounds_to_fuse(flow, given))
 
     def _rounds_to_fuse(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
-        return stretched_rounds(flow, given)
+        return fused_rounds(flow, given)
 
     def _note(self, flow: Dataflow, last: int) -> None:
         """Takes note of a commit that has happened."""

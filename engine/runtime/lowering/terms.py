@@ -23,6 +23,8 @@ _FORMS = {
     Kind.FLOAT: TextForm.FLOAT,
     Kind.RECORD: TextForm.NUMBER,
 }
+_TEXTS = {Text.DATE_TEXT: TextForm.DATE, Text.TIMESTAMP_TEXT: TextForm.TIMESTAMP}
+"""What the arguments are whatever their kind."""
 
 
 class Addressed(Protocol):
@@ -145,7 +147,8 @@ class TermLowering:
         self.calls_python = True
         self.tables.externals.append(ExternalCall(op, args, kinds, result, target, verdicts, produced))
         known = 0 if verdicts is None else verdicts.address
-        forms = [w for kind, register in zip(kinds, args, strict=True) for w in (_FORMS[kind], register)]
+        alike = _TEXTS.get(native)
+        forms = [w for kind, register in zip(kinds, args, strict=True) for w in (alike or _FORMS[kind], register)]
         number = len(self.tables.externals) - 1
         head = I.External.operands(number=number, native=native, target=target, verdicts=known, count=len(args))
         self.code.emit(Operation.EXTERNAL, *head, *forms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dlog.dataflow import Collection, Dataflow, Scope, Variable, col
+from dlog.dataflow import Collection, Dataflow, Scope, Variable, col, moving
 from dlog.engine.dataflow.delta import Delta
 from tests.dlog.dataflow.terms import LAST_ITERATION, MODULUS, Loop, Term
 
@@ -104,6 +104,9 @@ class Built:
     def _temporal(self, term: Term, rows: Collection) -> Collection:
         return rows.temporal("a", B + 1)
 
+    def _window(self, term: Term, rows: Collection) -> Collection:
+        return rows.sliding_window("a", 2, 1 + term.number % 2).map("b", a=col("window_end") % MODULUS)
+
     def _delay_iteration(self, term: Term, rows: Collection) -> Collection:
         return rows.delay(lambda time: (*time[:-1], time[-1] + 1))
 
@@ -158,3 +161,17 @@ class Built:
             return [((len(group) % MODULUS,), 1), (group[-1][0], group[0][1])]
 
         return rows.reduce("a", function, b=int)
+
+    # ------------------------------------------------------------------------------------------------------- ordered groups
+
+    def _session(self, term: Term, rows: Collection) -> Collection:
+        return rows.session_window("b", 1 + term.number, by="a").map("b", a=col("window_end") % MODULUS)
+
+    def _moving(self, term: Term, rows: Collection) -> Collection:
+        window = {"rows": 1 + term.number} if term.number % 2 else {"range": 1 + term.number}
+        moved = rows.distinct().moving("b", by="a", **window, total=moving.sum("b"))
+        return moved.map("a", b=col("total") % MODULUS)
+
+    def _scan(self, term: Term, rows: Collection) -> Collection:
+        states = rows.distinct().scan("b", lambda state, b: (2 * state + b + 1) % MODULUS, "b", by="a", state=term.number)
+        return states.map("a", b="state")

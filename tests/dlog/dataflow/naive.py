@@ -101,6 +101,11 @@ class Naive:
     def _temporal(self, term: Term, time: Time, rows: Rows) -> Rows:
         return self._each(rows, lambda a, b: [((a, b), 1)] if a <= time[0] < b + 1 else [])
 
+    def _window(self, term: Term, time: Time, rows: Rows) -> Rows:
+        slide = 1 + term.number % 2
+        starts = range(-2 * slide, MODULUS * slide, slide)
+        return self._each(rows, lambda a, b: [(((k + 2) % MODULUS, b), 1) for k in starts if k <= a < k + 2])
+
     def _enter_at(self, term: Term, time: Time, rows: Rows) -> Rows:
         return self._each(rows, lambda a, b: [((a, b), 1)] if a <= time[-1] else [])
 
@@ -178,3 +183,38 @@ class Naive:
             found[a, len(group) % MODULUS] += 1
             found[a, group[-1][0]] += group[0][1]
         return found
+
+    # ------------------------------------------------------------------------------------------------------- ordered groups
+
+    def _session(self, term: Term, time: Time, rows: Rows) -> Rows:
+        found: Counter[Row] = Counter()
+        gap = 1 + term.number
+        for group in self._groups({row: count for row, count in rows.items() if count > 0}).values():
+            there = [b for b, _ in group]
+            for b, count in group:
+                end = next(x for x in there if x >= b and not any(x < y < x + gap for y in there))
+                found[(end + gap) % MODULUS, b] += count
+        return found
+
+    def _moving(self, term: Term, time: Time, rows: Rows) -> Rows:
+        found: Counter[Row] = Counter()
+        size = 1 + term.number
+        for a, there in self._sets(rows).items():
+            for k, b in enumerate(there):
+                last = there[max(0, k - term.number) : k + 1] if term.number % 2 else [x for x in there if b - size < x <= b]
+                found[a, sum(last) % MODULUS] += 1
+        return found
+
+    def _scan(self, term: Term, time: Time, rows: Rows) -> Rows:
+        found: Counter[Row] = Counter()
+        for a, there in self._sets(rows).items():
+            state = term.number
+            for b in there:
+                state = (2 * state + b + 1) % MODULUS
+                found[a, state] += 1
+        return found
+
+    def _sets(self, rows: Rows) -> dict[int, list[int]]:
+        """By `a`, the values of `b` that are there, in order."""
+        groups = self._groups({row: 1 for row, count in rows.items() if count > 0})
+        return {a: [b for b, _ in group] for a, group in groups.items()}

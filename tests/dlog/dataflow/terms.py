@@ -17,7 +17,7 @@ INPUTS = 2
 
 UNARY = (
     "map", "swap", "filter", "flat_map", "explode", "negate", "distinct", "threshold", "count", "min", "max", "top_k", "sum",
-    "reduce", "consolidate", "join_function", "temporal", "series", "repeat",
+    "reduce", "consolidate", "join_function", "temporal", "series", "repeat", "window", "session", "moving", "scan",
 )  # fmt: skip
 BINARY = ("concat", "join", "semijoin", "antijoin", "half_join")
 LOOPED = ("enter_at", "delay_iteration")

@@ -199,6 +199,42 @@ def test_4_3_operators_run_once_a_change_and_only_where_it_leads() -> None:
     assert flow.activations == before + 3
 
 
+def test_4_3_in_a_cycle_an_operator_runs_once_an_iteration() -> None:
+    """A diamond inside a loop: each operator of it runs once for each iteration that something reaches, those of the other loop
+    never; what arrives by two ways at an iteration is worked off at once."""
+    flow = Dataflow()
+    roots, edges = flow.input(node=int), flow.input(src=int, dst=int)
+    inspected: Counter = Counter()
+
+    def step(inner: Collection) -> Collection:
+        proposed = inner.join_map(edges.enter(inner.scope), on={"node": "src"}, node="dst")
+        proposed.concat(proposed.count(by="node").map("node")).inspect(lambda row, time, diff: inspected.update([(row, time)]))
+        return inner.concat(proposed, proposed.filter(col("node") > 0)).distinct()
+
+    roots.iterate(step).capture()
+    begun = len(flow.operators)
+    others, links = flow.input(node=int), flow.input(src=int, dst=int)
+    others.iterate(lambda inner: inner.join_map(links.enter(inner.scope), on={"node": "src"}, node="dst").distinct()).capture()
+    roots.insert([0])
+    edges.insert([(k, k + 1) for k in range(5)])
+    flow.commit()
+    before = flow.statistics()
+    assert all(each.activations == 0 == each.received for each in before[begun:])
+    in_loop = [each for each in before if each.operator.endswith("in 1 loop")]
+    assert max(each.activations for each in in_loop) <= 7  # five iterations, what follows from the last, and rest
+    edges.insert([(5, 6)])
+    flow.commit()
+    for old, new in zip(before, flow.statistics(), strict=True):
+        assert new.activations - old.activations <= 2  # the new node, and what follows from it
+    assert set(inspected.values()) == {1}
+    before = flow.statistics()
+    links.insert([(1, 2)])
+    flow.commit()
+    touched = [new.activations - old.activations for old, new in zip(before, flow.statistics(), strict=True)]
+    assert sum(touched[:begun]) == 0
+    assert 1 <= max(touched[begun:]) == 1
+
+
 def test_4_5_a_moving_average_and_its_volatility() -> None:
     """Order matters: a value is in the windows that end with it and with the two after it."""
     flow = Dataflow()

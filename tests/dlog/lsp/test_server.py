@@ -143,6 +143,36 @@ def test_refused_names(tmp_path: Path, line: int, character: int, name: str, sai
     assert said in edit(tmp_path, talk)
 
 
+COMPONENTS = """\
+.comp Base { .decl r(x: number)
+  r(1).
+}
+.comp Top : Base { .decl s(x: number)
+  s(x) :- r(x).
+}
+.init top = Top
+.decl t(x: number)
+t(x) :- top.r(x), top.s(x).
+.output t
+"""
+
+
+def test_names_of_components_are_renamed_with_what_inherits_them(tmp_path: Path) -> None:
+    async def talk(editor: Editor) -> Any:
+        await editor.open(COMPONENTS)
+        at = t.Position(8, 12)
+        place = await editor.client.text_document_prepare_rename_async(t.PrepareRenameParams(editor.document, at))
+        relation = await editor.client.text_document_rename_async(t.RenameParams(editor.document, at, "red"))
+        instance = await editor.client.text_document_rename_async(t.RenameParams(editor.document, t.Position(8, 9), "own"))
+        return place, relation, instance
+
+    place, relation, instance = edit(tmp_path, talk)
+    assert place == t.Range(t.Position(8, 12), t.Position(8, 13))
+    for changes, expected in ((relation, [(0, 19), (1, 2), (4, 10), (8, 12)]), (instance, [(6, 6), (8, 8), (8, 18)])):
+        ((*edits,),) = changes.changes.values()
+        assert [(e.range.start.line, e.range.start.character) for e in edits] == expected
+
+
 def test_included_files_have_their_own_findings_and_declarations(tmp_path: Path) -> None:
     (tmp_path / "types.dl").write_text(".type City <: symbol\n.decl near(a: City, b: City)\n")
 

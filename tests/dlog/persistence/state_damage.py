@@ -22,6 +22,8 @@ from tests.dlog.persistence.state_model import PROGRAM, Rows, all_rows, commit, 
 from tests.dlog.persistence.state_sessions import crash
 
 SEED = 5
+HISTORY = 4
+"""Past rounds that sessions keep."""
 Files = dict[str, bytes]
 
 
@@ -95,7 +97,7 @@ SHAPES: dict[str, Callable[[Path], Shape]] = {
 
 
 def _opened(folder: Path) -> dlog.Session:
-    return dlog.session(PROGRAM, state=folder, threads=1, sync="never")
+    return dlog.session(PROGRAM, state=folder, threads=1, sync="never", history=HISTORY)
 
 
 def _left(folder: Path, session: dlog.Session, closed: bool) -> Shape:
@@ -111,6 +113,10 @@ def _left(folder: Path, session: dlog.Session, closed: bool) -> Shape:
 @cache
 def _expected(round: int) -> Rows:
     return expected(SEED, round)
+
+
+def _expected_past(round: int) -> Rows:
+    return _expected(round) if round else {name: set() for name in _expected(1)}
 
 
 def written(files: Files, folder: Path) -> Path:
@@ -159,6 +165,9 @@ def _said(folder: Path, shape: Shape, torn: bool) -> str:
             return f"opened at round {round}"
         if all_rows(session) != (_expected(round) if round else {name: set() for name in session}):
             return f"wrong rows of round {round}"
+        for past in range(session._followers.oldest(), round):
+            if {name: set(session.at(past)[name]) for name in session} != _expected_past(past):
+                return f"wrong rows of round {past} as of round {round}"
         commit(session, SEED, 1)
         if all_rows(session) != _expected(round + 1):
             return f"wrong rows of round {round}, and one more"

@@ -20,7 +20,7 @@ from dlog.engine.state.manifest import _checksum
 from dlog.engine.state.records import HEADER_SIZE, Framing, Header
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.persistence.inspection import check_state, dump_state, repair_state
-from tests.dlog.persistence.state_damage import Files, written
+from tests.dlog.persistence.state_damage import HISTORY, Files, written
 from tests.dlog.persistence.state_model import PROGRAM, all_rows, commit
 from tests.dlog.persistence.state_sessions import crash
 
@@ -200,9 +200,12 @@ def uses(folder: Path) -> Iterator[str]:
 
 
 def _session(folder: Path) -> None:
-    session = dlog.session(PROGRAM, state=folder, threads=1, sync="never")
+    session = dlog.session(PROGRAM, state=folder, threads=1, sync="never", history=HISTORY)
     try:
         all_rows(session)
+        for past in range(session._followers.oldest(), session.round):
+            with session.at(past) as view:
+                assert {name: len(list(view[name])) == view[name].rows for name in view}
         commit(session, 5, 1)
         all_rows(session)
     finally:

@@ -124,7 +124,7 @@ def test_commands_and_their_arguments_are_completed(tmp_path: Path, monkeypatch:
 
 
 def test_the_words_of_the_language_have_colours() -> None:
-    text = '.decl a(x: number) // why\na(x) :- edge(x, "b"), x < 2.5, x = count : { c(_) }.'
+    text = '.decl a(x: number) // why\na(x) :- edge(x, "b"), x < 2.5, x < 1_000, x > 1e-3, x = count : { c(_) }.'
     coloured = [(kind, piece) for _, kind, piece in DatalogLexer().get_tokens_unprocessed(text)]
     assert "".join(piece for _, piece in coloured) == text
     plain = (Text, Punctuation, Operator, Name.Variable)
@@ -136,6 +136,8 @@ def test_the_words_of_the_language_have_colours() -> None:
         "edge": Name.Function,
         '"b"': String,
         "2.5": Number,
+        "1_000": Number,
+        "1e-3": Number,
         "count": Name.Builtin,
         "c": Name.Function,
     }

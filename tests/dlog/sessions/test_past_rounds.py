@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import dlog
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
+from dlog.sessions.persistence.inspection import dump_state
 from tests.dlog.command import Finished
 from tests.dlog.command import dlog as command
 from tests.dlog.persistence.state_sessions import Open, code, crash
@@ -104,6 +105,49 @@ def test_many_rounds_at_once_are_one_after_the_other() -> None:
     assert [(n, sorted(c)) for n, c in done.changes("new").by_round()] == expected
     assert [(n, sorted(c)) for n, c in new.fetch()] == expected
     assert (done.first, done.number, sorted(done)) == (1, 4, ["ever", "new", "r"])
+
+
+def test_relations_of_components_have_a_past() -> None:
+    text = ".comp C { .decl p(x: number) .decl gone(x: number)\ngone(x) :- p@-1(x), !p(x). }\n.init c = C\n"
+    s = dlog.session(text + ".decl out(x: number)\nout(x) :- c.gone@-1(x).\n", {"c.p": [(1,), (2,)]})
+    s.remove("c.p", (1,))
+    s.commit()
+    assert (sorted(s["c.gone"]), sorted(s["out"])) == ([(1,)], [])
+    s.commit()
+    assert (sorted(s["c.gone"]), sorted(s["out"])) == ([], [(1,)])
+    assert sorted(s.query("?- c.gone@-1(x).")) == [(1,)]
+
+
+def test_lattices_and_equivalences_have_a_past_of_rows() -> None:
+    s = dlog.session("""
+    .lattice number<> { Bottom -> 0, Lub -> _ bor _, Glb -> _ band _ }
+    .decl given(k: symbol, v: number)
+    .decl best(k: symbol, v: number<>)
+    .decl same(x: symbol, y: symbol) eqrel
+    .decl before(k: symbol, v: number)
+    .decl were(x: symbol, y: symbol)
+    best(k, v) :- given(k, v).
+    same(k, l) :- given(k, v), given(l, v).
+    before(k, v) :- best@-1(k, v).
+    were(x, y) :- same@-1(x, y), x != y.
+    """)
+    s.insert("given", [("a", 1), ("b", 1)])
+    s.commit()
+    s.insert("given", [("a", 2)])
+    s.remove("given", [("b", 1)])
+    s.commit()
+    assert sorted(s["before"]) == [("a", 1), ("b", 1)]
+    assert sorted(s["were"]) == [("a", "b"), ("b", "a")]
+    s.commit()
+    assert sorted(s["before"]) == [("a", 3)] and len(s["were"]) == 0
+
+
+def test_the_past_of_a_state_is_not_dumped(reopen: Open, tmp_path: Path) -> None:
+    with reopen(RULES) as s:
+        put(s, 1)
+        put(s, 2)
+    dump_state(tmp_path / "state", tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["program.dl", "r.csv"]
 
 
 def test_rules_about_a_certain_round_keep_it() -> None:
@@ -277,3 +321,14 @@ def expected_states(text: str, story: Story, first: int) -> list[Any]:
         return states_with_past(parse(Source(text)), given, BUDGET)
     except TooBig:
         reject()
+
+
+def test_a_number_of_rounds_may_have_any_length() -> None:
+    many = "9" * 5000
+    declared = f".decl r(x: number) history({many})\n.decl q(x: number)\n"
+    with dlog.session(declared) as session:
+        session.insert("r", [(1,)])
+        session.commit()
+        assert set(session["r"]) == {(1,)}
+    with pytest.raises(dlog.DlogError):
+        dlog.session(f"{declared}q(x) :- r@{many}(x).\n")

@@ -119,6 +119,29 @@ def test_a_question_about_the_past_derives_what_a_crash_left_behind(reopen: Open
     ]
 
 
+@pytest.mark.parametrize("ends", ["closes", "crashes"])
+def test_who_subscribes_after_a_restart_misses_nothing(reopen: Open, ends: str) -> None:
+    s = reopen(history=9)
+    for x in (1, 2, 3):
+        s.insert("edge", (x, x + 1))
+        s.commit()
+    if ends == "closes":
+        s.close()
+    s = reopen(history=9)
+    for about in ("edge", "?- edge(X, Y)."):
+        found = s.subscribe(about, as_of=1)
+        s.remove("edge", (1, 2))
+        last = s.commit().number
+        assert [(n, sorted(c)) for n, c in found.fetch()][:3] == [
+            (1, [((1, 2), 1)]),
+            (2, [((2, 3), 1)]),
+            (3, [((3, 4), 1)]),
+        ]
+        s.insert("edge", (1, 2))
+        s.commit()
+        assert [(n, sorted(c)) for n, c in found.fetch()][-1] == (last + 1, [((1, 2), 1)])
+
+
 # -------------------------------------------------------------------------------------------------------------- envelopes
 
 

@@ -22,6 +22,12 @@ def test_what_has_too_many_digits_fits_no_kind(text: str) -> None:
         ("0xffffffffffffffff", Kind.UNSIGNED, 2**64 - 1),
         ("1" + "0" * 308, Kind.FLOAT, 1e308),
         ("0.0.1.2", Kind.NUMBER, 258),
+        ("0_1_000", Kind.NUMBER, 1000),
+        ("-0xff_ff", Kind.NUMBER, -65535),
+        ("0b1_0u", Kind.UNSIGNED, 2),
+        ("1_000", Kind.FLOAT, 1000.0),
+        ("1e3", Kind.FLOAT, 1000.0),
+        ("1_0.2_5E-1", Kind.FLOAT, 1.025),
     ],
 )
 def test_zeros_and_all_that_fits_are_read(text: str, kind: Kind, value: float) -> None:

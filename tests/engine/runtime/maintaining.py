@@ -28,16 +28,16 @@ EDGES = ".decl e(x: number, y: number)\n.input e\n"
 COUNTS = EDGES + ".decl n(x: number, c: number)\n.output n\nn(x, c) :- e(x, _), c = count : { e(x, _) }.\n"
 
 
-class Stretched(Maintained):
+class Fusing(Maintained):
     """Goes through many rounds of one input in batches of two."""
 
     def _rounds_to_fuse(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
         return 2 if flow.started and len(given) == 1 and all(u.columns for u in given.values()) else 0
 
 
-def stretched_rounds(program: Program, **options: Any) -> RoundsEngine:
+def fused_rounds(program: Program, **options: Any) -> RoundsEngine:
     """The engine for a program, with short batches where it is maintained."""
-    return Stretched(program, **options) if is_incremental(program) else make_engine(program, **options)
+    return Fusing(program, **options) if is_incremental(program) else make_engine(program, **options)
 
 
 def layered_rounds(program: Program, **options: Any) -> RoundsEngine:

@@ -13,7 +13,7 @@ from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.schedule import Visits
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
-from tests.engine.runtime.maintaining import Stretched
+from tests.engine.runtime.maintaining import Fusing
 
 DIAMOND = """
 .decl a(x: number, y: number)
@@ -152,7 +152,7 @@ def test_of_a_recursion_only_what_changes_is_looked_at() -> None:
 
 
 def test_a_stretch_keeps_changes_of_what_it_touches() -> None:
-    with driven("".join(chain("closure", number) for number in range(5)), Stretched) as program:
+    with driven("".join(chain("closure", number) for number in range(5)), Fusing) as program:
         program.commit(*((f"p{number}", 1, 4, 5) for number in range(5)))
         engine, rounds = program.engine, 6
         for number in (2, 3):

@@ -14,7 +14,7 @@ from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
-from tests.engine.runtime.maintaining import EDGES, Stretched, commit, engine_of, rows
+from tests.engine.runtime.maintaining import EDGES, Fusing, commit, engine_of, rows
 
 R = EDGES + ".decl r(x: number, y: number)\n.output r\n"
 PROGRAMS = {
@@ -54,19 +54,19 @@ def told(engine: Maintained, relation: str) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_short_batches_have_the_same_rows_and_changes(program: str, most: int) -> None:
     text = PROGRAMS[program]
-    with engine_of(text) as engine, engine_of(text, Whole) as whole, engine_of(text, Stretched) as stretched:
+    with engine_of(text) as engine, engine_of(text, Whole) as whole, engine_of(text, Fusing) as fusing:
         for part in range(3):
             changes = story((program, part), ROUNDS if part else 1, most) or [(0, 1, 0, 1)]
-            for each in (engine, whole, stretched):
+            for each in (engine, whole, fusing):
                 commit(each, *changes)
-            assert (engine._last.fused is not None) == (part > 0) == (stretched._last.fused is not None)
+            assert (engine._last.fused is not None) == (part > 0) == (fusing._last.fused is not None)
             for relation in ("e", "r"):
-                assert rows(engine, relation) == rows(whole, relation) == rows(stretched, relation)
-                assert told(engine, relation) == told(whole, relation) == told(stretched, relation)
+                assert rows(engine, relation) == rows(whole, relation) == rows(fusing, relation)
+                assert told(engine, relation) == told(whole, relation) == told(fusing, relation)
 
 
 def test_what_changes_several_times_in_one_round_has_changed_once() -> None:
-    with engine_of(PROGRAMS["closure"], Stretched) as engine:
+    with engine_of(PROGRAMS["closure"], Fusing) as engine:
         commit(engine, (0, 1, 1, 2))
         commit(engine, (0, 1, 2, 3), (1, -1, 1, 2), (1, 1, 1, 2), (1, 1, 5, 6), (1, -1, 5, 6), (4, -1, 2, 3), (9, 1, 3, 4))
         assert told(engine, "e") == [(2, 1, 2, 3), (6, -1, 2, 3), (11, 1, 3, 4)]
@@ -76,7 +76,7 @@ def test_what_changes_several_times_in_one_round_has_changed_once() -> None:
 
 
 @pytest.mark.parametrize("late", [0, 1, 2, 70, ROUNDS - 1])
-@pytest.mark.parametrize("make", [Maintained, Stretched])
+@pytest.mark.parametrize("make", [Maintained, Fusing])
 def test_a_mistake_in_a_later_batch_takes_all_rounds_back(make: type[Maintained], late: int) -> None:
     with engine_of(DIVIDED, make) as engine:
         commit(engine, (0, 1, 1, 2), (0, 1, 2, 3))
@@ -109,7 +109,7 @@ def test_a_signal_between_two_stretches_takes_both_back(monkeypatch: pytest.Monk
 
 
 def test_a_stretch_that_meets_the_limit_of_memory_is_taken_back() -> None:
-    with engine_of(PROGRAMS["closure"], Stretched, memory=1 << 21) as engine:
+    with engine_of(PROGRAMS["closure"], Fusing, memory=1 << 21) as engine:
         commit(engine, (0, 1, 0, 1), (0, 1, 1, 2))
         with pytest.raises(DlogError) as raised:
             commit(engine, *((r, 1, r, r + 1) for r in range(2000)))

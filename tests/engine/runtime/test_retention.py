@@ -194,6 +194,12 @@ def test_rows_from_outside_come_first() -> None:
     assert run_text(text, {"e": [(1, 1), (2, 1)], "r": [(1, 5)]})["r"] == {(1, 5), (2, 1)}
 
 
+def test_no_row_dominates_itself() -> None:
+    text = ".decl r(x: number, y: float) r(1, 2.0). r(2, 3.0).\n"
+    for rule in ("r(x, y) <= r(x, y) :- r(z, _), x < z.", "r(x, y) <= r(z, w) :- x = z, y = w."):
+        assert run_text(text + rule, {})["r"] == {(1, 2.0), (2, 3.0)}
+
+
 # ------------------------------------------------------------------------------------------------------------------- lattices
 
 BITS = ".lattice number<> { Bottom -> 0, Top -> -1, Lub -> _ bor _, Glb -> _ band _ }\n"

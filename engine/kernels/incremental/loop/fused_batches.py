@@ -14,7 +14,7 @@ from dlog.engine.kernels.incremental.loop.rounds import begin_batch, run_batch
 from dlog.engine.kernels.incremental.store.lists import list_again
 from dlog.engine.kernels.incremental.store.loading import bring_changes
 from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.round_structs import Collection, Control, Stretch, Work
+from dlog.engine.kernels.round_structs import Collection, Control, Fused, Work
 from dlog.engine.kernels.row_structs import List
 from dlog.engine.kernels.static.storage import behind, resize
 
@@ -24,50 +24,50 @@ _UNLIMITED = 4611686018427387904
 
 
 @entry()
-def run_stretch(stretch: Stretch, work: Work, ctl: Control):
-    """Runs (or resumes) the batches of a stretch. Returns a `Status`."""
+def run_fused(fused: Fused, work: Work, ctl: Control):
+    """Runs (or resumes) the fused batches. Returns a `Status`."""
     while True:
-        if stretch.begun == 0:
-            if stretch.at == stretch.count:
+        if fused.begun == 0:
+            if fused.at == fused.count:
                 return Status.DONE
-            if not next_batch(stretch, work, ctl):
+            if not next_batch(fused, work, ctl):
                 return Status.FAILED
         status = run_batch(work, ctl)
         if status != Status.DONE:
             return status
-        if not keep_changes(stretch, work, ctl):
+        if not keep_changes(fused, work, ctl):
             return Status.FAILED
-        stretch.begun = 0
+        fused.begun = 0
 
 
 @kernel
-def next_batch(stretch: Stretch, work: Work, ctl: Control):
+def next_batch(fused: Fused, work: Work, ctl: Control):
     """Begins a batch with the changes of the next rounds; false with ctl.error set."""
-    arity = stretch.input.arity
-    columns = stretch.columns
+    arity = fused.input.arity
+    columns = fused.columns
     rounds = Words(columns[arity + 1])
-    first = stretch.at
+    first = fused.at
     start = rounds[first]
     last = first
-    count = stretch.count
-    limit = start + stretch.rounds
+    count = fused.count
+    limit = start + fused.rounds
     while last < count and rounds[last] < limit:
         last += 1
-    batch = stretch.batch
+    batch = fused.batch
     for c in range(arity + 2):
         batch[c] = behind(columns[c], first)
-    stretch.at = last
-    stretch.first = start
-    stretch.begun = 1
+    fused.at = last
+    fused.first = start
+    fused.begun = 1
     ctl.running = 0
     work.begun = 0
-    begin_batch(work, ctl, stretch.rounds)
-    touch(ctl, stretch.input)
-    return bring_changes(ctl, stretch.input, batch, start, last - first)
+    begin_batch(work, ctl, fused.rounds)
+    touch(ctl, fused.input)
+    return bring_changes(ctl, fused.input, batch, start, last - first)
 
 
 @kernel
-def keep_changes(stretch: Stretch, work: Work, ctl: Control):
+def keep_changes(fused: Fused, work: Work, ctl: Control):
     """Keeps what a batch has changed, whatever the limit of memory: the batch is over. False with ctl.error set."""
     limit = ctl.limit
     ctl.limit = _UNLIMITED
@@ -80,10 +80,10 @@ def keep_changes(stretch: Stretch, work: Work, ctl: Control):
         if kept and changes > 0:
             if kept.count == 0:
                 append(work.kept, work.ref.kept_count, collection)
-            done = done and keep_log(ctl, collection, stretch.first, changes)
+            done = done and keep_log(ctl, collection, fused.first, changes)
     ctl.limit = limit
-    if may_repeat(stretch.input.log):
-        stretch.repeated = 1
+    if may_repeat(fused.input.log):
+        fused.repeated = 1
     return done
 
 
@@ -128,7 +128,7 @@ def columns_room(ctl: Control, kept: List, wanted):
 
 @entry()
 def forget_kept(work: Work, ctl: Control):
-    """Lets go of the changes that an earlier stretch has kept."""
+    """Lets go of the changes that earlier fused batches have kept."""
     kept = work.kept
     for i in range(work.kept_count):
         list_again(ctl, kept[i].kept)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.plan.exchange.decomposable import decomposable_plan
-from dlog.engine.plan.exchange.homes import Charge, Homes, cheapest_homes, possible
+from dlog.engine.plan.exchange.home_search import Charge, Homes, cheapest_homes, possible
 from dlog.engine.plan.exchange.places import choose_homes
 from dlog.pipeline import compile_program
 from tests.examples import examples

@@ -1,0 +1,222 @@
+"""Operators on the events of each key in an order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from dlog.arguments import bad_argument, whole
+from dlog.dataflow.axis import Back, Events, Forth, Sorting, amount, axis, sorting
+from dlog.dataflow.base import Base
+from dlog.dataflow.expressions import Expression, Frame, Literal, column_or
+from dlog.dataflow.kinds import Kind, Objects, decode, encode
+from dlog.dataflow.moving import Aggregate
+from dlog.dataflow.schema import Schema, column_names, plain
+from dlog.dataflow.windows import Windows, with_bounds
+from dlog.engine.dataflow.delta import Columns
+from dlog.engine.dataflow.groups import Groups
+from dlog.engine.dataflow.ordered import Fold, Made, Ordered, OrderedLogic, Scan, whole_groups
+from dlog.engine.dataflow.reach import Following, Gap, Range, Reach
+from dlog.engine.dataflow.reduce import reduction
+from dlog.engine.dataflow.slices import bisect
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+BOUNDS = ("window_start", "window_end")
+
+
+class OrderedGroups(Base):
+    """`order` names a column of numbers, the event time; events at the same time are in the order of their other columns. A row
+    that is there several times is as many events. Outside of loops, changes cost what they can reach, not what a key has."""
+
+    def session_window(self, time: str, gap: Any, by: Any = None, names: Sequence[str] = BOUNDS) -> Self:
+        """Each row with its session: events of a key of which each is less than `gap` after the one before. A session ends,
+        itself not included, `gap` after its last event."""
+        rows, keys, kind = self._by_order("session_window", "time", time, by)
+        forth = Forth(kind, amount("gap", kind, gap))
+        schema = with_bounds(rows.schema, kind, names)
+        found = rows._ordered_groups(time, keys, Gap(forth), _sessions(forth), schema)
+        return found._ordered((*self.schema.names, *names))
+
+    def moving(
+        self, order: str, by: Any = None, *, rows: int | None = None, range: Any = None, **aggregates: Aggregate
+    ) -> Self:
+        """Each event with aggregates (`dlog.dataflow.moving`) of the window that ends with it: of the last so many `rows`, or
+        of those less than `range` before it, all at its own time included."""
+        if (rows is None) == (range is None):
+            raise DlogError(Diagnostic("bad-argument", "`moving` needs either `rows` or `range`"))
+        events, keys, kind = self._by_order("moving", "order", order, by)
+        for name, aggregate in aggregates.items():
+            if not isinstance(aggregate, Aggregate):
+                raise bad_argument(name, "an aggregate of a window", aggregate, 'as in `mean=moving.mean("x")`')
+        schema = _with_columns(events.schema, {name: each.kind(events.schema) for name, each in aggregates.items()})
+        sort = sorting(events.schema, len(keys), self.graph.objects)
+        if range is None:
+            size = whole("rows", rows, 1, "a whole number, 1 or more")
+            reach, bounds = _last_rows(size)
+        else:
+            reach, bounds = _last_range(kind, amount("range", kind, range))
+        logic = _moving(events.schema, sort, bounds, list(aggregates.values()), self.graph.objects)
+        return events._ordered_groups(order, keys, reach, logic, schema)._ordered((*self.schema.names, *aggregates))
+
+    def scan(
+        self, order: str, function: Callable[..., Any], *arguments: str | Expression, by: Any = None, **start: Any
+    ) -> Self:
+        """Each event with the state of a fold after it. `start` is the state before the first event of a key, by column; a
+        Python function gives the next state, a tuple if it has several columns, of the state and the arguments. After a change
+        it goes on from the state before the first event that changed."""
+        events, keys, _ = self._by_order("scan", "order", order, by)
+        if not start:
+            raise DlogError(Diagnostic("bad-argument", "`scan` needs the state to start from: `scan(..., total=0)`"))
+        kinds = {name: Literal(value).kind(events.schema) for name, value in start.items()}
+        schema = _with_columns(events.schema, kinds)
+        state = Schema(tuple(kinds), tuple(kinds.values()))
+        objects = self.graph.objects
+        words = [int(encode(kinds[name], [value], objects)[0]) for name, value in start.items()]
+        sort = sorting(events.schema, len(keys), objects)
+        fold = _fold(function, [column_or(a) for a in arguments], events.schema, state, sort, objects)
+        if self.scope.inner.depth > 1:
+            found = events._whole_groups(keys, _from_start(fold, words), schema)
+        else:
+            source = events._arranged((*keys, order))
+            self.graph.check_open()
+            operator = Scan(self.graph.scheduler, self.scope.inner, source, len(keys), fold, words)
+            found = events._emitted(operator, schema)
+        return found._ordered((*self.schema.names, *start))
+
+    # ----------------------------------------------------------------------------------------------------------- operators
+
+    def _by_order(self, what: str, name: str, order: str, by: Any) -> tuple[Self, tuple[str, ...], Kind]:
+        """It with the key first, then the order; the key's columns; and the kind of the order."""
+        plain(self.schema, f"`{what}`")
+        keys = column_names("by", by)
+        kind = axis(self.schema, name, order)
+        if order in keys:
+            raise DlogError(Diagnostic("bad-argument", f"`{order}` is of the key: it is the same for all rows of a group"))
+        return self._ordered((*keys, order, *self.schema.others((*keys, order)))), keys, kind
+
+    def _ordered_groups(self, order: str, keys: tuple[str, ...], reach: Reach, logic: OrderedLogic, schema: Schema) -> Self:
+        if self.scope.inner.depth > 1:
+            return self._whole_groups(keys, logic, schema)
+        source = self._arranged((*keys, order))
+        self.graph.check_open()
+        return self._emitted(Ordered(self.graph.scheduler, self.scope.inner, source, len(keys), reach, logic), schema)
+
+    def _whole_groups(self, keys: tuple[str, ...], logic: OrderedLogic, schema: Schema) -> Self:
+        """By a reduction: right at partially ordered times."""
+        source = self._arranged(keys)
+        self.graph.check_open()
+        outputs = schema.arity - len(keys)
+        return self._emitted(reduction(self.graph.scheduler, self.scope.inner, source, whole_groups(logic), outputs), schema)
+
+
+def _with_columns(schema: Schema, kinds: dict[str, Kind]) -> Schema:
+    taken = [name for name in kinds if name in schema.names]
+    if taken:
+        raise DlogError(Diagnostic("repeated-column", f"columns of one name: {', '.join(taken)}"))
+    return schema.with_columns((*schema.names, *kinds), (*schema.kinds, *kinds.values()))
+
+
+# ------------------------------------------------------------------------------------------------------------- sessions
+
+
+def _sessions(forth: Forth) -> OrderedLogic:
+    def run(groups: Groups) -> Made:
+        rows = np.flatnonzero(groups.diffs > 0)
+        owners, order = groups.owners[rows], groups.columns[0][rows]
+        begins = np.ones(len(rows), bool)
+        begins[1:] = (owners[1:] != owners[:-1]) | (order[1:] >= forth(order[:-1]))
+        starts = np.flatnonzero(begins)
+        sizes = np.diff(starts, append=len(rows))
+        ends = forth(order[starts + sizes - 1])
+        return Made(rows, (np.repeat(order[starts], sizes), np.repeat(ends, sizes)), groups.diffs[rows])
+
+    return run
+
+
+# ------------------------------------------------------------------------------------------------------- moving windows
+
+Bounds = Callable[[Events], Windows]
+
+
+def _last_rows(size: int) -> tuple[Reach, Bounds]:
+    def bounds(events: Events) -> Windows:
+        places = np.arange(len(events.rows))
+        return Windows(np.maximum(events.low, places - (size - 1)), places + 1)
+
+    return Following(size - 1), bounds
+
+
+def _last_range(kind: Kind, range: Any) -> tuple[Reach, Bounds]:
+    forth = Forth(kind, range)
+
+    def bounds(events: Events) -> Windows:
+        places = np.arange(len(events.rows))
+        low = bisect(forth(events.order), events.low, places, events.order, True)
+        return Windows(low, bisect(events.order, places, events.high, events.order, True))
+
+    return Range(forth, Back(kind, range)), bounds
+
+
+def _moving(schema: Schema, sort: Sorting, bounds: Bounds, aggregates: list[Aggregate], objects: Objects) -> OrderedLogic:
+    def run(groups: Groups) -> Made:
+        events = sort(groups)
+        windows, frame = bounds(events), _frame(schema, groups, objects)
+        columns = tuple(aggregate.words(windows, frame, events.rows) for aggregate in aggregates)
+        return Made(events.rows, columns, np.ones(len(events.rows), np.int64))
+
+    return run
+
+
+def _frame(schema: Schema, groups: Groups, objects: Objects) -> Frame:
+    owners = groups.owners
+    return Frame(schema, (*(key[owners] for key in groups.keys), *groups.columns), len(owners), objects)
+
+
+# ---------------------------------------------------------------------------------------------------------------- folds
+
+
+def _fold(
+    function: Callable[..., Any], arguments: list[Expression], schema: Schema, state: Schema, sort: Sorting, objects: Objects
+) -> Fold:
+    def run(groups: Groups, start: Columns) -> Made:
+        events = sort(groups)
+        frame = _frame(schema, groups, objects)
+        values = [argument.evaluate(frame)[events.rows].tolist() for argument in arguments]
+        begun = [decode(kind, words, objects).tolist() for kind, words in zip(state.kinds, start, strict=True)]
+        states = _states(function, list(zip(*begun, strict=True)), events.owners.tolist(), values)
+        columns = zip(state.kinds, zip(*states, strict=True) if states else [()] * len(begun), strict=True)
+        words = tuple(encode(kind, list(column), objects) for kind, column in columns)
+        return Made(events.rows, (_places(events), *words), np.ones(len(events.rows), np.int64))
+
+    return run
+
+
+def _states(
+    function: Callable[..., Any], start: list[tuple[Any, ...]], owners: list[int], values: list[list[Any]]
+) -> list[tuple[Any, ...]]:
+    """The state after each event: user logic, an event at a time."""
+    found, before, single = [], -1, bool(start) and len(start[0]) == 1
+    state: tuple[Any, ...] = ()
+    for owner, given in zip(owners, zip(*values, strict=True) if values else [()] * len(owners), strict=True):
+        if owner != before:
+            state, before = start[owner], owner
+        made = function(*state, *given)
+        state = (made,) if single else tuple(made)
+        found.append(state)
+    return found
+
+
+def _places(events: Events) -> np.ndarray:
+    """The number of each event among those of its group at the same time."""
+    places = np.arange(len(events.rows))
+    return np.asarray(places - np.maximum.accumulate(np.where(events.ties, 0, places)))
+
+
+def _from_start(fold: Fold, start: list[int]) -> OrderedLogic:
+    def run(groups: Groups) -> Made:
+        made = fold(groups, tuple(np.full(groups.count, word) for word in start))
+        return Made(made.rows, made.columns[1:], made.diffs)
+
+    return run

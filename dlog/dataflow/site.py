@@ -1,0 +1,45 @@
+"""Where a linear operator is applied, and what binds it to that place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dlog.dataflow.expressions import Frame
+from dlog.dataflow.kinds import Objects
+from dlog.dataflow.rows import rows_of
+from dlog.dataflow.schema import Schema
+from dlog.engine.dataflow.delta import Columns, Delta
+from dlog.engine.dataflow.operator import Function
+from dlog.engine.dataflow.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a function is applied: to updates of a schema, in a scope."""
+
+    schema: Schema
+    scope: Scope
+    objects: Objects
+
+    def frame(self, delta: Delta) -> Frame:
+        return Frame(self.schema, delta.columns, delta.rows, self.objects)
+
+    def hidden(self, delta: Delta) -> Columns:
+        return delta.columns[len(self.schema.names) :]
+
+    def rows(self, delta: Delta) -> list[tuple[Any, ...]]:
+        return rows_of(self.schema, delta.columns, delta.rows, self.objects)
+
+
+Bound = tuple[Schema, Function]
+"""The schema of what comes out, and the function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One linear operator, by name, and what binds it to where it is applied."""
+
+    name: str
+    bind: Callable[[Site], Bound]

@@ -1,0 +1,92 @@
+"""Windows: over time, the function that gives each row those that its time is in; and over events, what is made of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dlog.arguments import bad_argument
+from dlog.dataflow.axis import amount, axis
+from dlog.dataflow.kinds import encode
+from dlog.dataflow.schema import Schema, column_names
+from dlog.dataflow.site import Bound, Site
+from dlog.engine.dataflow.delta import Delta, repeated
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+CHUNK = 1 << 20
+"""Values of windows that are written out at a time."""
+
+
+def sliding(time: str, size: Any, slide: Any, origin: Any, names: Any, site: Site) -> Bound:
+    """Each row with every window `[origin + k * slide, origin + k * slide + size)` that its time is in."""
+    kind = axis(site.schema, "time", time)
+    length, step = amount("size", kind, size), amount("slide", kind, slide)
+    base = _origin(kind, origin)
+    schema = with_bounds(site.schema, kind, names)
+    width = int(-(-length // step)) + 1
+    place = len(site.schema.names)
+
+    def run(delta: Delta) -> Delta:
+        times = site.frame(delta)[time]
+        with np.errstate(invalid="ignore"):
+            last = (times - base) // step
+            starts = base + (last[:, None] - np.arange(width - 1, -2, -1)) * step  # one more at each end: floats round
+            rows, which = np.nonzero((starts <= times[:, None]) & (times[:, None] < starts + length))
+        begin = starts[rows, which]
+        chosen = delta.only(rows)
+        bounds = (encode(kind, bound, site.objects) for bound in (begin, begin + length))
+        return chosen.with_columns((*chosen.columns[:place], *bounds, *chosen.columns[place:]))
+
+    return schema, run
+
+
+def with_bounds(schema: Schema, kind: Any, names: Any) -> Schema:
+    """A schema with the two columns of a window's bounds."""
+    bounds = column_names("names", names)
+    if len(bounds) != 2 or len({*schema.names, *bounds}) < len(schema.names) + 2:
+        if len(bounds) != 2:
+            raise bad_argument("names", "two names", names)
+        taken = ", ".join((*schema.names, *bounds))
+        raise DlogError(Diagnostic("repeated-column", f"columns of one name: {taken}"))
+    return schema.with_columns((*schema.names, *bounds), (*schema.kinds, kind, kind))
+
+
+def _origin(kind: Any, origin: Any) -> Any:
+    if isinstance(origin, bool) or not isinstance(origin, int | np.integer if kind is int else int | float | np.integer):
+        raise bad_argument("origin", f"a value of kind {kind.__name__}", origin)
+    return kind(origin)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """For each event the events of its window: from `low` up to `high`. None is empty."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.asarray(self.high - self.low)
+
+    def reduced(self, function: Any, values: np.ndarray) -> np.ndarray:
+        """What an associative function makes of the values of each."""
+        return self.each(lambda low, starts, places: function.reduceat(values[places], starts), values.dtype)
+
+    def each(self, function: Callable[..., np.ndarray], kind: Any) -> np.ndarray:
+        """What a function of some windows gives: it gets their numbers, where the events of each begin, and these written
+        out."""
+        found = np.empty(len(self.low), kind)
+        sizes = self.sizes
+        written = np.cumsum(sizes)
+        begin = 0
+        while begin < len(sizes):
+            limit = written[begin] - sizes[begin] + CHUNK
+            end = max(begin + 1, int(np.searchsorted(written, limit, side="right")))
+            part = np.arange(begin, end)
+            _, places = repeated(self.low[part], sizes[part])
+            found[begin:end] = function(part, np.cumsum(sizes[part]) - sizes[part], places)
+            begin = end
+        return found

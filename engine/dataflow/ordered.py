@@ -1,0 +1,214 @@
+"""Functions of ordered groups: each row of a group with something that depends on the rows around it in an order.
+
+Outside of loops only what may have changed is worked out again. The changed rows of a key are taken together as *clumps*: what
+one can change, no other does. How far that is, a `Reach` says, from what has been read; if that was not enough, more is. Within
+loops the whole group is worked out, as any reduction is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.engine.dataflow.arrange import Arranged
+from dlog.engine.dataflow.delta import Columns, Delta, Moment
+from dlog.engine.dataflow.groups import Active, Groups, Logic, Outcome, group
+from dlog.engine.dataflow.operator import Operator, joined
+from dlog.engine.dataflow.reach import Extent, Reach, Rest, View
+from dlog.engine.dataflow.readings import Matches, Trace
+from dlog.engine.dataflow.reduce import at_moment, changes, clipped
+from dlog.engine.dataflow.scheduler import Scheduler
+from dlog.engine.dataflow.scope import Scope
+from dlog.engine.dataflow.slices import Slices
+from dlog.engine.trace.layer import build
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """What is made of groups: `rows` that are there, each with more columns and how often, those of the first group first."""
+
+    rows: np.ndarray
+    columns: Columns
+    diffs: np.ndarray
+
+
+OrderedLogic = Callable[[Groups], Made]
+"""Of groups whose first column is the order: words of it compare as the values do."""
+Fold = Callable[[Groups, Columns], Made]
+"""The same from a state for each group on. The first column that it makes is the place of a row among those of the same
+order, the others are the state."""
+
+
+def whole_groups(logic: OrderedLogic) -> Logic:
+    """The logic of a reduction that does the same."""
+
+    def run(groups: Groups) -> Outcome:
+        made = logic(groups)
+        return Outcome(groups.owners[made.rows], (*(c[made.rows] for c in groups.columns), *made.columns), made.diffs)
+
+    return run
+
+
+class _Clumps:
+    """Changed rows, by their key and order, and the runs of them that are taken together. `starts` are the first of each."""
+
+    def __init__(self, marks: Active, keys: int, starts: np.ndarray, margin: np.ndarray) -> None:
+        self.marks, self.keys, self.starts, self.margin = marks, keys, starts, margin
+        ends = np.append(starts[1:], marks.count) - 1
+        order = marks.keys[keys]
+        self.first, self.last = order[starts], order[ends]
+        self.key = tuple(column[starts] for column in marks.keys[:keys])
+
+    @staticmethod
+    def of(marks: Active, keys: int, slices: Slices, reach: Reach) -> _Clumps:
+        """Those with few rows between them taken together."""
+        order = marks.keys[keys]
+        ranks = (slices.position(order, False) - slices.starts).sum(axis=0)
+        apart = _differ(marks.keys[:keys], marks.count)
+        if reach.margin < marks.count + int(ranks.max()):
+            apart[1:] |= ranks[1:] - ranks[:-1] > 2 * reach.margin
+        starts = np.flatnonzero(apart)
+        return _Clumps(marks, keys, starts, np.full(len(starts), reach.margin))
+
+    def active(self) -> Active:
+        """The clumps at the rounds at which they change, and before."""
+        clumps = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=self.marks.count))
+        found = Active.of((clumps[self.marks.owners],), self.marks.rounds)
+        return found.also(np.arange(found.count), found.first - 1)
+
+    def next(self, extent: Extent) -> _Clumps | None:
+        """With clumps together that reach into each other, and more to be read where that was not enough; None if nothing is
+        to be done."""
+        apart = _differ(self.key, len(self.starts))
+        apart[1:] |= extent.low[1:] > extent.high[:-1]
+        if apart.all() and extent.enough.all():
+            return None
+        kept = np.flatnonzero(apart)
+        margin = np.maximum.reduceat(np.where(extent.enough, self.margin, 4 * self.margin), kept)
+        return _Clumps(self.marks, self.keys, self.starts[kept], margin)
+
+
+def _differ(columns: Sequence[np.ndarray], rows: int) -> np.ndarray:
+    """Whether each row differs from the one before; the first does."""
+    found = np.zeros(rows, bool)
+    found[:1] = True
+    for column in columns:
+        found[1:] |= column[1:] != column[:-1]
+    return found
+
+
+class Ordered(Operator):
+    """Takes an index by a key of `keys` columns and the order; emits its rows with the columns that are made of them. Times are
+    totally ordered."""
+
+    def __init__(
+        self, scheduler: Scheduler, scope: Scope, source: Arranged, keys: int, reach: Reach, logic: OrderedLogic | None
+    ) -> None:
+        super().__init__(scheduler, scope)
+        self.source, self.keys, self.reach, self.logic = source, keys, reach, logic
+        source.source.trace.slack = 1  # what was there before the batch is told from what it brings
+        source.feed(self, 0)
+        self.read = 0
+        """Updates that it has read."""
+
+    def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
+        delta = joined(arrived[0])
+        if delta is None:
+            return
+        marks = Active.of(delta.columns[: self.keys + 1], delta.rounds)
+        at_marks = Slices(self.source.now(), marks.keys[: self.keys], marks.count)
+        clumps = _Clumps.of(marks, self.keys, at_marks, self.reach)
+        while True:
+            view = self._view(clumps)
+            extent = self.reach.extent(view)
+            following = clumps.next(extent)
+            if following is None:
+                break
+            clumps = following
+        outcome = self._outcome(view, extent, clumps.key)
+        active = view.active
+        changed = changes(active, view.numbers[outcome.owners], outcome)
+        before = changed.rounds == active.first[changed.probes]
+        self._send(at_moment(clumps.key, changed.only(~before), moment).consolidated(), moment)
+
+    def _view(self, clumps: _Clumps) -> View:
+        slices = Slices(self.source.now(), clumps.key, len(clumps.first))
+        part = slices.read(*self.reach.span(slices, clumps.first, clumps.last, clumps.margin))
+        self.read += len(part.matches.probes)
+        active = clumps.active()
+        delta = part.matches.delta
+        without = Matches(part.matches.probes, delta.with_columns(delta.columns[self.keys :]))
+        groups, numbers = group(active, clipped(without, active))
+        keyed = Groups(tuple(k[active.owners[numbers]] for k in clumps.key), groups.starts, groups.columns, groups.diffs)
+        return View(clumps.first, clumps.last, part, active, keyed, numbers)
+
+    def _outcome(self, view: View, extent: Extent, key: Columns) -> Outcome:
+        """What rows come to that may have changed."""
+        made = self._made(view, key)
+        clumps, order = view.clumps[made.rows], view.groups.columns[0][made.rows]
+        kept = (order >= extent.low[clumps]) & (order <= extent.high[clumps])
+        rows = made.rows[kept]
+        columns = *(c[rows] for c in view.groups.columns), *(c[kept] for c in made.columns)
+        return Outcome(view.groups.owners[rows], columns, made.diffs[kept])
+
+    def _made(self, view: View, key: Columns) -> Made:
+        assert self.logic is not None
+        return self.logic(view.groups)
+
+    def _send(self, made: Delta, moment: Moment) -> None:
+        self.emit(made)
+
+
+class Scan(Ordered):
+    """Takes up the fold of a group where it was before the first row that changed: states are kept by key, order and place
+    among those of the same order."""
+
+    def __init__(
+        self, scheduler: Scheduler, scope: Scope, source: Arranged, keys: int, fold: Fold, start: Sequence[int]
+    ) -> None:
+        super().__init__(scheduler, scope, source, keys, Rest(), None)
+        self.fold, self.start = fold, start
+        self.states = Trace(keys + 2 + len(start), scope.depth)
+
+    @property
+    def traces(self) -> Sequence[Trace]:
+        return (self.states,)
+
+    def _made(self, view: View, key: Columns) -> Made:
+        clumps = view.active.owners[view.numbers]
+        return self.fold(view.groups, tuple(state[clumps] for state in self._states(key, view.first)))
+
+    def _states(self, key: Columns, first: np.ndarray) -> list[np.ndarray]:
+        """The states of keys before a place in the order."""
+        found = [np.full(len(first), word) for word in self.start]
+        wanted, margin = np.arange(len(first)), 4
+        while len(wanted):
+            slices = Slices(self.states.reading(), tuple(k[wanted] for k in key), len(wanted))
+            high = slices.position(first[wanted], False)
+            part = slices.read(np.maximum(high - margin, slices.starts), high)
+            self.read += len(part.matches.probes)
+            probes, columns = _last(part.matches)
+            for state, column in zip(found, columns[self.keys + 2 :], strict=True):
+                state[wanted[probes]] = column
+            missing = ~part.complete_below
+            missing[probes] = False
+            wanted, margin = wanted[missing], 4 * margin
+        return found
+
+    def _send(self, made: Delta, moment: Moment) -> None:
+        if made.rows:
+            rest = made.columns[self.keys + 1 : len(made.columns) - 1 - len(self.start)]
+            place = self.keys + 1 + len(rest)
+            self.states.insert(made.with_columns((*made.columns[: self.keys + 1], *made.columns[place:])), self.rounds, moment)
+            self.emit(made.with_columns((*made.columns[:place], *made.columns[place + 1 :])))
+
+
+def _last(found: Matches) -> tuple[np.ndarray, Columns]:
+    """The last row that is there of each key that has any."""
+    layer = build((found.probes, *found.delta.columns), (0,), found.delta.diffs) if len(found.probes) else None
+    if layer is None:
+        return found.probes[:0], tuple(c[:0] for c in found.delta.columns)
+    probes, *columns = layer.columns()
+    last = np.flatnonzero(np.append(probes[1:] != probes[:-1], True))
+    return probes[last], tuple(c[last] for c in columns)

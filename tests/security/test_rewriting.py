@@ -1,0 +1,113 @@
+"""What dlog writes anew, or puts aside, gives nobody the rights of who runs it, and goes where no link leads."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+import dlog
+from dlog.command.explain_prompt import ExplainPrompt
+from dlog.command.formatting import UNFINISHED, rewrite
+from dlog.engine.state import files
+from dlog.engine.state.manifest import NAME
+from dlog.pipeline import compile_program
+from dlog.sessions.persistence.inspection import repair_state
+from tests.dlog.persistence.state_sessions import PATHS, put
+
+PROGRAM = ".decl b(x: number, y: symbol)\nb(1, \"text\").\n.output b\n"
+
+
+def damaged(tmp_path: Path) -> Path:
+    """A state whose manifest is nothing."""
+    folder = tmp_path / "state"
+    with dlog.session(PATHS, state=folder, threads=1) as session:
+        put(session, (1, 2))
+    (folder / NAME).write_bytes(b"nothing")
+    return folder
+
+
+def test_what_a_repair_puts_aside_does_not_run_with_the_rights_of_who_repairs(tmp_path: Path) -> None:
+    folder = damaged(tmp_path)
+    (folder / NAME).chmod(0o4755)
+    repair_state(folder)
+    aside = folder / "damaged-1"
+    assert stat.S_IMODE(aside.stat().st_mode) == 0o700
+    assert stat.S_IMODE((aside / NAME).stat().st_mode) == 0o600 and (aside / NAME).read_bytes() == b"nothing"
+
+
+def test_a_repair_does_not_copy_what_a_link_leads_to(tmp_path: Path) -> None:
+    folder, secret = damaged(tmp_path), tmp_path / "secret"
+    secret.write_text("token")
+    (folder / NAME).unlink()
+    (folder / NAME).symlink_to(secret)
+    repair_state(folder)
+    assert (folder / "damaged-1" / NAME).is_symlink() and os.readlink(folder / "damaged-1" / NAME) == str(secret)
+    assert secret.read_text() == "token" and not (folder / NAME).is_symlink()
+
+
+def test_a_repair_puts_nothing_where_a_planted_link_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, elsewhere = damaged(tmp_path), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (folder / "damaged-1").symlink_to(elsewhere)
+    beside = files.folder_beside
+
+    def plant(where: Path, name: str) -> tuple[Path, int]:
+        path, descriptor = beside(where, name)
+        path.rename(tmp_path / "moved")  # in the moment after it was made
+        path.symlink_to(elsewhere)
+        return path, descriptor
+
+    monkeypatch.setattr(files, "folder_beside", plant)
+    repair_state(folder)
+    assert not any(elsewhere.iterdir()) and (tmp_path / "moved" / NAME).read_bytes() == b"nothing"
+
+
+def test_a_formatted_program_does_not_run_with_the_rights_of_who_formats(tmp_path: Path) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    program.chmod(0o4775)
+    rewrite(program, PROGRAM)
+    assert stat.S_IMODE(program.stat().st_mode) == 0o775
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file to somebody else")
+def test_others_cannot_write_to_a_program_that_was_theirs(tmp_path: Path) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    os.chown(program, 65534, -1)
+    program.chmod(0o777)
+    rewrite(program, PROGRAM)
+    assert stat.S_IMODE(program.stat().st_mode) == 0o644 and program.stat().st_uid == 0
+
+
+def test_what_a_killed_formatter_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    program, left, other = tmp_path / "p.dl", tmp_path / f".p.dl.12345678{UNFINISHED}", tmp_path / ".p.dl.mine"
+    for path in (program, left, other):
+        path.write_text(PROGRAM)
+    rewrite(program, PROGRAM)
+    assert left.exists()  # somebody may be writing it
+    os.utime(left, (time.time() - 3600, time.time() - 3600))
+    rewrite(program, PROGRAM)
+    assert not left.exists() and other.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_proofs_are_not_written_where_a_link_or_a_pipe_leads(tmp_path: Path) -> None:
+    shared, victim = tmp_path / "shared", tmp_path / "victim"
+    shared.mkdir()
+    victim.write_text("kept")
+    (shared / "proof.txt").symlink_to(victim)
+    os.mkfifo(shared / "pipe.txt")
+    shared.chmod(0o777)
+    out = io.StringIO()
+    commands = [f"output {shared}/proof.txt", f"output {shared}/pipe.txt", f"output {tmp_path}/none/x.txt", "measure b"]
+    with dlog.session(PROGRAM) as session:
+        ExplainPrompt(session, compile_program(PROGRAM), io.StringIO("\n".join(commands)), out).run()
+    assert victim.read_text() == "kept"
+    said = out.getvalue().splitlines()
+    assert len(said) == 4 and said[-1] == "1" and all(str(tmp_path) in line for line in said[:3])
