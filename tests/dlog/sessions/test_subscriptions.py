@@ -76,6 +76,13 @@ def test_progress_goes_up_to_the_end_inside_a_commit_of_many_rounds() -> None:
     assert [(n, len(c)) for n, c in found.fetch()] == [(0, 0), (1, 1), (3, 0)]
 
 
+def test_a_subscription_that_ends_before_it_begins_gets_nothing() -> None:
+    s = dlog.session(".decl n(x: number)\n", {"n": [(1,)]})
+    found = [s.subscribe("n", as_of=as_of, up_to=1, progress=True) for as_of in (None, 3)]
+    s.apply([(2, "n", 1, (2,)), (4, "n", 1, (3,))])
+    assert [(each.closed, each.fetch()) for each in found] == [(True, []), (True, [])]
+
+
 # -------------------------------------------------------------------------------------------------------------- questions
 
 
