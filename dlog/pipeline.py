@@ -94,12 +94,14 @@ def compile_program(
     pragmas: Sequence[str] = (),
 ) -> Program:
     """A program file (a Path) or program text to the typed program; every mistake of a stage in one DlogError. `on_warnings`
-    hears the warnings about a program without mistakes. `pragmas` are set as if they stood at the end of the text."""
+    hears the warnings about a program without mistakes. `pragmas` are set as if they stood at the end of the text, but that the
+    preprocessor hears of the word size, too."""
     from dlog.engine.compiler import compile_source
     from dlog.grammar.preprocess import preprocess
 
     with stage("preprocessor"):
-        source = _with_pragmas(preprocess(program, include, macros), pragmas)
+        size = ["RAM_DOMAIN_SIZE=32"] if "word-size:32" in pragmas else []
+        source = _with_pragmas(preprocess(program, include, [*size, *macros]), pragmas)
     with stage("compiler"):
         return compile_source(source, on_warnings)
 

@@ -306,10 +306,9 @@ class Actions:
 
     def address(self, c: Children) -> syntax.Number:
         """`127.0.0.1` is the number of its 32 bits."""
-        parts = [int(p) for p in c[0].value.split(".")]
-        if max(parts) > 255:
+        if max(int(p) for p in c[0].value.split(".")) > 255:
             READING.get().problem("address", f"`{c[0].value}` is not an IP address: each part is at most 255", _whole(c))
-        return syntax.Number(str(sum(p << s for p, s in zip(parts, (24, 16, 8, 0), strict=True))), span=_whole(c))
+        return syntax.Number(c[0].value, span=_whole(c))
 
     def string(self, c: Children) -> syntax.String:
         return syntax.String(_unescape(c[0]), span=_whole(c))

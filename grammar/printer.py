@@ -2,7 +2,7 @@
 keeps its comments, its preprocessor lines and single empty lines.
 
 Items are printed from the tree; what stands between them stays between them, and a comment behind an item stays on its line. An
-item with a comment inside, or with a word the parser replaces (`__LINE__`, an IP address), is left as it was written.
+item with a comment inside, or with a word the parser replaces (`__LINE__`), is left as it was written.
 Formatting twice gives the same text as formatting once.
 """
 
@@ -38,7 +38,7 @@ _TRIVIA = re.compile(
     r"|(?P<line>^[ \t]*(?:\#(?:[^\\\n]|\\\n|\\.)*|\.include\b[^\n]*|\.once\b[^\n]*))",
     re.MULTILINE,
 )
-_REPLACED = re.compile(r"__FILE__|__LINE__|\b[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+\b")
+_REPLACED = re.compile(r"__FILE__|__LINE__")
 
 
 @dataclass(frozen=True, slots=True)

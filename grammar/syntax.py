@@ -43,7 +43,7 @@ class Wildcard:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An integer or float literal, as written (`0x1f`, `0b101`, `12u`, `1.5e3`); the type checker decides its value."""
+    """An integer or float literal, as written (`0x1f`, `0b101`, `12u`, `1.5e3`, `127.0.0.1`); the checker decides its value."""
 
     text: str
     span: Span = _span()

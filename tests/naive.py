@@ -30,6 +30,7 @@ from dlog.grammar.syntax import (
     Nil,
     Not,
     Number,
+    Pragma,
     Program,
     RecordDecl,
     RecordTerm,
@@ -55,6 +56,7 @@ from tests.naive_bodies import (
 )
 from tests.naive_components import without_components
 from tests.naive_functors import (
+    BITS,
     CALENDAR,
     DAY,
     DivisionByZero,
@@ -65,6 +67,7 @@ from tests.naive_functors import (
     microseconds,
     moment,
     result_type,
+    rounded,
 )
 from tests.naive_generators import is_call, rows_of, without_calls
 from tests.naive_retention import Iterations, retentions
@@ -96,6 +99,15 @@ class TooBig(Exception):
 
 def evaluate(program: Program, facts: Facts | None = None, budget: int | None = None) -> dict[str, set[Row]]:
     """All relations of the program over the given facts. `budget` bounds the number of rows looked at (`TooBig`)."""
+    short = Pragma("word-size", "32") in program.items
+    token = BITS.set(32 if short else 64)
+    try:
+        return _evaluated(program, facts, budget)
+    finally:
+        BITS.reset(token)
+
+
+def _evaluated(program: Program, facts: Facts | None, budget: int | None) -> dict[str, set[Row]]:
     evaluation = _Evaluation(without_components(program), facts or {}, budget)
     found = evaluation.run()
     types = evaluation.types
@@ -175,7 +187,7 @@ class _Evaluation:
             return microseconds(value)
         if isinstance(value, date):
             return days(value)
-        return float(value) if self.kind(type_name) == "float" else value
+        return rounded(float(value)) if self.kind(type_name) == "float" else value
 
     def shown(self, value: Any, type_name: str | None) -> Any:
         """A value as dlog gives it: days and microseconds as what Python has for them."""

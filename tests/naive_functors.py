@@ -1,4 +1,5 @@
-"""What functors compute on Python values: 64-bit wrap-around for number and unsigned, doubles for float, text for symbol."""
+"""What functors compute on Python values: wrap-around at 64 or 32 bits for number and unsigned, doubles or floats of 32 bits,
+text for symbol."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import math
 import operator
 import struct
 from collections.abc import Callable
+from contextvars import ContextVar
 from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from typing import Any
@@ -17,16 +19,31 @@ class DivisionByZero(Exception):
     """`/` or `%` by zero on number or unsigned."""
 
 
+BITS: ContextVar[int] = ContextVar("BITS", default=64)
+"""The word size of the program that is evaluated."""
+
+
 def wrap(value: int, kind: str) -> int:
-    """The 64 low bits, read as the kind says."""
-    value &= 2**64 - 1
-    return value - 2**64 if kind == "number" and value >= 2**63 else value
+    """The low bits, read as the kind says."""
+    bits = BITS.get()
+    value &= 2**bits - 1
+    return value - 2**bits if kind == "number" and value >= 2 ** (bits - 1) else value
+
+
+def rounded(value: Any) -> Any:
+    """A float as the word size has it; anything else as it is."""
+    if not isinstance(value, float) or BITS.get() == 64:
+        return value
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
 def literal(text: str, kind: str) -> int | float:
     """The value of a number as written, in a place of this kind."""
     if kind == "float":
-        return float(text)
+        return float(rounded(float(text)))
+    if text.count(".") == 3:
+        return wrap(int.from_bytes(map(int, text.split("."))), kind)
     return wrap(int(text.rstrip("u").replace("_", ""), 0 if text[:2].lower() in ("0x", "0b") else 10), kind)
 
 
@@ -108,9 +125,9 @@ INTEGER: dict[str, Callable[..., int]] = {
     "bor": operator.or_,
     "bxor": operator.xor,
     "bnot": operator.invert,
-    "bshl": lambda a, b: a << (b & 63),
-    "bshr": lambda a, b: a >> (b & 63),
-    "bshru": lambda a, b: (a & 2**64 - 1) >> (b & 63),
+    "bshl": lambda a, b: a << b % BITS.get(),
+    "bshr": lambda a, b: a >> b % BITS.get(),
+    "bshru": lambda a, b: (a & 2 ** BITS.get() - 1) >> b % BITS.get(),
     "land": lambda a, b: int(a != 0 and b != 0),
     "lor": lambda a, b: int(a != 0 or b != 0),
     "lxor": lambda a, b: int((a != 0) != (b != 0)),
@@ -132,7 +149,7 @@ FIXED: dict[str, tuple[str, Callable[..., Any]]] = {
     "byte_length": ("number", lambda text: sum(1 + (c > "\x7f") + (c > "\u07ff") + (c > "\uffff") for c in text)),
     "byte_substr": ("symbol", byte_substr),
     "strpos": ("number", str.find),
-    "bit_count": ("number", lambda a: f"{a & 2**64 - 1:b}".count("1")),
+    "bit_count": ("number", lambda a: f"{a & 2 ** BITS.get() - 1:b}".count("1")),
     "to_string": ("symbol", str),
     "to_number": ("number", int),
     "to_unsigned": ("unsigned", int),
@@ -190,18 +207,23 @@ def aggregated(name: str, values: list[Any], kind: str) -> Any:
     nothing, function = AGGREGATES[name]
     value = function(values) if values else nothing
     if value is None or kind not in ("number", "unsigned"):
-        return value if value is None or kind != "float" else float(value)
+        return value if value is None or kind != "float" else rounded(float(value))
     return wrap(value, kind)
 
 
 def apply(name: str, args: list[Any], kind: str) -> Any:
     """The functor on values of this kind; `as` reads a value as this kind."""
+    return rounded(_applied(name, args, kind))
+
+
+def _applied(name: str, args: list[Any], kind: str) -> Any:
+    whole, real = ("<I", "<f") if BITS.get() == 32 else ("<Q", "<d")
     match name, args:
         case ("as", [value]):
             if isinstance(value, float) and kind != "float":
-                value = int.from_bytes(struct.pack("<d", value), "little")
+                value = int.from_bytes(struct.pack(real, value), "little")
             if isinstance(value, int) and kind == "float":
-                return struct.unpack("<d", struct.pack("<Q", value % 2**64))[0]
+                return struct.unpack(real, struct.pack(whole, value % 2 ** BITS.get()))[0]
             return wrap(value, kind) if kind in ("number", "unsigned") else value
         case ("min", _):
             return min(args)

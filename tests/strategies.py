@@ -62,11 +62,12 @@ class Case:
     facts: Facts = field(hash=False)
     functors: tuple[str, ...] = field(default=(), kw_only=True)
     """Declarations."""
+    pragmas: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def text(self) -> str:
         types = type_declarations(t for r in self.relations for t in r.types)
-        declared = [*types, *self.functors, *(r.declaration for r in self.relations)]
+        declared = [*self.pragmas, *types, *self.functors, *(r.declaration for r in self.relations)]
         return "\n".join([*declared, *(r.text for r in self.rules), ""])
 
     def __repr__(self) -> str:

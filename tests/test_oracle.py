@@ -29,6 +29,7 @@ from tests.strategies import (
     shuffled,
 )
 from tests.strategies_components import ComponentCase, component_programs
+from tests.strategies_short import short_programs
 
 BUDGET = 200_000
 """Rows the naive evaluator may look at: about a second."""
@@ -61,6 +62,14 @@ def test_executor_equals_naive_evaluator_on_random_programs(run_text: RunText, c
 @examples(40)
 @given(case=dated_programs())
 def test_executor_and_workers_equal_naive_evaluation_on_programs_with_dates(case: Case) -> None:
+    expected = by_naive_evaluation(case)
+    assert written(api.run_text(case.text, case.facts), case) == expected
+    assert written(run_sharded(case.text, case.facts), case) == expected
+
+
+@examples(60)
+@given(case=short_programs())
+def test_executor_and_workers_equal_naive_evaluation_on_programs_with_numbers_of_32_bits(case: Case) -> None:
     expected = by_naive_evaluation(case)
     assert written(api.run_text(case.text, case.facts), case) == expected
     assert written(run_sharded(case.text, case.facts), case) == expected

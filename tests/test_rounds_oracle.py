@@ -30,6 +30,7 @@ from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import calling_programs, counting_programs, dated_programs, graph_programs, random_programs
 from tests.strategies_components import component_programs
 from tests.strategies_retention import retention_programs
+from tests.strategies_short import short_stories
 
 ENGINES: dict[str, MakeEngine] = {
     "recompute": with_classes_kept(Recompute),
@@ -52,6 +53,12 @@ def engine(request: pytest.FixtureRequest) -> MakeEngine:
 @examples(40)
 @given(story=stories(random_programs()))
 def test_every_round_equals_naive_evaluation_on_random_programs(engine: MakeEngine, story: Story) -> None:
+    check(engine, story)
+
+
+@examples(30)
+@given(story=short_stories())
+def test_every_round_equals_naive_evaluation_on_programs_with_numbers_of_32_bits(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 

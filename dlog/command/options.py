@@ -138,15 +138,15 @@ def _together(*flags: Flag) -> Flag:
     return lambda command: reduce(lambda decorated, flag: flag(decorated), reversed(flags), command)
 
 
-def _one_value(name: str, value_of: Callable[[Any, Any], Any], first: tuple[str, Flag], second: tuple[str, Flag]) -> Flag:
-    """Two flags whose values a command gets as one argument `name`, made of both."""
+def _one_value(name: str, value_of: Callable[..., Any], *flags: tuple[str, Flag]) -> Flag:
+    """Flags whose values a command gets as one argument `name`, made of all."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def with_one_value(**values: Any) -> None:
-            command(**{name: value_of(values.pop(first[0]), values.pop(second[0])), **values})
+            command(**{name: value_of(*[values.pop(flag) for flag, _ in flags]), **values})
 
-        return _together(first[1], second[1])(with_one_value)
+        return _together(*[flag for _, flag in flags])(with_one_value)
 
     return decorate
 
@@ -156,8 +156,8 @@ def _macros_of(context: click.Context, parameter: click.Parameter, flags: tuple[
     return tuple(definition for flag in flags for definition in flag.split())
 
 
-def _pragmas_of(flags: tuple[str, ...], legacy: bool) -> tuple[str, ...]:
-    return (*flags, *(["legacy"] if legacy else []))
+def _pragmas_of(flags: tuple[str, ...], legacy: bool, word_size: str | None) -> tuple[str, ...]:
+    return (*flags, *(["legacy"] if legacy else []), *([f"word-size:{word_size}"] if word_size else []))
 
 
 def _warnings_of(silent: bool, flags: tuple[str, ...]) -> WarningChoice:
@@ -181,6 +181,17 @@ pragmas = _one_value(
     _pragmas_of,
     ("pragma", repeated("--pragma", "-P", metavar="KEY:VALUE", help="Sets a pragma, whatever the program says")),
     ("legacy", switch("--legacy", help="Allow what old Souffle allowed: the pragma `legacy`.")),
+    (
+        "word_size",
+        option(
+            "--word-size",
+            "word_size",
+            metavar="BITS",
+            type=click.Choice(["64", "32"]),
+            help="Bits of a number: 32, as in Souffle's default build, or 64: the pragma `word-size`.",
+            show_default="64",
+        ),
+    ),
 )
 texts = _one_value(
     "texts",

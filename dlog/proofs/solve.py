@@ -27,6 +27,7 @@ from dlog.engine.ir.rules import (
     Unpack,
     Variable,
 )
+from dlog.engine.ir.short_functors import NARROWING
 from dlog.engine.ir.traversal import term_variables
 from dlog.proofs.aggregates import reduced
 from dlog.proofs.stored import BLOCK, Stored
@@ -267,7 +268,10 @@ def binds(compare: Compare, bound: set[int]) -> tuple[int, Term] | None:
         if isinstance(left, Variable):
             return None if left.id in bound else (left.id, right)
         if isinstance(left, Functor) and left.kind in (Kind.NUMBER, Kind.UNSIGNED):
-            return _inverted(left, right, bound)
+            if left.op not in NARROWING or not isinstance(left.args[0], Functor):
+                return _inverted(left, right, bound)
+            found = _inverted(left.args[0], right, bound)
+            return found and (found[0], Functor(left.op, (found[1],), left.kind, left.result, left.span))
     return None
 
 

@@ -128,8 +128,8 @@ def _check_types(flat: FlatClause, resolved: Resolved, problems: Problems) -> No
 
 def _rules(clause: Clause, resolved: Resolved, problems: Problems, forms: Forms) -> list[Rule]:
     """The clause's rules; those of another clause of its form where there are some."""
-    # inlined bodies have their places from elsewhere, and constants may meet values of lattices
-    if resolved.inline or clause.body is None or clause.span == NOWHERE or resolved.lattices.columns:
+    # inlined bodies have their places from elsewhere, constants may meet values of lattices, or be out of range
+    if resolved.inline or resolved.table.short or clause.body is None or clause.span == NOWHERE or resolved.lattices.columns:
         return _checked(clause, resolved, problems)
     form = forms.form(clause)
     rules = forms.rules(form, clause)

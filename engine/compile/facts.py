@@ -40,19 +40,19 @@ class FactRows:
     def row(self, clause: Clause) -> Row | None:
         """The row of a fact; None sends it through the checks of any clause."""
         if type(clause) is LiteralFact:
-            return _written(clause.literals, self._kinds[clause.name])
+            return _written(clause.literals, self._kinds[clause.name], self._resolved.table.short)
         return literal_fact(clause.heads[0], self._resolved) if len(clause.heads) == 1 else None
 
 
-def _written(literals: list[str], kinds: tuple[Kind, ...]) -> Row | None:
+def _written(literals: list[str], kinds: tuple[Kind, ...], short: bool) -> Row | None:
     row: list[Constant] = []
     for text, kind in zip(literals, kinds, strict=True):
-        if kind is Kind.NUMBER and len(text) <= FITTING and text.isdecimal():
+        if kind is Kind.NUMBER and len(text) <= FITTING and text.isdecimal() and not short:
             row.append(Constant(int(text), kind))
         elif kind is Kind.SYMBOL and text[0] == '"':
             row.append(Constant(literal_value(text), kind))
         else:
-            value = number_constant(text, kind) if text[0] != '"' and kind in literal_kinds(text) else None
+            value = number_constant(text, kind, short) if text[0] != '"' and kind in literal_kinds(text) else None
             if value is None:
                 return None
             row.append(value)
@@ -74,7 +74,7 @@ def _value(term: SyntaxTerm, found: Type, resolved: Resolved) -> Constant | Reco
     text = literal_text(term)
     if text is not None:
         fits = found.kind in literal_kinds(text)
-        return number_constant(text, found.kind) if fits else None
+        return number_constant(text, found.kind, resolved.table.short) if fits else None
     match term:
         case Call() if found.is_calendar:
             try:

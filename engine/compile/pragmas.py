@@ -16,7 +16,7 @@ from dlog.grammar.syntax import Item, Pragma, RelationDecl
 
 OBEYED: Final = (
     *("legacy", "inline-exclude", "magic-transform", "magic-transform-exclude", "fact-dir", "output-dir"),
-    *("no-warn", "suppress-warnings", "provenance"),
+    *("no-warn", "suppress-warnings", "provenance", "word-size"),
 )
 ACCEPTED: Final = (
     *("auto-schedule", "compile", "compile-many", "debug-report", "disable-transformers", "emit-statistics"),
@@ -34,6 +34,7 @@ _INEFFECTIVE: Final = {
     "no-preprocessor": "",
     "preprocessor": "",
 }
+WORD_SIZES: Final = ("64", "32")
 _LISTS: Final = frozenset({"inline-exclude", "magic-transform", "magic-transform-exclude", "suppress-warnings"})
 """Pragmas whose value lists relations; `*` stands for all."""
 
@@ -42,6 +43,9 @@ def check_pragmas(items: Iterable[Item], problems: Problems) -> None:
     for pragma in pragmas_of(items):
         if pragma.name in REFUSED:
             message = f"pragma `{pragma.name}` asks for something else than running the program"
+            problems.add("bad-pragma", message, Label(pragma.span))
+        elif pragma.name == "word-size" and pragma.value not in WORD_SIZES:
+            message = f"numbers have 64 bits or 32, not `{pragma.value}`"
             problems.add("bad-pragma", message, Label(pragma.span))
 
 
@@ -52,6 +56,11 @@ def pragmas_of(items: Iterable[Item]) -> list[Pragma]:
 def values(items: Iterable[Item]) -> dict[str, str]:
     """The value of each pragma; of several the last one counts."""
     return {pragma.name: pragma.value for pragma in pragmas_of(items)}
+
+
+def is_short(pragmas: Mapping[str, str]) -> bool:
+    """Whether numbers have 32 bits, as in the builds of Souffle that most have."""
+    return pragmas.get("word-size") == "32"
 
 
 def listed(pragmas: Mapping[str, str], name: str, relations: Iterable[str]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from dlog.engine.compile.iteration_counter import with_counter
 from dlog.engine.compile.lattice_types import NO_LATTICES, Lattices, joining_clause, without_lattices
 from dlog.engine.compile.past import with_moments
 from dlog.engine.compile.plans import check_plans
-from dlog.engine.compile.pragmas import check_pragmas, inline_relations, options, values
+from dlog.engine.compile.pragmas import check_pragmas, inline_relations, is_short, options, values
 from dlog.engine.compile.prints import CALL, PRINT, with_prints
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.retention import ITERATION, check_subsumption, choice_keys, debug_relation, dominated_clause
@@ -87,11 +87,11 @@ def resolve(program: Program, source: Source) -> Resolved:
     program = replace(program, items=tuple(without_literal_facts(program.items)))
     types: list[TypeDecl] = [i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl | AdtDecl)]
     decls = [i for i in program.items if isinstance(i, RelationDecl)]
-    table = resolve_types(types, problems)
-    relations, attributes = _relations(decls, types, table, problems)
-    io = _io(program, relations, problems)
     check_pragmas(program.items, problems)
     pragmas = values(program.items)
+    table = resolve_types(types, problems, is_short(pragmas))
+    relations, attributes = _relations(decls, types, table, problems)
+    io = _io(program, relations, problems)
     inline = inline_relations(decls, pragmas)
     subsumptions = _subsumptions(program, decls, problems)
     choices = _choices(decls, {c.heads[0].name for c in subsumptions}, problems)

@@ -23,6 +23,9 @@ def _bits(
     return Intrinsic(name, Signature((source,), result), alike(source, opcode), value, documentation, "", "internal")
 
 
+NARROWING: Final = ("narrow", "narrow_unsigned")
+"""What brings the value of an operation back into the range of its kind."""
+
 SHORT_FUNCTORS: Final = (
     Intrinsic(
         "narrow",

@@ -29,6 +29,7 @@ from dlog.engine.ir.rules import (
     Unpack,
     Variable,
 )
+from dlog.engine.ir.short_functors import NARROWING
 
 Condition: TypeAlias = Compare | Unpack | Generator | AntiJoin | LookUp
 
@@ -119,15 +120,22 @@ def newly_bound(condition: Condition, bound: int) -> int | None:
 def solve(left: Term, right: Term, unbound: int) -> tuple[Variable, Term] | None:
     """Solves `left = right` for its one unbound variable: the variable and the term that gives its value.
 
-    Integers wrap around, so that sums and differences can be solved for either operand."""
+    Integers wrap around, so that sums and differences can be solved for either operand; those of 32 bits at these."""
+    short: Functor | None = None
     if mask(right) & unbound:
         left, right = right, left
     if mask(right) & unbound or may_stop(left) or (may_stop(right) and not isinstance(left, Variable)):
         return None
     while isinstance(left, Functor):
+        if left.op in NARROWING and left.kind is not Kind.FLOAT:
+            short = left
+            left = left.args[0]
+            continue
         if (undone := _undo(left, right, unbound)) is None:
             return None
         left, right = undone
+    if short is not None:
+        right = Functor(short.op, (right,), short.kind, short.result, short.span)
     return (left, right) if isinstance(left, Variable) and mask(left) == unbound else None
 
 

@@ -168,7 +168,7 @@ TERMS: dict[str, Term] = {
     "0x1F": Number("0x1F"),
     "0b101u": Number("0b101u"),
     "1.5": Number("1.5"),
-    "127.0.0.1": Number("2130706433"),
+    "127.0.0.1": Number("127.0.0.1"),
     '""': String(""),
     r'"a\"b\\\n\t"': String('a"b\\\n\t'),
     "[x, [y, nil]]": RecordTerm((X, RecordTerm((Y, Nil())))),

@@ -67,7 +67,7 @@ FORMATTED = {
         ".comp C<T> : B<T> {  // open\n    .decl r(x: T)\n    // note\n    r(x) :- s(x).\n}\n",
     ),
     "preprocessor lines": ("#ifdef A\n p(1).\n#endif", "#ifdef A\np(1).\n#endif\n"),
-    "address": ("ip( 127.0.0.1 ).", "ip( 127.0.0.1 ).\n"),
+    "address": ("ip( 127.0.0.1 ).", "ip(127.0.0.1).\n"),
     "comment mark in a string": ('p("// no", "/* no").', 'p("// no", "/* no").\n'),
     "only a comment": ("// nothing\n", "// nothing\n"),
     "nothing": ("", ""),

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from dlog.engine.compile.normal.literals import calendar_literal, literal_text, number_constant
 from dlog.engine.compile.normal.shapes import same_shape
+from dlog.engine.compile.normal.short_numbers import narrowed, shortened, speaks_of_times
 from dlog.engine.compile.prints import CALL
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.scope import display
@@ -34,6 +35,7 @@ from dlog.engine.ir.rules import (
     PAD,
     Compare,
     Constant,
+    Domain,
     Functor,
     Kind,
     Record,
@@ -121,6 +123,8 @@ class Lowering:
         self.types = types
         self.problems = problems
         self.variables = Variables()
+        self.short = types["number"].domain is Domain.SHORT
+        """Whether numbers have 32 bits."""
         self.tags: list[Raw] = []
         """Literals that give tags to variables, for the conjunction that is being lowered."""
 
@@ -149,6 +153,9 @@ class Lowering:
                 return Compare(op, self._term(left), self._term(right), self._kind(left), literal.span)
             case TypedGenerator(function=function, args=args, results=results, slot=slot):
                 kinds = TABLE_FUNCTIONS[function].kinds(self.clause.kinds[slot])
+                if self.short and function == "range" and kinds[0] is Kind.FLOAT:
+                    message = "not supported yet: ranges of floats of 32 bits"
+                    self.problems.add("unsupported", message, Label(literal.span), notes=["ranges of numbers are"])
                 made = tuple(None if isinstance(r.node, Wildcard) else self._term(r) for r in results)
                 return RawGenerator(function, tuple(self._term(a) for a in args), made, kinds[0], literal.span)
             case TypedAggregate():
@@ -167,6 +174,10 @@ class Lowering:
         init = None
         if aggregate.init is not None:
             init = self.variables.named(aggregate.init, self.clause.kinds[self.clause.slots[aggregate.init]])
+        if self.short and aggregate.op in ("sum", "mean"):
+            whole = self.variables.fresh(kind)
+            self.tags.append(Compare("=", result, narrowed(whole, kind, aggregate.span), kind, aggregate.span))
+            result = whole
         return RawAggregate(result, aggregate.op, target, alternatives, kind, aggregate.span, init)
 
     def _target(self, aggregate: TypedAggregate, target: TypedTerm) -> Term | None:
@@ -177,13 +188,13 @@ class Lowering:
         if not row.target:
             return None
         converted = FUNCTORS[f"to_{row.result.value}"]
-        return _applied(converted, (self._term(target),), self._kind(target), row.result, aggregate.span)
+        return self._made(_applied(converted, (self._term(target),), self._kind(target), row.result, aggregate.span))
 
     def _term(self, term: TypedTerm) -> Term:
         kind = self._kind(term)
         text = literal_text(term.node)
         if text is not None:
-            constant = number_constant(text, kind)
+            constant = number_constant(text, kind, self.short)
             if constant is None:
                 raise InternalError("lower", f"literal {text} does not fit {kind.value}")
             return constant
@@ -245,7 +256,15 @@ class Lowering:
         args = tuple(self._term(a) for a in term.args)
         if row.signature.variadic and row.signature.result is None and len(args) == 1:
             return args[0]
-        return _applied(row, args, self._kind(term.args[0]), kind, term.node.span)
+        if self.short and speaks_of_times(row.name):
+            notes = ["dates need no more than 32"]
+            message = f"`{row.name}` is about times, which need numbers of 64 bits"
+            self.problems.add("unsupported", message, Label(term.node.span), notes=notes)
+        return self._made(_applied(row, args, self._kind(term.args[0]), kind, term.node.span))
+
+    def _made(self, term: Term) -> Term:
+        """What a functor makes, in the range of its type."""
+        return shortened(term) if self.short else term
 
     def _cast(self, term: TypedTerm, kind: Kind) -> Term:
         if kind is Kind.NUMBER and self._is_enumeration(term.args[0]):
@@ -266,28 +285,27 @@ class Lowering:
                 self.problems.add("unsupported", f"not supported yet: as() from {source.value} to {kind.value}", Label(span))
                 return inner
             case (Kind.NUMBER, _):
-                return _from_number(inner, kind, span)
+                return self._from_number(inner, kind, span)
             case _:
-                number = Functor(_TO_NUMBER.get(source, "ord"), (inner,), source, Kind.NUMBER, span)
-                return _from_number(number, kind, span)
+                number = self._made(Functor(_TO_NUMBER.get(source, "ord"), (inner,), source, Kind.NUMBER, span))
+                return self._from_number(number, kind, span)
+
+    def _from_number(self, number: Term, kind: Kind, span: Span) -> Term:
+        """The value of another kind that has the bits of a number."""
+        match kind:
+            case Kind.UNSIGNED:
+                return self._made(Functor("itou", (number,), kind, kind, span))
+            case Kind.SYMBOL:
+                return Functor("symbol_of", (number,), Kind.NUMBER, kind, span)
+            case Kind.FLOAT:
+                bits = self._made(Functor("float_of_bits", (number,), Kind.NUMBER, kind, span))
+                return Functor("*", (bits, Constant(1.0, kind)), kind, kind, span)  # makes any NaN the one there is
+            case _:
+                return number
 
 
 _TO_NUMBER: Final = {Kind.UNSIGNED: "utoi"}
 """What gives the number that has the bits of a value of a kind, where that is not `ord`."""
-
-
-def _from_number(number: Term, kind: Kind, span: Span) -> Term:
-    """The value of another kind that has the bits of a number."""
-    match kind:
-        case Kind.UNSIGNED:
-            return Functor("itou", (number,), kind, kind, span)
-        case Kind.SYMBOL:
-            return Functor("symbol_of", (number,), Kind.NUMBER, kind, span)
-        case Kind.FLOAT:
-            bits = Functor("float_of_bits", (number,), Kind.NUMBER, kind, span)
-            return Functor("*", (bits, Constant(1.0, kind)), kind, kind, span)  # makes any NaN the one there is
-        case _:
-            return number
 
 
 def _applied(row: Intrinsic, args: tuple[Term, ...], source: Kind, result: Kind, span: Span) -> Term:

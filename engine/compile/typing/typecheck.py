@@ -421,8 +421,12 @@ class _Checker:
         return next(k for k in (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.SYMBOL, Kind.RECORD) if k in kinds)
 
     def _check_range(self, text: str, kind: Kind, span: Span) -> None:
-        if kind in NUMERIC and number_constant(text, kind) is None:
-            limits = {Kind.NUMBER: "-2^63 to 2^63-1", Kind.UNSIGNED: "0 to 2^64-1", Kind.FLOAT: "the doubles"}[kind]
+        short = self.resolved.table.short
+        if kind in NUMERIC and number_constant(text, kind, short) is None:
+            bits = 32 if short else 64
+            limits = {Kind.NUMBER: f"-2^{bits - 1} to 2^{bits - 1}-1", Kind.UNSIGNED: f"0 to 2^{bits}-1"}.get(
+                kind, "the floats of 32 bits" if short else "the doubles"
+            )
             notes = [f"{kind.value} literals range over {limits}"]
             self.problems.add("literal-range", f"`{text}` does not fit `{kind.value}`", Label(span), notes=notes)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias, assert_never, cast
 
 from dlog.engine.compile.problems import Label, Problems, suggestion
+from dlog.engine.ir.kinds import NUMERIC
 from dlog.engine.ir.rules import Domain, Kind, Type
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import AdtDecl, Attribute, Branch, RecordDecl, SubtypeDecl, UnionDecl
@@ -25,8 +26,12 @@ CALENDAR = {d.value: Type(d.value, Kind.NUMBER, domain=d) for d in (Domain.DATE,
 class TypeTable:
     """Answers what a type name means and which types are below which."""
 
-    def __init__(self) -> None:
+    def __init__(self, short: bool = False) -> None:
+        self.short = short
+        """Whether numbers have 32 bits."""
         self.types: dict[str, Type] = dict(PRIMITIVES)
+        if short:
+            self.types |= {n: replace(t, domain=Domain.SHORT) for n, t in PRIMITIVES.items() if t.kind in NUMERIC}
         self.parents: dict[str, str] = {}
         """Subtype to base."""
         self.members: dict[str, tuple[str, ...]] = {}
@@ -75,21 +80,21 @@ class TypeTable:
         return frozenset()
 
 
-def resolve_types(decls: list[TypeDecl], problems: Problems) -> TypeTable:
+def resolve_types(decls: list[TypeDecl], problems: Problems, short: bool = False) -> TypeTable:
     """Check the type declarations and give each name its meaning. After an error a type still gets some meaning (number), so
     that later findings are not its echo; the stage fails anyway."""
-    return _Resolver(decls, problems).run()
+    return _Resolver(decls, problems, short).run()
 
 
 class _Resolver:
-    def __init__(self, decls: list[TypeDecl], problems: Problems) -> None:
+    def __init__(self, decls: list[TypeDecl], problems: Problems, short: bool) -> None:
         self.problems = problems
-        self.table = TypeTable()
+        self.table = TypeTable(short)
         self.decls: dict[str, TypeDecl] = {}
         for decl in decls:
             self._enter(decl)
         for name, found in CALENDAR.items():
-            if name not in self.decls:
+            if name not in self.decls and not (short and found.domain is Domain.TIMESTAMP):
                 self.table.types[name] = found
                 self.table.parents[name] = Kind.NUMBER.value
         self.open: list[str] = []
@@ -142,7 +147,7 @@ class _Resolver:
         return found
 
     def _named(self, name: str, span: Span, where: str) -> Type | None:
-        if name in PRIMITIVES or (name in CALENDAR and name not in self.decls):
+        if name in self.table.types and name not in self.decls:
             return self.table.types[name]
         if name in self.decls:
             return self._resolve(self.decls[name])

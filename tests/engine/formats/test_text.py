@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine import formats
-from dlog.engine.formats import text
+from dlog.engine.formats import registry, text
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -405,7 +405,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(formats, "_write_all", fail)
+    monkeypatch.setattr(registry, "_write_all", fail)
     (tmp_path / "r.csv").write_text("old\n")
     table = Table(WORD.kinds, (np.zeros(0, np.int32),))
     with pytest.raises(KeyboardInterrupt):
