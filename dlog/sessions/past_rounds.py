@@ -24,7 +24,7 @@ from dlog.sessions.text import Text
 _QUALIFIER = "history("
 
 
-class Rounds(Protocol):
+class SessionWithPast(Protocol):
     """A session, as its past rounds are read."""
 
     @property
@@ -47,7 +47,7 @@ def own_windows(text: Text, program: Program) -> dict[str, int]:
     return {name: rounds for name, rounds in found.items() if rounds}
 
 
-def feed(session: Rounds, program: Program, moving: Iterable[Moment], now: int) -> dict[str, Updates]:
+def feed(session: SessionWithPast, program: Program, moving: Iterable[Moment], now: int) -> dict[str, Updates]:
     """The changes of moments in the round after `now`: those that their relations had so many rounds before."""
     found = {}
     for moment in moving:
@@ -60,7 +60,7 @@ def feed(session: Rounds, program: Program, moving: Iterable[Moment], now: int) 
     return found
 
 
-def first_rows(session: Rounds, before: Program, program: Program, now: int) -> dict[str, Updates]:
+def first_rows(session: SessionWithPast, before: Program, program: Program, now: int) -> dict[str, Updates]:
     """The rows of moments that a program has and the one before had not, in the round after `now`. Raises DlogError for a round
     that cannot be read."""
     found = {}
@@ -75,14 +75,14 @@ def first_rows(session: Rounds, before: Program, program: Program, now: int) -> 
     return found
 
 
-def check_first(session: Rounds, program: Program) -> None:
+def check_first(session: SessionWithPast, program: Program) -> None:
     """Raises DlogError where rules of a session that begins read a round that is still to come."""
     for moment in moments(program.relations):
         if moment.round > 0:
             _check(session, program, moment, moment.round)
 
 
-def _check(session: Rounds, program: Program, moment: Moment, round: int) -> None:
+def _check(session: SessionWithPast, program: Program, moment: Moment, round: int) -> None:
     try:
         session._followers.check(round, moment.base)
     except DlogError as error:
@@ -97,7 +97,7 @@ def refuse_new(before: Program, program: Program) -> None:
     new = moments(program.relations.keys() - before.relations.keys())
     if new:
         message = f"rules about `{new[0].name}` cannot be new where a state is opened: its history begins with the program"
-        raise mistake("past-round", message, "open it with its own program (None), and add them with `add_rules`")
+        raise mistake("past-atom", message, "open it with its own program (None), and add them with `add_rules`")
 
 
 def _all_of(table: Table, round: int) -> Updates:

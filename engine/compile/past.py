@@ -78,7 +78,7 @@ def refuse_past(program: TypedProgram) -> TypedProgram:
     """The program, if none of its rules reads a past round. Raises DlogError for one that does: it is run without rounds."""
     found = [
         Diagnostic(
-            "past-round",
+            "past-atom",
             f"`{m.name}` is a past round: there are none where a program is run once",
             (Place(program.relations[m.name].span),),
             ("rounds are those of a session: dlog.session, `dlog watch`, `dlog repl`",),
@@ -113,7 +113,7 @@ def _item(item: Item, declared: Mapping[str, RelationDecl], found: dict[str, Rel
     past = [n for n in read if isinstance(n, Atom) and n.round is not None]
     for head in (head for head in heads if head.round is not None):
         message = f"`{head.name}@{head.round}` is a past round: rules and facts are for the present one"
-        problems.add("past-round", message, Label(head.span), notes=[f"write `{head.name}(...)`"])
+        problems.add("past-atom", message, Label(head.span), notes=[f"write `{head.name}(...)`"])
         past = [atom for atom in past if atom is not head]
     for atom in past:
         _declare(atom, declared, found, problems)
@@ -129,9 +129,9 @@ def _declare(
     name = f"{atom.name}@{atom.round}"
     if decl is not None and "inline" in decl.qualifiers:
         message = f"the relation `{atom.name}` is inline: it has no rows, and none of past rounds"
-        problems.add("past-round", message, Label(atom.span), notes=["declare it without `inline`"])
+        problems.add("past-atom", message, Label(atom.span), notes=["declare it without `inline`"])
     elif decl is not None and decl.debug_delta is not None:
-        problems.add("past-round", f"the iterations of `{atom.name}` are those of the present round", Label(atom.span))
+        problems.add("past-atom", f"the iterations of `{atom.name}` are those of the present round", Label(atom.span))
     elif decl is not None:
         attributes = tuple(replace(a, type=a.type.removesuffix("<>")) for a in decl.attributes)
         found.setdefault(name, RelationDecl((name,), attributes, span=atom.span, name_spans=(atom.span,)))

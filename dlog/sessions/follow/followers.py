@@ -267,6 +267,9 @@ class Followers:
         start = now if start is None else start
         if start < now:
             self.check(start, relation)
+        if subscription.terms.up_to is not None and subscription.terms.up_to <= start:
+            subscription.close()  # it ends before it begins
+            return
         waits = start > now
         following = self._following.add(subscription, source, relation, start if waits else None, commit.program)
         if not waits:

@@ -74,7 +74,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class FrozenHistory:
     """A history at one time: the oldest round of relations with windows of their own; for all others moments, of which the
     first is of the oldest round; and the kinds and the changes of relations."""
 
@@ -244,7 +244,7 @@ class History:
         for name, relation in relations.items():
             yield name, self.between(relation, 0, self.last)
 
-    def frozen(self) -> Frozen | None:
+    def frozen(self) -> FrozenHistory | None:
         """A snapshot that later changes leave as it is; None where no history is asked for beyond open views."""
         with self._lock:
             if not self.window:
@@ -254,9 +254,9 @@ class History:
             if self._marks and marks:
                 marks[0] = self._marks[0]
             own = min(self._own.values(), default=self.last)
-            return Frozen(own, tuple(marks), {n: (kinds, trace.batches) for n, (kinds, trace) in kept.items()})
+            return FrozenHistory(own, tuple(marks), {n: (kinds, trace.batches) for n, (kinds, trace) in kept.items()})
 
-    def restore(self, kept: Frozen, last: int) -> None:
+    def restore(self, kept: FrozenHistory, last: int) -> None:
         """Goes on from a snapshot as of the round `last`. Raises ValueError where nobody can have made it."""
         with self._lock:
             self.begin(last)

@@ -130,7 +130,7 @@ def _followed(question: Question) -> Question:
     """A question that can be followed. Raises DlogError for one about past rounds."""
     for past in moments(question.program.relations):
         message = f"a question that is followed is about one round at a time, not about `{past.name}`"
-        raise mistake("past-round", message, "give a relation a rule that reads it, and follow that")
+        raise mistake("past-atom", message, "give a relation a rule that reads it, and follow that")
     return question
 
 

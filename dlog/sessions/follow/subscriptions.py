@@ -133,7 +133,7 @@ class Subscription:
             yield first, self._envelope.of(relation, none(relation.arity), codec)
         for round, changed in split(updates):
             if round >= end:
-                return
+                break
             found = self._envelope.of(relation, changed, codec, hidden=round == first and not self.terms.snapshot)
             if found or self.terms.progress:
                 reached = round
@@ -201,7 +201,11 @@ class Subscription:
                 loop = asyncio.get_running_loop()
                 waker: asyncio.Future[None] = loop.create_future()
                 self._wakers.append((loop, waker))
-            await waker
+            try:
+                await waker
+            finally:
+                with self._arrived:
+                    self._wakers = [other for other in self._wakers if other[1] is not waker]
 
     def _taken(self, most: int | None) -> list[Item]:
         """Takes items that are there, up to so many. An interruption puts them back."""

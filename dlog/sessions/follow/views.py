@@ -19,7 +19,7 @@ from dlog.sessions.mistakes import mistake
 from dlog.tabular import Shown
 
 
-class Followers(Protocol):
+class ViewOwner(Protocol):
     """Who keeps what commits change for those that read the past."""
 
     def leave(self, view: View) -> None: ...
@@ -29,7 +29,7 @@ class Rounds(Protocol):
     """A session, as its views read it: relations by name, as of a round."""
 
     @property
-    def _followers(self) -> Followers: ...
+    def _followers(self) -> ViewOwner: ...
     @property
     def program(self) -> Program: ...
     def __iter__(self) -> Iterator[str]: ...

@@ -179,7 +179,7 @@ class StagedChanges:
         if relation is None:
             raise unknown_relation(name, program.relations, program.inline)
         if moment(name) is not None:
-            raise mistake("past-round", f"`{name}` is a past round: it stays as it is")
+            raise mistake("past-atom", f"`{name}` is a past round: it stays as it is")
         given = program.inputs | program.plain_eqrels
         if name not in given and any(name in stratum.relations and stratum.rules for stratum in program.strata):
             raise derived_relation(name)

@@ -64,10 +64,10 @@ class Epoch:
             self._chunks.append((columns, np.concatenate([diffs for _, diffs in self._recent])))
             self._recent = []
 
-    def frozen(self) -> Frozen:
+    def frozen(self) -> FrozenEpoch:
         """A snapshot that later changes leave as it is."""
         self._gather()
-        return Frozen(self.bulk, self.number, self.came, self.went, tuple(self._chunks))
+        return FrozenEpoch(self.bulk, self.number, self.came, self.went, tuple(self._chunks))
 
     def rebase(self, came: Stored | None, went: Stored | None, chunks: int) -> None:
         """A checkpoint has written the first so many of the chunks that `frozen` had."""
@@ -76,7 +76,7 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class FrozenEpoch:
     """An epoch at one time. `chunks` are the changes since the last checkpoint, in order."""
 
     bulk: BulkChange | None
@@ -124,12 +124,12 @@ class ExternalRows:
         """A further bulk change; perhaps with what the last checkpoint wrote of what came after it."""
         self.epochs.append(Epoch(bulk, number, came, went))
 
-    def frozen(self) -> list[Frozen]:
+    def frozen(self) -> list[FrozenEpoch]:
         """A snapshot of all epochs, which later changes leave as it is."""
         return [epoch.frozen() for epoch in self.epochs]
 
 
-def applied(epochs: Sequence[Frozen], kinds: tuple[Kind, ...], read: ReadBulk) -> Table:
+def applied(epochs: Sequence[FrozenEpoch], kinds: tuple[Kind, ...], read: ReadBulk) -> Table:
     """The rows after all changes; each once. What is stored of other kinds is of a relation that was dropped. Raises ValueError
     for rows that are none of these kinds."""
     first, *others = (s for s in epochs if s.bulk is None or s.bulk.kinds == kinds)

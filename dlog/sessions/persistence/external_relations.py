@@ -27,7 +27,7 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import InternalError
 from dlog.sessions.follow.changes import typed
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, bulk_change_of, ones
-from dlog.sessions.persistence.external_relation import Epoch, ExternalRows, Frozen, applied, with_diff
+from dlog.sessions.persistence.external_relation import Epoch, ExternalRows, FrozenEpoch, applied, with_diff
 from dlog.sessions.persistence.stored_history import PAST
 
 DERIVED = "/rows"
@@ -140,7 +140,7 @@ class ExternalRelations:
 class FrozenRows:
     """All external rows at one time."""
 
-    epochs: Mapping[str, Sequence[tuple[Epoch, Frozen]]]
+    epochs: Mapping[str, Sequence[tuple[Epoch, FrozenEpoch]]]
 
     def checkpoint_contents(self, kinds: Mapping[str, tuple[Kind, ...]]) -> dict[str, CheckpointSource]:
         """The contents of a checkpoint, by name. Of relations without kinds, which the program does not have, only the changes
@@ -163,7 +163,7 @@ class FrozenRows:
                 epoch.rebase(came, went, len(frozen.chunks))
 
 
-def _before(first: Frozen, kinds: tuple[Kind, ...]) -> CheckpointSource:
+def _before(first: FrozenEpoch, kinds: tuple[Kind, ...]) -> CheckpointSource:
     """The rows before any bulk change; those that have not changed stay in the file they are in."""
     stored = first.came
     if stored is not None and stored.kinds == kinds and not first.chunks:
@@ -171,7 +171,7 @@ def _before(first: Frozen, kinds: tuple[Kind, ...]) -> CheckpointSource:
     return lambda: applied([first], kinds, _no_bulk)
 
 
-def _after(epoch: Frozen, diff: int) -> CheckpointSource:
+def _after(epoch: FrozenEpoch, diff: int) -> CheckpointSource:
     """The same for rows that came or went after a bulk change."""
     stored = epoch.came if diff > 0 else epoch.went
     if stored is not None and not epoch.chunks:

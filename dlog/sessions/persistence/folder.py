@@ -40,7 +40,7 @@ from dlog.sessions.follow.changes import none, typed
 from dlog.sessions.follow.history import History, Noted
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, BulkDecoder
-from dlog.sessions.persistence.external_relation import Chunk, ExternalRows, Frozen, applied, last_changes
+from dlog.sessions.persistence.external_relation import Chunk, ExternalRows, FrozenEpoch, applied, last_changes
 from dlog.sessions.persistence.external_relations import DERIVED, FOLLOWING, CheckpointSource, ExternalRelations, FrozenRows
 from dlog.sessions.persistence.interned import Interned
 from dlog.sessions.persistence.pauses import Copying
@@ -167,7 +167,7 @@ class State:
         """The external rows as of the last round; columns may be views of a mapped file."""
         return self.rows_of(relation, self.epochs(relation), kinds)
 
-    def rows_of(self, relation: str, epochs: Sequence[Frozen], kinds: tuple[Kind, ...]) -> Table:
+    def rows_of(self, relation: str, epochs: Sequence[FrozenEpoch], kinds: tuple[Kind, ...]) -> Table:
         """The rows after these epochs. Raises DlogError where they make no sense."""
         try:
             found = applied(epochs, kinds, self.decoder.rows)
@@ -195,7 +195,7 @@ class State:
         layers = () if changed else self._store.layers(stored)
         return self.path / layers[0] if layers else self._store.log_path
 
-    def epochs(self, relation: str) -> list[Frozen]:
+    def epochs(self, relation: str) -> list[FrozenEpoch]:
         """The same as they are kept: a bulk change begins each but the first."""
         with self._lock:
             return self._held.rows.setdefault(relation, ExternalRows()).frozen()
@@ -279,7 +279,7 @@ class State:
             return None  # whether rows of that kind are left is seen when all are read
         return found
 
-    def after_lot(self, relation: str, stretch: Frozen) -> Chunk:
+    def after_lot(self, relation: str, stretch: FrozenEpoch) -> Chunk:
         """What became of rows of a relation after a lot came. Raises DlogError where that makes no sense."""
         try:
             changes = stretch.changes()

@@ -18,7 +18,7 @@ from dlog.engine.state.layers import Stored
 from dlog.engine.state.log import LoggedRound
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
-from dlog.sessions.follow.history import Frozen, History, Mark, Noted
+from dlog.sessions.follow.history import FrozenHistory, History, Mark, Noted
 
 PAST = "/past"
 """Ends the names of changes; alone, what is said of all of them."""
@@ -36,7 +36,7 @@ def entries_of(noted: Noted, round: int) -> dict[str, Updates]:
     return {PAST: head} | {name + PAST: updates for name, (_, updates) in noted.changes.items()}
 
 
-def contents(kept: Frozen | None) -> dict[str, Source]:
+def contents(kept: FrozenHistory | None) -> dict[str, Source]:
     """A history for a checkpoint."""
     if kept is None:
         return {}
@@ -77,7 +77,7 @@ class StoredHistory:
             before = logged.round
         history.forget()
 
-    def _frozen(self, relations: Mapping[str, Relation]) -> Frozen:
+    def _frozen(self, relations: Mapping[str, Relation]) -> FrozenHistory:
         table = self.stored[PAST].table()
         if table.kinds != _KINDS:
             raise ValueError("it has other columns")
@@ -91,7 +91,7 @@ class StoredHistory:
             stored = self.stored.get(name + PAST)
             if stored is not None and stored.kinds == relation.kinds:
                 batches[name] = stored.kinds, stored.batches
-        return Frozen(own, marks, batches)
+        return FrozenHistory(own, marks, batches)
 
 
 def _noted(logged: LoggedRound, relations: Mapping[str, Relation]) -> Noted:

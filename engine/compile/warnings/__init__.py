@@ -1,9 +1,9 @@
 """Warnings: what a right program says that its author may not have meant. Found on the syntax tree of a program that has been
 checked, so that names and types are right; nothing here changes what is executed.
 
-`CODES` has a row for each kind, `find_warnings` is the one way in. `variables` and `products` look at one clause, `relations`
-at what fills and reads relations, `floats` at comparisons; what only a stage before knows (overriding in components, pragmas,
-plans) that stage finds.
+`CODES` has a row for each kind, `find_warnings` is the one way in. Each kind is found by a module of its own: `variables` and
+`products` look at one clause, `shadowing` at names that hide others, `relations` at what fills and reads relations, `floats` at
+comparisons.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dlog.engine.compile.warnings.codes import CODES
 from dlog.engine.compile.warnings.floats import Floats
 from dlog.engine.compile.warnings.products import single_rows, unconnected_atoms
 from dlog.engine.compile.warnings.relations import Usage
+from dlog.engine.compile.warnings.shadowing import shadowed_dates, shadowed_declarations, shadowed_variables
 from dlog.engine.compile.warnings.variables import single_variables
 from dlog.grammar.diagnostics import Diagnostic, without_floods
 from dlog.grammar.literal_facts import without_literal_facts
@@ -35,6 +36,7 @@ def find_warnings(expansion: Expansion, source: Source) -> list[Diagnostic]:
     found = expansion.warnings(list(_found(expansion.program, source)))
     if expansion.components is not None:
         found += unused_overrides(expansion.components)
+        found += shadowed_declarations(expansion.components)
     found.sort(key=_place)
     marked = [Diagnostic(w.code, w.message, w.labels, w.notes, source, source.name, severity="warning") for w in found]
     return without_floods(marked)
@@ -56,8 +58,10 @@ def _found(tree: Program, source: Source) -> Iterator[Diagnostic]:
     for item in items:
         if isinstance(item, Clause) and item.body is not None and not silent.issuperset(head.name for head in item.heads):
             yield from single_variables(item)
+            yield from shadowed_variables(item)
             yield from unconnected_atoms(item, single)
             yield from floats.compared(item)
+    yield from shadowed_dates(items)
     yield from usage.warnings(silent)
     yield from ineffective_pragmas(items, names)
     yield from ineffective_plans([item for item in items if isinstance(item, Clause)])

@@ -45,6 +45,16 @@ CODES: Final[dict[str, WarningKind]] = {
         "A component overrides a relation that it does not inherit: the rules of no other component are replaced.",
         ".comp A { .decl p(x: number) overridable\np(1). }\n.comp B : A { .override q\np(2). }\n.init b = B\n.output b.p",
     ),
+    "shadowed-declaration": WarningKind(
+        "A relation or a type of a component has the name of one outside: within the component, the name is its own. Also a "
+        "type that is called `date` or `timestamp` in a program with functors on dates and times.",
+        "e(1).\n.decl e(x: number)\n.comp C { .decl e(x: number)\ne(2). }\n.init c = C\n.output e, c.e",
+    ),
+    "shadowed-variable": WarningKind(
+        "A variable of an aggregate's target has the name of one outside. It is another one, which takes all values: the total "
+        "here is that of all rows. What is not looked at is `x = min x : { ... }`, where the one outside is the result.",
+        "e(1). e(2).\n.decl e(x: number)\n.decl p(x: number, t: number)\n.output p\np(x, t) :- e(x), t = sum x : { e(x) }.",
+    ),
     "ineffective-plan": WarningKind(
         "A rule that is not recursive has a plan: it says in which order versions of recursive rules read their atoms.",
         ".decl e(x: number)\n.input e\n.decl p(x: number)\n.output p\np(x) :- e(x). .plan 0: (1)",

@@ -16,7 +16,7 @@ from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.values.symbols import SymbolTable
 
 
-class Tables(Protocol):
+class ValueTables(Protocol):
     """The strings and records of a run."""
 
     @property
@@ -38,7 +38,7 @@ class Printer:
         """Another run begins."""
         self._before, self._now = self._now, Counter()
 
-    def write(self, types: Sequence[str], args: Sequence[np.ndarray], rows: int, tables: Tables) -> np.ndarray:
+    def write(self, types: Sequence[str], args: Sequence[np.ndarray], rows: int, tables: ValueTables) -> np.ndarray:
         """Writes a line for each row, its values with a space in between."""
         columns = [_texts(name, column, tables) for name, column in zip(types, args, strict=True)]
         lines = list(map(" ".join, zip(*columns, strict=True))) if columns else [""] * rows
@@ -56,7 +56,7 @@ class Printer:
         return True
 
 
-def _texts(name: str, column: np.ndarray, tables: Tables) -> list[str]:
+def _texts(name: str, column: np.ndarray, tables: ValueTables) -> list[str]:
     found = tables.program.types.get(name)
     if found is not None and found.kind is Kind.RECORD:
         texts, places = record_texts(found, column, tables.program.types, tables.symbols, tables.records, quote=True)

@@ -190,7 +190,7 @@ def test_rules_that_cannot_be_are_refused(rules: str, expected: str | None) -> N
 def test_past_rounds_take_no_rows_and_are_not_followed_by_questions() -> None:
     s = dlog.session(RULES)
     for act in (lambda: s.insert("r@-1", (1,)), lambda: s.subscribe("?- r@-1(x).")):
-        assert code(act) == "past-round"
+        assert code(act) == "past-atom"
     assert code(lambda: s["r@-1"]) == "unknown-relation"
     assert code(lambda: dlog.session(".decl r(x: number)\n.decl q(x: number)\nq(x) :- r@5(x).")) == "unknown-round"
 

@@ -69,6 +69,20 @@ def summed_from(before: Any, items: list[Any], upto: int) -> set[str]:
     return {row for row, times in count.items() if times}
 
 
+def test_progress_goes_up_to_the_end_inside_a_commit_of_many_rounds() -> None:
+    s = dlog.session(".decl n(x: number)\n")
+    found = s.subscribe("n", up_to=4, progress=True)
+    s.apply([(1, "n", 1, (1,)), (5, "n", 1, (2,))])
+    assert [(n, len(c)) for n, c in found.fetch()] == [(0, 0), (1, 1), (3, 0)]
+
+
+def test_a_subscription_that_ends_before_it_begins_gets_nothing() -> None:
+    s = dlog.session(".decl n(x: number)\n", {"n": [(1,)]})
+    found = [s.subscribe("n", as_of=as_of, up_to=1, progress=True) for as_of in (None, 3)]
+    s.apply([(2, "n", 1, (2,)), (4, "n", 1, (3,))])
+    assert [(each.closed, each.fetch()) for each in found] == [(True, []), (True, [])]
+
+
 # -------------------------------------------------------------------------------------------------------------- questions
 
 
@@ -315,6 +329,26 @@ def test_rounds_can_be_awaited() -> None:
         return items
 
     assert asyncio.run(follow()) == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_who_gives_up_awaiting_disturbs_no_commit() -> None:
+    s = dlog.session(".decl n(x: number)\n", {"n": [(1,)]})
+    found = s.subscribe("n")
+
+    async def follow() -> int:
+        taken = 0
+        try:
+            async with asyncio.timeout(0.05):
+                async for _ in found:
+                    taken += 1
+        except TimeoutError:
+            return taken
+        return -1
+
+    assert asyncio.run(follow()) == 1
+    s.insert("n", (2,))
+    s.commit()
+    assert [(n, list(c)) for n, c in found.fetch()] == [(2, [((2,), 1)])]
 
 
 def test_awaiting_ends_with_the_error_of_the_subscription() -> None:

@@ -61,6 +61,45 @@ def test_variables_that_occur_once(rule: str, found: list[tuple[str, str]]) -> N
 @pytest.mark.parametrize(
     ("rule", "found"),
     [
+        ("p(x + n) :- e(x, _), n = sum x : { e(x, _) }.", [("shadowed-variable", "x")]),
+        ("p(n) :- e(x, _), n = x + (sum x : { e(x, _) }).", [("shadowed-variable", "x")]),
+        ("p(x + n) :- e(x, _), n = max x + 1 : { e(x, _) }.", [("shadowed-variable", "x")]),
+        ("p(n) :- n = sum x : { e(x, m), m = max x : { e(x, _) } }.", [("shadowed-variable", "x")]),
+        ("p(x + n) :- e(x, _), n = sum y : { e(x, y) }.", []),
+        ("p(x) :- x = min x : { e(x, _) }.", []),
+        ("p(x) :- min x : { e(x, _) } = x.", []),
+        ("p(n) :- n = sum x : { e(x, _) }.", []),
+        ("p(n + m) :- n = sum x : { e(x, _) }, m = max y : { e(_, y) }.", []),
+        ("p(x + n) :- e(x, _), n = count : { e(x, _) }.", []),
+    ],
+)
+def test_targets_that_hide_variables(rule: str, found: list[tuple[str, str]]) -> None:
+    assert codes(rule) == found
+
+
+@pytest.mark.parametrize(
+    ("items", "found"),
+    [
+        (".comp C { .decl e(x: number)\ne(1). }\n.init c = C\n.output c.e", ["e"]),
+        (".comp C { .comp D { .decl e(x: number)\ne(1). }\n.init d = D }\n.init c = C\n.output c.d.e", ["e"]),
+        (".comp C { .decl q(x: number)\nq(1). }\n.init c = C\n.init d = C\n.output c.q, d.q", []),
+        (
+            ".type T <: number\n.comp C { .type T <: number\n.decl q(x: T)\nq(1). }\n.init c = C\n.output c.q",
+            [".type T <: number"],
+        ),
+        (".comp A { .decl q(x: number)\nq(1). }\n.comp B : A { q(2). }\n.init b = B\n.output b.q", []),
+        ('.type date <: number\n.decl q(x: date)\nq(1). q(year(date("2026-11-25"))).\n.output q', [".type date <: number"]),
+        (".type date <: number\n.decl q(x: date)\nq(1).\n.output q", []),
+    ],
+)
+def test_declarations_that_hide_others(items: str, found: list[str]) -> None:
+    declared = ".decl e(x: number)\ne(0).\n.output e\n"
+    assert codes(items, declared) == [("shadowed-declaration", text) for text in found]
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
         ("p(x + y) :- e(x, _), e(y, _).", [("cross-product", "e(x, _)")]),
         ("p(x + y) :- e(x, z), e(y, z).", []),
         ("p(x + y) :- e(x, _), e(y, _), x < y.", []),
