@@ -404,7 +404,8 @@ def _constants(relation: rules.Relation, table: Table, executor: Any) -> tuple[t
     from dlog.values import Codec
 
     kinds = [type.kind for _, type in relation.attributes]
-    rows = Relation(relation, table, Codec(executor.program, executor.symbols, executor.records))
+    plain = tuple((name, replace(type, domain=rules.Domain.PLAIN)) for name, type in relation.attributes)
+    rows = Relation(replace(relation, attributes=plain), table, Codec(executor.program, executor.symbols, executor.records))
     return tuple(tuple(map(rules.Constant, row, kinds)) for row in rows)
 
 

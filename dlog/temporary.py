@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 
 PREFIX = "dlog-"
-KINDS = ("cache", "dump", "kernels", "spark", "worker", "zipped")
+KINDS = ("cache", "dump", "kernels", "spark", "sqlite", "worker", "zipped")
 """What follows in a folder's name: others that begin alike are somebody's own."""
 LOCK = "owner"
 """The file that a folder's owner keeps locked; it holds the folder's token."""

@@ -14,6 +14,10 @@ from dlog.dataflow.schema import Schema
 from dlog.engine.dataflow.delta import run_starts
 from dlog.engine.dataflow.groups import Groups
 from dlog.engine.dataflow.slices import GREATEST, LEAST
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+MOST_EVENTS = 2**30
+"""Events that can be looked at together: each takes some words of memory."""
 
 
 def axis(schema: Schema, name: str, column: str) -> Kind:
@@ -87,7 +91,11 @@ def sorting(schema: Schema, keys: int, objects: Objects) -> Sorting:
     strings = [place for place, kind in enumerate(schema.kinds[keys:]) if kind is str]
 
     def sort(groups: Groups) -> Events:
-        rows = np.repeat(np.arange(len(groups.diffs)), np.maximum(groups.diffs, 0))
+        counts = np.maximum(groups.diffs, 0)
+        if counts.sum(dtype=np.float64) > MOST_EVENTS:
+            note = "a row that is there several times is as many events: is `distinct` meant?"
+            raise DlogError(Diagnostic("too-many-events", f"there are more than {MOST_EVENTS:,} events", notes=(note,)))
+        rows = np.repeat(np.arange(len(counts)), counts)
         found = _events(groups, rows)
         if not strings or not found.ties.any():
             return found

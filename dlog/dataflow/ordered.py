@@ -122,28 +122,29 @@ def _with_columns(schema: Schema, kinds: dict[str, Kind]) -> Schema:
 
 
 def _sessions(forth: Forth) -> OrderedLogic:
-    def run(groups: Groups) -> Made:
+    def run(groups: Groups, wanted: np.ndarray) -> Made:
         rows = np.flatnonzero(groups.diffs > 0)
         owners, order = groups.owners[rows], groups.columns[0][rows]
         begins = np.ones(len(rows), bool)
         begins[1:] = (owners[1:] != owners[:-1]) | (order[1:] >= forth(order[:-1]))
         starts = np.flatnonzero(begins)
         sizes = np.diff(starts, append=len(rows))
-        ends = forth(order[starts + sizes - 1])
-        return Made(rows, (np.repeat(order[starts], sizes), np.repeat(ends, sizes)), groups.diffs[rows])
+        bounds = np.repeat(order[starts], sizes), np.repeat(forth(order[starts + sizes - 1]), sizes)
+        kept = wanted[rows]
+        return Made(rows[kept], tuple(bound[kept] for bound in bounds), groups.diffs[rows[kept]])
 
     return run
 
 
 # ------------------------------------------------------------------------------------------------------- moving windows
 
-Bounds = Callable[[Events], Windows]
+Bounds = Callable[[Events, np.ndarray], Windows]
+"""The windows of some of the events, which are given by their places."""
 
 
 def _last_rows(size: int) -> tuple[Reach, Bounds]:
-    def bounds(events: Events) -> Windows:
-        places = np.arange(len(events.rows))
-        return Windows(np.maximum(events.low, places - (size - 1)), places + 1)
+    def bounds(events: Events, places: np.ndarray) -> Windows:
+        return Windows(np.maximum(events.low[places], places - (size - 1)), places + 1)
 
     return Following(size - 1), bounds
 
@@ -151,20 +152,21 @@ def _last_rows(size: int) -> tuple[Reach, Bounds]:
 def _last_range(kind: Kind, range: Any) -> tuple[Reach, Bounds]:
     forth = Forth(kind, range)
 
-    def bounds(events: Events) -> Windows:
-        places = np.arange(len(events.rows))
-        low = bisect(forth(events.order), events.low, places, events.order, True)
-        return Windows(low, bisect(events.order, places, events.high, events.order, True))
+    def bounds(events: Events, places: np.ndarray) -> Windows:
+        order = events.order[places]
+        low = bisect(forth(events.order), events.low[places], places, order, True)
+        return Windows(low, bisect(events.order, places, events.high[places], order, True))
 
     return Range(forth, Back(kind, range)), bounds
 
 
 def _moving(schema: Schema, sort: Sorting, bounds: Bounds, aggregates: list[Aggregate], objects: Objects) -> OrderedLogic:
-    def run(groups: Groups) -> Made:
+    def run(groups: Groups, wanted: np.ndarray) -> Made:
         events = sort(groups)
-        windows, frame = bounds(events), _frame(schema, groups, objects)
+        places = np.flatnonzero(wanted[events.rows])
+        windows, frame = bounds(events, places), _frame(schema, groups, objects)
         columns = tuple(aggregate.words(windows, frame, events.rows) for aggregate in aggregates)
-        return Made(events.rows, columns, np.ones(len(events.rows), np.int64))
+        return Made(events.rows[places], columns, np.ones(len(places), np.int64))
 
     return run
 
@@ -215,7 +217,7 @@ def _places(events: Events) -> np.ndarray:
 
 
 def _from_start(fold: Fold, start: list[int]) -> OrderedLogic:
-    def run(groups: Groups) -> Made:
+    def run(groups: Groups, wanted: np.ndarray) -> Made:
         made = fold(groups, tuple(np.full(groups.count, word) for word in start))
         return Made(made.rows, made.columns[1:], made.diffs)
 

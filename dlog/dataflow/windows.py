@@ -21,23 +21,24 @@ CHUNK = 1 << 20
 
 
 def sliding(time: str, size: Any, slide: Any, origin: Any, names: Any, site: Site) -> Bound:
-    """Each row with every window `[origin + k * slide, origin + k * slide + size)` that its time is in."""
+    """Each row with every window `[origin + k * slide, origin + k * slide + size)` that its time is in. Where the size is that
+    of several slides, a window ends to the bit where another one begins."""
     kind = axis(site.schema, "time", time)
     length, step = amount("size", kind, size), amount("slide", kind, slide)
     base = _origin(kind, origin)
     schema = with_bounds(site.schema, kind, names)
-    width = int(-(-length // step)) + 1
+    slides, width = length // step, int(-(-length // step)) + 1
     place = len(site.schema.names)
 
     def run(delta: Delta) -> Delta:
         times = site.frame(delta)[time]
         with np.errstate(invalid="ignore"):
-            last = (times - base) // step
-            starts = base + (last[:, None] - np.arange(width - 1, -2, -1)) * step  # one more at each end: floats round
-            rows, which = np.nonzero((starts <= times[:, None]) & (times[:, None] < starts + length))
-        begin = starts[rows, which]
+            numbers = ((times - base) // step)[:, None] - np.arange(width - 1, -2, -1)  # one more at each end: floats round
+            starts = base + numbers * step
+            ends = base + (numbers + slides) * step if slides * step == length else starts + length
+            rows, which = np.nonzero((starts <= times[:, None]) & (times[:, None] < ends))
         chosen = delta.only(rows)
-        bounds = (encode(kind, bound, site.objects) for bound in (begin, begin + length))
+        bounds = (encode(kind, bound[rows, which], site.objects) for bound in (starts, ends))
         return chosen.with_columns((*chosen.columns[:place], *bounds, *chosen.columns[place:]))
 
     return schema, run

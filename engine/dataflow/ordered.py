@@ -16,12 +16,15 @@ from dlog.engine.dataflow.delta import Columns, Delta, Moment
 from dlog.engine.dataflow.groups import Active, Groups, Logic, Outcome, group
 from dlog.engine.dataflow.operator import Operator, joined
 from dlog.engine.dataflow.reach import Extent, Reach, Rest, View
-from dlog.engine.dataflow.readings import Matches, Trace
+from dlog.engine.dataflow.readings import Matches, Reading, Trace
 from dlog.engine.dataflow.reduce import at_moment, changes, clipped
 from dlog.engine.dataflow.scheduler import Scheduler
-from dlog.engine.dataflow.scope import Scope
+from dlog.engine.dataflow.scope import Rounds, Scope
 from dlog.engine.dataflow.slices import Slices
 from dlog.engine.trace.layer import build
+
+ROUNDS_AT_ONCE = 16
+"""Rounds of a batch that are worked off together: rows around a change are looked at once for each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,8 +36,8 @@ class Made:
     diffs: np.ndarray
 
 
-OrderedLogic = Callable[[Groups], Made]
-"""Of groups whose first column is the order: words of it compare as the values do."""
+OrderedLogic = Callable[[Groups, np.ndarray], Made]
+"""Of groups whose first column is the order, of which words compare as the values do; for some of the rows, a mask."""
 Fold = Callable[[Groups, Columns], Made]
 """The same from a state for each group on. The first column that it makes is the place of a row among those of the same
 order, the others are the state."""
@@ -44,7 +47,7 @@ def whole_groups(logic: OrderedLogic) -> Logic:
     """The logic of a reduction that does the same."""
 
     def run(groups: Groups) -> Outcome:
-        made = logic(groups)
+        made = logic(groups, np.ones(len(groups.diffs), bool))
         return Outcome(groups.owners[made.rows], (*(c[made.rows] for c in groups.columns), *made.columns), made.diffs)
 
     return run
@@ -116,11 +119,19 @@ class Ordered(Operator):
         delta = joined(arrived[0])
         if delta is None:
             return
+        rounds = np.unique(delta.rounds)
+        for start in range(0, len(rounds), ROUNDS_AT_ONCE):
+            low, following = int(rounds[start]), rounds[start + ROUNDS_AT_ONCE :]
+            end = int(following[0]) if len(following) else self.rounds.high
+            self._run_until(end, delta.only((delta.rounds >= low) & (delta.rounds < end)), moment)
+
+    def _run_until(self, end: int, delta: Delta, moment: Moment) -> None:
+        """Works off changes of rounds before one; those of rounds before theirs have been."""
+        reading = self.source.now().below(end)
         marks = Active.of(delta.columns[: self.keys + 1], delta.rounds)
-        at_marks = Slices(self.source.now(), marks.keys[: self.keys], marks.count)
-        clumps = _Clumps.of(marks, self.keys, at_marks, self.reach)
+        clumps = _Clumps.of(marks, self.keys, Slices(reading, marks.keys[: self.keys], marks.count), self.reach)
         while True:
-            view = self._view(clumps)
+            view = self._view(clumps, reading)
             extent = self.reach.extent(view)
             following = clumps.next(extent)
             if following is None:
@@ -130,10 +141,10 @@ class Ordered(Operator):
         active = view.active
         changed = changes(active, view.numbers[outcome.owners], outcome)
         before = changed.rounds == active.first[changed.probes]
-        self._send(at_moment(clumps.key, changed.only(~before), moment).consolidated(), moment)
+        self._send(at_moment(clumps.key, changed.only(~before), moment).consolidated(), end)
 
-    def _view(self, clumps: _Clumps) -> View:
-        slices = Slices(self.source.now(), clumps.key, len(clumps.first))
+    def _view(self, clumps: _Clumps, reading: Reading) -> View:
+        slices = Slices(reading, clumps.key, len(clumps.first))
         part = slices.read(*self.reach.span(slices, clumps.first, clumps.last, clumps.margin))
         self.read += len(part.matches.probes)
         active = clumps.active()
@@ -145,18 +156,17 @@ class Ordered(Operator):
 
     def _outcome(self, view: View, extent: Extent, key: Columns) -> Outcome:
         """What rows come to that may have changed."""
-        made = self._made(view, key)
-        clumps, order = view.clumps[made.rows], view.groups.columns[0][made.rows]
-        kept = (order >= extent.low[clumps]) & (order <= extent.high[clumps])
-        rows = made.rows[kept]
-        columns = *(c[rows] for c in view.groups.columns), *(c[kept] for c in made.columns)
-        return Outcome(view.groups.owners[rows], columns, made.diffs[kept])
+        clumps, order = view.clumps, view.groups.columns[0]
+        made = self._made(view, key, (order >= extent.low[clumps]) & (order <= extent.high[clumps]))
+        columns = *(c[made.rows] for c in view.groups.columns), *made.columns
+        return Outcome(view.groups.owners[made.rows], columns, made.diffs)
 
-    def _made(self, view: View, key: Columns) -> Made:
+    def _made(self, view: View, key: Columns, wanted: np.ndarray) -> Made:
         assert self.logic is not None
-        return self.logic(view.groups)
+        return self.logic(view.groups, wanted)
 
-    def _send(self, made: Delta, moment: Moment) -> None:
+    def _send(self, made: Delta, end: int) -> None:
+        """Emits what has been made of changes of rounds before one."""
         self.emit(made)
 
 
@@ -175,7 +185,7 @@ class Scan(Ordered):
     def traces(self) -> Sequence[Trace]:
         return (self.states,)
 
-    def _made(self, view: View, key: Columns) -> Made:
+    def _made(self, view: View, key: Columns, wanted: np.ndarray) -> Made:
         clumps = view.active.owners[view.numbers]
         return self.fold(view.groups, tuple(state[clumps] for state in self._states(key, view.first)))
 
@@ -196,11 +206,12 @@ class Scan(Ordered):
             wanted, margin = wanted[missing], 4 * margin
         return found
 
-    def _send(self, made: Delta, moment: Moment) -> None:
+    def _send(self, made: Delta, end: int) -> None:
         if made.rows:
             rest = made.columns[self.keys + 1 : len(made.columns) - 1 - len(self.start)]
             place = self.keys + 1 + len(rest)
-            self.states.insert(made.with_columns((*made.columns[: self.keys + 1], *made.columns[place:])), self.rounds, moment)
+            states = made.with_columns((*made.columns[: self.keys + 1], *made.columns[place:]))
+            self.states.insert(states, Rounds(self.rounds.low, end), ())
             self.emit(made.with_columns((*made.columns[:place], *made.columns[place + 1 :])))
 
 

@@ -37,6 +37,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 TO_STDOUT = "-"
 """The output folder that means standard output, as in `-D -`."""
 
+
 def available_threads() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -20,7 +20,7 @@ import numpy as np
 from dlog.engine.formats.lines import text_of
 from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.order import sorted_columns
-from dlog.engine.formats.parameters import column_names, directive_error
+from dlog.engine.formats.parameters import column_map, column_names, directive_error
 from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Domain, Io, Kind, Program, Relation, Type
@@ -142,7 +142,8 @@ class _Reader:
     def _columns(self, rows: Sequence[Any]) -> list[list[Any]]:
         """The values of each attribute, from objects by name and from lists by place."""
         names, arity = column_names(self.io, self.relation, self.program), self.relation.arity
-        places = [int(name) for name in names] if all(name.isdecimal() for name in names) else list(range(arity))
+        chosen = column_map(self.io, self.relation, self.program) if self.io.get("columns") else None
+        places = range(arity) if chosen is None else chosen
         by_place = self.io.get("columns") != ""
         columns: list[list[Any]] = [[] for _ in range(arity)]
         for number, row in enumerate(rows, 1):

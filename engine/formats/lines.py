@@ -8,6 +8,7 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE, lookup
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,7 @@ def load_lines(
         for row in np.flatnonzero(np.isin(columns[i], list(bad)) & good).tolist() if bad else ():
             line, text = wrong.line_of(data, row), columns[i][row]
             name = relation.attributes[i][0]
-            wrong.row(data, line, _record_mistake(bad[text], strings.text(text), line, file, name, i, form))
+            wrong.row(data, line, partial(_record_mistake, bad[text], strings.text(text), line, file, name, i, form))
             good[row] = False
         columns[i] = ids[columns[i]]
     wrong.settle(data)

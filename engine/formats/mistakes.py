@@ -19,6 +19,10 @@ _BRANCH = re.compile(rb"\$[A-Za-z0-9_?.]*\Z")
 _EXAMPLES = {Domain.DATE: "a date is a day that there is, as 2026-11-25", Domain.TIMESTAMP: "a time is 2026-11-25T12:30:00"}
 
 
+WINDOWS = (1 << 8, 1 << 12, 1 << 16, 1 << 20)
+"""Bytes in which the end of a row is looked for, one after the other: most rows are short, and there may be many."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """One field of a line: where it starts (a byte of the line) and its text without quotes."""
@@ -93,29 +97,51 @@ def _end(line: bytes, start: int, form: TextFormat) -> int:
 
 def row_end(data: np.ndarray, begin: int, form: TextFormat) -> int:
     """The place behind the row that begins there, its line end with it."""
-    window = data[begin : begin + (1 << 20)].tobytes()
-    at = 0
-    if form.rfc4180:
-        try:
-            last = split_line(window, form)[-1]
-            at = max(last.start, 0)
-            at = _quoted(window, at)[1] if window[at : at + 1] == b'"' else at + len(last.text)
-        except Unbalanced as mistake:
-            if "never" in str(mistake):
-                return len(data)
-            at = _quoted(window, mistake.start)[1]
-    end = window.find(b"\n", at)
-    return begin + end + 1 if end >= 0 else line_end(data, begin + len(window))
+    if not form.rfc4180:
+        return line_end(data, begin)
+    for size in WINDOWS:
+        window = data[begin : begin + size].tobytes()
+        closed = _last_field_end(window, form)
+        end = -1 if closed is None else window.find(b"\n", closed)
+        if end >= 0:
+            return begin + end + 1
+        if begin + size >= len(data):
+            break
+    return len(data) if closed is None else line_end(data, begin + len(window))
+
+
+def _last_field_end(row: bytes, form: TextFormat) -> int | None:
+    """Where the last field of a row with quotes ends, or one that is wrong; None where a quote is never closed."""
+    try:
+        last = split_line(row, form)[-1]
+    except Unbalanced as mistake:
+        return None if "never" in str(mistake) else _quoted(row, mistake.start)[1]
+    return _quoted(row, last.start)[1] if row[last.start : last.start + 1] == b'"' else last.start + len(last.text)
 
 
 def line_end(data: np.ndarray, position: int) -> int:
     """The place behind the first line end at or after `position`."""
+    size = WINDOWS[0]
     while position < len(data):
-        ends = np.flatnonzero(data[position : position + (1 << 16)] == 10)
-        if len(ends):
-            return position + int(ends[0]) + 1
-        position += 1 << 16
+        found = data[position : position + size].tobytes().find(b"\n")
+        if found >= 0:
+            return position + found + 1
+        position += size
+        size = min(2 * size, WINDOWS[-1])
     return len(data)
+
+
+def line_begin(data: np.ndarray, position: int) -> int:
+    """The place behind the last line end before `position`."""
+    size = WINDOWS[0]
+    while position > 0:
+        begin = max(0, position - size)
+        found = data[begin:position].tobytes().rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        position = begin
+        size = min(2 * size, WINDOWS[-1])
+    return 0
 
 
 def number_status(text: bytes, type_: Type) -> int:
@@ -172,8 +198,7 @@ def explain_text(data: np.ndarray, start: int, file: str, name: str) -> Diagnost
     """The diagnostic for the first byte from `start` on that is not UTF-8, which is in a field of attribute `name`."""
     at = start + _wrong_byte(data, start)
     number = int(np.count_nonzero(data[:at] == 10)) + 1
-    before = data[max(0, at - (1 << 20)) : at].tobytes()
-    before = before[before.rfind(b"\n") + 1 :]
+    before = data[max(line_begin(data, at), at - (1 << 20)) : at].tobytes()
     line = before + data[at : at + (1 << 20)].tobytes().split(b"\n", 1)[0].removesuffix(b"\r")
     message = f"line {number} (`{name}`): byte 0x{data[at]:02x} is not UTF-8"
     place = f"{file}:{number}:{len(_decoded(before)) + 1}"

@@ -21,6 +21,9 @@ from dlog.engine.values.shapes import own_fields, own_types, packed
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.suggest import closest
 
+MAX_DEPTH = 5_000
+"""Records inside each other at most: a level may look at all that is left of a text, and takes a while whatever is left."""
+
 
 class BadRecord(Exception):
     """Text `index` is not a record of the wanted type."""
@@ -92,6 +95,28 @@ def _value_end(data, at, end, nested, closing):  # type: ignore[no-untyped-def]
     return -1
 
 
+@entry("u8[:]", "i64[:]", "i64")
+def _first_deeper(data, offsets, most):  # type: ignore[no-untyped-def]
+    """The first text with more brackets open at once, or how many texts there are. Brackets open where a value begins."""
+    for i in range(offsets.size - 1):
+        at, end, depth, fresh = offsets[i], offsets[i + 1], 0, True
+        while at < end:
+            byte = data[at]
+            if fresh and byte == 34:
+                at += 1
+                while at < end and data[at] != 34:
+                    at += 2 if data[at] == 92 else 1
+            elif (fresh and byte == 91) or byte == 40:
+                depth += 1
+                if depth > most:
+                    return i
+            elif (byte == 93 or byte == 41) and depth > 0:
+                depth -= 1
+            fresh = (fresh and (_blank(byte) or byte == 91)) or byte == 40 or byte == 44
+            at += 1
+    return offsets.size - 1
+
+
 @kernel
 def _unescape(data, at, end):  # type: ignore[no-untyped-def]
     """Undoes the backslashes of the quoted text at `at`, in place. Returns its end and the place behind the quote, or -1."""
@@ -159,7 +184,8 @@ def _split(data, starts, ends, kinds, opening, out_starts, out_ends):  # type: i
                     at += 1
             else:
                 out_starts[f, i] = at
-                at = _value_end(data, at, end, kinds[f] == 2, closing)
+                all_left = kinds[f] == 2 and f == arity - 1  # its own level says whether that is one value
+                at = end - 1 if all_left else _value_end(data, at, end, kinds[f] == 2, closing)
                 if at < 0:
                     return i
                 out_ends[f, i] = at
@@ -200,6 +226,8 @@ def parse_records(
     """The ids of the records that all strings of `texts` denote. Raises `BadRecord`."""
     heap, offsets = texts.strings
     data = heap[: offsets[-1]].copy()  # escapes are undone in place; the heap has room for much more
+    if (deep := _first_deeper(data, offsets, MAX_DEPTH)) < len(texts):
+        raise BadRecord(deep, f"has more than {MAX_DEPTH} records inside each other")
     waiting: dict[str, _Slices] = {type_.name: (offsets[:-1].copy(), offsets[1:].copy(), np.arange(len(texts)))}
     levels: list[dict[str, tuple[int, list[_Level]]]] = []
     while waiting:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 OF_TEXT = ("delimiter", "headers", "rfc4180", "compress", "encoding", "errors")
 KNOWN = frozenset(("IO", "filename", "name", "columns", "dbname", "table", "format", *OF_TEXT))
 """Parameters that mean something here. Others are for other readers, as in Souffle, and left alone."""
+MOST_COLUMNS = 1 << 20
+"""Columns of a file among which `columns` chooses."""
 _OF_OTHERS = ("params", "types")
 """Those of Souffle's that are close to one of these."""
 
@@ -66,13 +68,31 @@ def column_names(io: Io, relation: Relation, program: Program) -> tuple[str, ...
             f"columns={text!r} does not name one column of the file per attribute of `{relation.name}` ({relation.arity})",
             'they are names, as in columns="src:dst", or count from 0, as in columns="0:2"',
         )
+    if text and (beyond := [name for name in names if _is_place(name) and not 0 <= _place(name) < MOST_COLUMNS]):
+        message = f"columns={text[:60]!r}: there is no column {beyond[0][:30]}, files have {MOST_COLUMNS} at most"
+        raise directive_error(io, program, "bad-parameter", message)
     return names
+
+
+def _is_place(name: str) -> bool:
+    """Whether a column is called by its place: digits of other scripts are letters of names."""
+    return name.isascii() and name.isdecimal()
+
+
+def _place(name: str) -> int:
+    """The place that digits say; -1 where they are too many for any."""
+    return int(name) if len(name) < 20 else -1
 
 
 def column_map(io: Io, relation: Relation, program: Program) -> tuple[int, ...] | None:
     """The file's column for each attribute, from `columns`; None where it names them."""
     names = column_names(io, relation, program)
-    return tuple(int(name) for name in names) if all(name.isascii() and name.isdecimal() for name in names) else None
+    return tuple(map(_place, names)) if all(map(_is_place, names)) else None
+
+
+def column_in(name: str, names: Sequence[str]) -> str:
+    """The name of the column that one part of `columns` means, of those that there are: a place, or a name."""
+    return names[_place(name)] if _is_place(name) and _place(name) < len(names) else name
 
 
 def path_of(io: Io, folder: Path, suffix: str) -> Path:

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, TypeAlias
 
 import numpy as np
 
-from dlog.engine.formats.parameters import missing_file, path_of
+from dlog.engine.formats.parameters import path_of
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.whole_files import write_whole
 from dlog.engine.ir.rules import Io, Program, Relation
@@ -149,12 +149,9 @@ def _columnar_writer(name: str) -> Write:
 
 
 def _read_database(rows: Transfer, path: Path | None, folder: Path) -> Table:
-    from dlog.engine.formats.sqlite_tables import database_of, load_sqlite
+    from dlog.engine.formats.sqlite_tables import load_sqlite
 
-    database = database_of(rows.io, folder)
-    if isinstance(database, Path) and not database.is_file():
-        raise missing_file(rows.io, rows.program, database)
-    return load_sqlite(rows.io, rows.relation, rows.program, rows.symbols, rows.records, database)
+    return load_sqlite(rows.io, rows.relation, rows.program, rows.symbols, rows.records, folder)
 
 
 # --------------------------------------------------------------------------------------------------------------- the formats
@@ -200,10 +197,9 @@ def knowing(parameter: str) -> tuple[str, ...]:
 def save_rows(rows: Transfer, format: Format, table: Table, folder: Path) -> None:
     """Writes a file, or a table of a database, in the output folder."""
     if format.is_database:
-        from dlog.engine.formats.sqlite_tables import database_of, save_sqlite
+        from dlog.engine.formats.sqlite_tables import save_sqlite
 
-        database = database_of(rows.io, folder)
-        save_sqlite(rows.io, rows.relation, rows.program, table, rows.symbols, rows.records, database)
+        save_sqlite(rows.io, rows.relation, rows.program, table, rows.symbols, rows.records, folder)
         return
     from dlog.engine.formats.lines import packs
 

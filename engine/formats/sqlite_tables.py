@@ -10,18 +10,17 @@ from __future__ import annotations
 import reprlib
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
 
 from dlog.engine.formats.columnar import arrow_table, column_values
 from dlog.engine.formats.columns import Unclear, places
-from dlog.engine.formats.parameters import close_name, column_names, directive_error
+from dlog.engine.formats.parameters import close_name, column_in, column_names, directive_error
 from dlog.engine.formats.records import RecordTables
+from dlog.engine.formats.sqlite_files import MEMORY, Database, database_of, reading, writing
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.domains import OutOfDomain, from_arrow, from_texts, normal, range_of, sort_of, to_texts
 from dlog.engine.values.symbols import SymbolTable
@@ -33,23 +32,15 @@ ROWS = 1 << 16
 _SQL = {Kind.NUMBER: "INTEGER", Kind.UNSIGNED: "INTEGER", Kind.FLOAT: "REAL", Kind.SYMBOL: "TEXT", Kind.RECORD: "TEXT"}
 _CAUTION = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON"
 """For databases of others: views call nothing that has effects, and pages are looked at before they are believed."""
-_SEVERAL = bytes.fromhex("d9d505f920a163d7")
-"""What a journal ends with that is one of several."""
-
-
-def database_of(io: Io, folder: Path) -> Path | str:
-    """The file of the database, or a URI as SQLite takes it."""
-    name = io.get("filename", io.get("dbname", f"{io.get('name', io.relation)}.sqlite"))
-    return name if name.startswith(("file:", ":memory:")) else folder / name
 
 
 def load_sqlite(
-    io: Io, relation: Relation, program: Program, symbols: SymbolTable, records: RecordTables, database: Path | str
+    io: Io, relation: Relation, program: Program, symbols: SymbolTable, records: RecordTables, folder: Path
 ) -> Table:
     """Reads a table; the database is not changed."""
-    uri = database if isinstance(database, str) else f"{database.absolute().as_uri()}?mode=ro"
+    database = database_of(io, program, folder)
     try:
-        with closing(sqlite3.connect(uri, uri=True)) as connection:
+        with reading(io, program, database) as connection:
             connection.executescript(_CAUTION)
             connection.text_factory = bytes
             columns = _chosen(io, program, relation, connection)
@@ -86,7 +77,7 @@ def _chosen(io: Io, program: Program, relation: Relation, connection: sqlite3.Co
         raise directive_error(io, program, "missing-table", f"the database has no table or view {table!r}", *notes)
     wanted = column_names(io, relation, program)
     if io.get("columns"):
-        chosen = [names[int(name)] if name.isdecimal() and int(name) < len(names) else name for name in wanted]
+        chosen = [column_in(name, names) for name in wanted]
         if missing := [name for name in chosen if name not in names]:
             note = f"its columns are {', '.join(names)}"
             raise directive_error(io, program, "wrong-column-count", f"{table!r} has no column `{missing[0]}`", note)
@@ -184,16 +175,14 @@ def save_sqlite(
     table: Table,
     symbols: SymbolTable,
     records: RecordTables,
-    database: Path | str,
+    folder: Path,
 ) -> None:
     """Writes the rows, in order, to a table of their own."""
+    database = database_of(io, program, folder)
     name, columns = _quoted(_table(io)), [f"{_quoted(name)} {_sql(type_)}" for name, type_ in relation.attributes]
     rows = arrow_table(relation, program, table, symbols, records)
-    file = _file(database)
-    _refuse_traps(io, program, file)
     try:
-        with closing(sqlite3.connect(database, uri=isinstance(database, str))) as connection, connection:
-            _refuse_another(io, program, file, connection)
+        with writing(io, program, database) as connection:
             connection.executescript(_CAUTION)
             connection.execute("BEGIN IMMEDIATE")
             for (kind,) in connection.execute("SELECT type FROM sqlite_master WHERE name = ?", (_table(io),)).fetchall():
@@ -222,43 +211,6 @@ def _values(type_: Type, column: pa.Array) -> list[Any]:
     return found
 
 
-def _file(database: Path | str) -> Path | None:
-    """The file that is to be written; None for a database that is in none."""
-    if isinstance(database, Path):
-        return database
-    name = unquote(urlsplit(database).path) if database.startswith("file:") else ""
-    return None if not name or name.startswith(":memory:") or "mode=memory" in database else Path(name)
-
-
-def _refuse_traps(io: Io, program: Program, file: Path | None) -> None:
-    """Refuses what others may have left to have SQLite write, or remove, another file. Where a journal of several databases is
-    left, SQLite removes the file that it names as their common one."""
-    if file is None:
-        return
-    if file.is_symlink():
-        raise directive_error(io, program, "unwritable-file", f"{file} is a link: name the database itself")
-    journal = file.with_name(f"{file.name}-journal")
-    if _end(journal, len(_SEVERAL)) == _SEVERAL:
-        note = "sqlite3, or what was writing them, brings them back, if you trust who left them"
-        raise directive_error(io, program, "unwritable-file", f"{journal} is of several databases, left half written", note)
-
-
-def _end(path: Path, size: int) -> bytes:
-    """The last bytes of a file; none, if there is no file."""
-    if not path.is_file():
-        return b""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - size))
-        return file.read()
-
-
-def _refuse_another(io: Io, program: Program, file: Path | None, connection: sqlite3.Connection) -> None:
-    """Refuses a database that was opened by a link, made since it was looked for: SQLite shows where that led."""
-    ((_, _, opened),) = connection.execute("PRAGMA database_list")
-    if file is not None and opened != str(file.parent.resolve() / file.name):
-        raise directive_error(io, program, "unwritable-file", f"{file} leads to {opened}: name the database itself")
-
-
 def _table(io: Io) -> str:
     return io.get("table", io.get("name", io.relation))
 
@@ -268,5 +220,5 @@ def _quoted(name: str) -> str:
     return f'"{doubled}"'
 
 
-def _refused(io: Io, program: Program, what: str, database: Path | str, error: Exception) -> DlogError:
-    return directive_error(io, program, "sqlite", f"cannot {what} {database}: {error}")
+def _refused(io: Io, program: Program, what: str, database: Database, error: Exception) -> DlogError:
+    return directive_error(io, program, "sqlite", f"cannot {what} {database.path or MEMORY}: {error}")

@@ -167,9 +167,7 @@ def _begin(data: np.ndarray, form: TextFormat) -> int:
     return len(BOM_UTF8) if data[: len(BOM_UTF8)].tobytes() == BOM_UTF8 else 0
 
 
-def _parse(
-    data: np.ndarray, begin: int, layout: Layout, form: TextFormat, threads: int, most_wrong: int
-) -> Iterator[Block]:
+def _parse(data: np.ndarray, begin: int, layout: Layout, form: TextFormat, threads: int, most_wrong: int) -> Iterator[Block]:
     if layout.flags & QUOTES:
         yield from _parse_quoted(data, begin, layout, form)
     elif threads <= 1 or len(data) - begin <= BLOCK:
@@ -246,20 +244,22 @@ def _interned(
     on_wrong: Callable[[BadLine | BadText], None],
 ) -> Iterator[tuple[list[np.ndarray], int]]:
     """The columns of the rows from `begin` to `end`, in pieces between those with text that is none."""
+    step = end - begin
     while begin < end:
+        stop = min(begin + step, end)
         columns: list[np.ndarray] = []
         try:
             for field, table in zip(block.fields, tables, strict=True):
-                parts = [part[begin:end] for part in field]
+                parts = [part[begin:stop] for part in field]
                 columns.append(parts[0] if len(parts) == 1 else table.intern_slices(block.data, *parts))
         except NotText as mistake:
             row, attribute = begin + mistake.index, len(columns)
             yield from _interned(data, block, begin, row, tables, on_wrong)
             on_wrong(BadText(data, int(block.fields[attribute][0][row]), attribute))
-            begin = row + 1
+            begin, step = row + 1, 1  # where one is wrong others may be: no column is to be interned again and again
         else:
-            yield columns, end - begin
-            return
+            yield columns, stop - begin
+            begin, step = stop, 2 * step
 
 
 def _joined(kind: Kind, parts: list[np.ndarray]) -> np.ndarray:

@@ -20,6 +20,8 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
     if path.parent == Path("/dev") or (path.is_char_device() and not path.is_symlink()):
         _write_to_device(io, program, path, write)
         return
+    if not path.name:
+        raise directive_error(io, program, "unwritable-file", f"cannot write {path}: it is a folder")
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     remove_left(path.parent.glob(f".{glob.escape(path.name)}.*.part"))
     try:

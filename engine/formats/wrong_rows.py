@@ -8,12 +8,14 @@ counted in a warning.
 from __future__ import annotations
 
 import warnings
+from array import array
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from dlog.engine.formats.mistakes import explain_line, explain_text, row_end
+from dlog.engine.formats.mistakes import explain_line, explain_text, line_begin, row_end
 from dlog.engine.formats.parameters import TextFormat, directive_error
 from dlog.engine.formats.text import BadLine, BadText
 from dlog.engine.formats.whole_files import write_whole
@@ -22,6 +24,10 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 MOST = 20
 """Mistakes of a file that are told, all with their places."""
+
+
+def _places() -> array[int]:
+    return array("q")
 
 
 @dataclass(slots=True)
@@ -38,21 +44,29 @@ class WrongRows:
     """Where their lines go."""
     found: list[Diagnostic] = field(default_factory=list)
     """The first of them."""
-    places: list[tuple[int, int]] = field(default_factory=list)
-    """Where each begins and ends in the data."""
-    unread: list[int] = field(default_factory=list)
+    begins: array[int] = field(default_factory=_places)
+    """Where each begins in the data."""
+    stops: array[int] = field(default_factory=_places)
+    """The place behind each."""
+    unread: array[int] = field(default_factory=_places)
     """Where those begin that are no rows of the table."""
-    ends: np.ndarray | None = None
+    line_ends: np.ndarray | None = None
+    before: np.ndarray | None = None
+    """Of each line without a row, in their order, how many with one precede it."""
 
     def line(self, mistake: BadLine | BadText) -> None:
         """A row that is none, or has text that is none. Raises DlogError where these are enough."""
         data = mistake.data
-        begin = mistake.position if isinstance(mistake, BadLine) else mistake.start - len(_line_before(data, mistake.start))
+        begin = mistake.position if isinstance(mistake, BadLine) else line_begin(data, mistake.start)
         self.unread.append(begin)
-        self.places.append((begin, row_end(data, begin, self.form)))
+        self._note(data, begin)
         if len(self.found) < MOST:
             self.found.append(self._explained(mistake))
         self._check()
+
+    def _note(self, data: np.ndarray, begin: int) -> None:
+        self.begins.append(begin)
+        self.stops.append(row_end(data, begin, self.form))
 
     def _explained(self, mistake: BadLine | BadText) -> Diagnostic:
         if isinstance(mistake, BadLine):
@@ -60,12 +74,12 @@ class WrongRows:
         name = self.relation.attributes[mistake.attribute][0]
         return explain_text(mistake.data, mistake.start, self.file, name)
 
-    def row(self, data: np.ndarray, number: int, explained: Diagnostic) -> None:
+    def row(self, data: np.ndarray, number: int, explained: Callable[[], Diagnostic]) -> None:
         """A row with a wrong record; `number` is the line's, from 1."""
         begin = int(self._line_ends(data)[number - 2]) + 1 if number > 1 else 0
-        self.places.append((begin, row_end(data, begin, self.form)))
+        self._note(data, begin)
         if len(self.found) < MOST:
-            self.found.append(explained)
+            self.found.append(explained())
         self._check()
 
     def _check(self) -> None:
@@ -74,33 +88,37 @@ class WrongRows:
             raise DlogError([*self.found, last])
 
     def line_of(self, data: np.ndarray, row: int) -> int:
-        """The number of the line that row `row`, of those that were read, stands on."""
+        """The number of the line that row `row`, of those that were read, stands on. All lines without one are known then."""
         line = row + 1 + self.form.headers
-        if self.unread:
-            for number in (np.searchsorted(self._line_ends(data), sorted(self.unread)) + 1).tolist():
-                line += number <= line
-        return line
+        return line + int(np.searchsorted(self._rows_before(data), line, side="right"))
+
+    def _rows_before(self, data: np.ndarray) -> np.ndarray:
+        if self.before is None:
+            unread = np.sort(np.frombuffer(self.unread, np.int64))
+            self.before = np.searchsorted(self._line_ends(data), unread) + 1 - np.arange(len(unread)) if len(unread) else unread
+        return self.before
 
     def _line_ends(self, data: np.ndarray) -> np.ndarray:
-        if self.ends is None:
-            self.ends = np.flatnonzero(data == 10)
-        return self.ends
+        if self.line_ends is None:
+            self.line_ends = np.flatnonzero(data == 10)
+        return self.line_ends
 
     def settle(self, data: np.ndarray) -> None:
         """Raises DlogError for what is to be refused; else tells how many rows were left out."""
-        if not self.places:
+        if not self.begins:
             return
         if self.refuses:
             raise DlogError(self.found)
-        count = len(self.places)
+        count = len(self.begins)
         if self.rejects is not None:
-            self._reject(self.rejects, [_whole_line(data, begin, end) for begin, end in sorted(self.places)])
+            order = np.argsort(np.frombuffer(self.begins, np.int64), kind="stable").tolist()
+            self._reject(self.rejects, (_whole_line(data, self.begins[i], self.stops[i]) for i in order))
         left = "1 wrong row is" if count == 1 else f"{count} wrong rows are"
         goes = "left out" if self.rejects is None else f"left out, and written to {self.rejects}"
         message = f"{self.file}: {left} {goes}; the first: {self.found[0].message}"
         warnings.warn(message, RuntimeWarning, stacklevel=5)
 
-    def _reject(self, path: Path, lines: list[bytes]) -> None:
+    def _reject(self, path: Path, lines: Iterable[bytes]) -> None:
         write_whole(self.io, self.program, path, lambda file: file.writelines(lines))
 
 
@@ -117,12 +135,6 @@ def wrong_rows(io: Io, program: Program, relation: Relation, form: TextFormat, f
         return WrongRows(io, program, file, relation, form, False, folder / name)
     message = f"errors={chosen!r} says nothing about wrong rows"
     raise directive_error(io, program, "bad-parameter", message, 'it is fail, skip or, as in errors="reject:bad.txt", a file')
-
-
-def _line_before(data: np.ndarray, position: int) -> bytes:
-    """What stands on the line of a byte before it."""
-    before = data[max(0, position - (1 << 20)) : position].tobytes()
-    return before[before.rfind(b"\n") + 1 :]
 
 
 def _whole_line(data: np.ndarray, begin: int, end: int) -> bytes:

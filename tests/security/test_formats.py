@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import dlog
-from dlog.engine.formats import sqlite_tables
+from dlog.engine.formats import sqlite_files
 from dlog.grammar.diagnostics import DlogError
 
 REJECTING = """.decl r(x: number)
@@ -64,7 +67,7 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     os.close(other)
 
 
-@pytest.mark.parametrize("name", ["r.sqlite", "file:{}/r.sqlite?mode=rwc"])
+@pytest.mark.parametrize("name", ["r.sqlite", "file:{}/r.sqlite"])
 def test_a_database_is_not_written_where_a_link_leads(tmp_path: Path, name: str) -> None:
     out, victim = tmp_path / "out", tmp_path / "victim"
     out.mkdir()
@@ -73,16 +76,6 @@ def test_a_database_is_not_written_where_a_link_leads(tmp_path: Path, name: str)
     program = WRITING.replace("IO=sqlite", f'IO=sqlite, dbname="{name.format(out)}"')
     with pytest.raises(DlogError, match="is a link: name the database itself"):
         dlog.run(program, output=out)
-    assert database(victim, "SELECT * FROM r") == [(7,)]
-
-
-def test_a_link_that_is_made_while_a_database_is_opened_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, victim = tmp_path / "out", tmp_path / "victim"
-    out.mkdir()
-    database(victim, "CREATE TABLE r (x)", "INSERT INTO r VALUES (7)")
-    monkeypatch.setattr(sqlite_tables, "_refuse_traps", lambda *given: (out / "r.sqlite").symlink_to(victim))
-    with pytest.raises(DlogError, match=r"leads to .*victim: name the database itself"):
-        dlog.run(WRITING, output=out)
     assert database(victim, "SELECT * FROM r") == [(7,)]
 
 
@@ -98,16 +91,131 @@ def plant_journal(file: Path, common: Path) -> None:
     file.with_name(f"{file.name}-journal").write_bytes(header.ljust(512, b"\0") + record + tail)
 
 
-def test_a_journal_has_no_other_file_removed(tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
+def shared(folder: Path, shares: bool) -> Path:
+    """A folder, of the user's own or in which all can write."""
+    folder.mkdir()
+    folder.chmod(0o777 if shares else 0o700)
+    return folder
+
+
+@pytest.mark.parametrize("shares", [False, True])
+@pytest.mark.parametrize("program", [WRITING, READING.format("number", 'sqlite, dbname="{}"')])
+@pytest.mark.parametrize("name", ["r.sqlite", "file:{}/r.sqlite"])
+def test_a_journal_has_no_other_file_removed(tmp_path: Path, shares: bool, program: str, name: str) -> None:
+    victim, folder = tmp_path / "victim", shared(tmp_path / "f", shares)
     victim.write_text("precious\n")
-    plant_journal(tmp_path / "r.sqlite", victim)
-    with pytest.raises(DlogError, match="is of several databases, left half written"):
-        dlog.run(WRITING, output=tmp_path)
+    plant_journal(folder / "r.sqlite", victim)
+    with pytest.raises(DlogError, match=r"r\.sqlite-journal (is of several databases,|was) left half written"):
+        dlog.run(program.replace("{}", name).replace("{}", str(folder)), facts=folder, output=folder)
     assert victim.read_text() == "precious\n"
-    with closing(sqlite3.connect(tmp_path / "r.sqlite")) as connection:  # it is no harmless one
+    with closing(sqlite3.connect(folder / "r.sqlite")) as connection:  # it is no harmless one
         connection.execute("SELECT * FROM other").fetchall()
     assert not victim.exists()
+
+
+@pytest.mark.parametrize("shares", [False, True])
+@pytest.mark.parametrize("left", ["link", "hard link", "pipe"])
+@pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])
+@pytest.mark.parametrize("program", [WRITING, READING.format("number", "sqlite")])
+def test_what_lies_beside_a_database_is_no_way_to_another_file(
+    tmp_path: Path, shares: bool, left: str, suffix: str, program: str
+) -> None:
+    victim, folder = tmp_path / "victim", shared(tmp_path / "f", shares)
+    victim.write_bytes(b"precious\n" * 5000)
+    with closing(sqlite3.connect(tmp_path / "from.sqlite")) as source:  # with a log, as there is one in use
+        for statement in ("PRAGMA journal_mode = WAL", "CREATE TABLE r (x)", "INSERT INTO r VALUES (5)"):
+            source.execute(statement)
+        source.commit()
+        for end in ("", "-wal"):
+            (folder / f"r.sqlite{end}").write_bytes((tmp_path / f"from.sqlite{end}").read_bytes())
+    (folder / f"r.sqlite{suffix}").unlink(missing_ok=True)
+    match left:
+        case "link":
+            (folder / f"r.sqlite{suffix}").symlink_to(victim)
+        case "hard link":
+            os.link(victim, folder / f"r.sqlite{suffix}")
+        case _:
+            os.mkfifo(folder / f"r.sqlite{suffix}")
+    try:
+        dlog.run(program, facts=folder, output=folder)
+    except DlogError as error:
+        assert error.diagnostics[0].code in ("unreadable-file", "unwritable-file", "missing-table", "sqlite")
+    assert victim.read_bytes() == b"precious\n" * 5000
+
+
+@pytest.mark.parametrize("name", ["r.sqlite", "file:{}/r.sqlite"])
+def test_reading_makes_no_file_where_a_link_leads(tmp_path: Path, name: str) -> None:
+    (tmp_path / "r.sqlite").symlink_to(tmp_path / "created")
+    with pytest.raises(DlogError, match="cannot open fact file"):
+        read(tmp_path, f'sqlite, dbname="{name.format(tmp_path)}"')
+    assert not (tmp_path / "created").exists()
+
+
+@pytest.mark.parametrize("left", ["link", "journal"])
+def test_what_others_leave_while_a_database_is_written_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    out, victim = shared(tmp_path / "out", True), tmp_path / "victim"
+    victim.write_text("precious\n")
+    plant_journal(tmp_path / "r.sqlite", victim)
+    replace = sqlite_files._put_in_place
+
+    def late(*given: Any) -> None:
+        if left == "link":
+            (out / "r.sqlite").symlink_to(tmp_path / "created")
+        else:
+            (out / "r.sqlite-journal").write_bytes((tmp_path / "r.sqlite-journal").read_bytes())
+        replace(*given)
+
+    monkeypatch.setattr(sqlite_files, "_put_in_place", late)
+    dlog.run(WRITING, output=out)
+    assert (victim.read_text(), (tmp_path / "created").exists()) == ("precious\n", False)
+    assert (out / "r.sqlite").is_file() and not (out / "r.sqlite").is_symlink()
+
+
+def test_a_database_in_a_folder_of_others_is_read_with_its_log_and_written_as_a_whole(tmp_path: Path) -> None:
+    folder = shared(tmp_path / "f", True)
+    with closing(sqlite3.connect(folder / "r.sqlite")) as other:
+        for statement in ("PRAGMA journal_mode = WAL", "CREATE TABLE r (x)", "INSERT INTO r VALUES (5)"):
+            other.execute(statement)
+        other.commit()
+        before = sorted(file.name for file in folder.iterdir())
+        assert read(folder, "sqlite", "number") == [(5,)]
+        assert sorted(file.name for file in folder.iterdir() if not file.name.endswith(".csv")) == before
+        with pytest.raises(DlogError, match=r"r\.sqlite-wal was left half written, or is in use"):
+            dlog.run(WRITING, output=folder)
+    (folder / "r.sqlite").chmod(0o664)
+    database(folder / "r.sqlite", "CREATE TABLE other (x)")
+    dlog.run(WRITING, output=folder)
+    assert database(folder / "r.sqlite", "SELECT * FROM r") == [(1,)]
+    assert database(folder / "r.sqlite", "SELECT * FROM other") == []
+    assert (folder / "r.sqlite").stat().st_mode & 0o777 == 0o664
+
+
+def test_a_database_of_others_that_is_in_use_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_files, "PATIENCE", 0.0)
+    folder = shared(tmp_path / "f", True)
+    database(folder / "r.sqlite", "CREATE TABLE r (x)", "INSERT INTO r VALUES (5)")
+    script = (
+        "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "c.execute('BEGIN IMMEDIATE')\nprint('ready', flush=True)\nsys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script, str(folder / "r.sqlite")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "ready\n"
+        with pytest.raises(DlogError, match="is in use"):
+            dlog.run(WRITING, output=folder)
+        assert read(folder, "sqlite", "number") == [(5,)]
+        other.communicate()
+
+
+@pytest.mark.parametrize("uri", ["file:{}/r.sqlite?mode=rwc", "file:{}/r.sqlite?vfs=x", "file://host/r.sqlite", "file:"])
+def test_uris_say_where_a_database_is_and_no_more(tmp_path: Path, uri: str) -> None:
+    database(tmp_path / "r.sqlite", "CREATE TABLE r (x)", "INSERT INTO r VALUES (5)")
+    for good in ("file:r.sqlite", f"file:{tmp_path}/r.sqlite?mode=ro", f"file:{tmp_path}/r.sqlite?immutable=1"):
+        assert read(tmp_path, f'sqlite, dbname="{good}"', "number") == [(5,)]
+    with pytest.raises(DlogError, match=r"is not for the URI of a database|names no file to use"):
+        read(tmp_path, f'sqlite, dbname="{uri.format(tmp_path)}"')
 
 
 def test_a_view_of_a_database_calls_nothing_with_effects(tmp_path: Path) -> None:

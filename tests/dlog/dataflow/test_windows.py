@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.dataflow import Collection, Dataflow, Input, col, linear, moving
+from dlog.engine.dataflow import ordered
 from dlog.engine.dataflow.ordered import Ordered
 from dlog.engine.dataflow.reach import Following, Gap, Range, Reach
 from dlog.grammar.diagnostics import DlogError
@@ -70,10 +71,11 @@ CASES: dict[str, tuple[Callable[[Collection], Collection], Callable[[Counter], d
 
 @contextmanager
 def read_at_first(margin: int) -> Iterator[None]:
-    """Has operators read so few rows around a change that they have to read again."""
+    """Has operators read so few rows around a change that they have to read again, and work off so few rounds at once."""
     with ExitStack() as stack:
         for reach in (Reach, Following, Gap, Range):
             stack.enter_context(patch.object(reach, "margin", margin))
+        stack.enter_context(patch.object(ordered, "ROUNDS_AT_ONCE", margin))
         yield
 
 
@@ -167,6 +169,15 @@ def test_events_at_one_time_are_in_the_order_of_their_strings() -> None:
             rows.insert([(0, name)])
             flow.commit()
         assert found.counts() == {(0, "a", "a"): 1, (0, "b", "ab"): 1}
+
+
+def test_more_events_than_memory_holds_are_refused() -> None:
+    flow = Dataflow()
+    rows = flow.input(at=int)
+    rows.moving("at", rows=2, n=moving.count()).capture()
+    rows.update([3], 2**40, at=0)
+    with pytest.raises(DlogError, match="there are more than 1,073,741,824 events"):
+        flow.commit()
 
 
 def test_a_state_may_have_several_columns() -> None:
