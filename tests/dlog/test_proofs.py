@@ -13,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine.ir.rules import Program
+from dlog.engine.rounds import RoundsEngine
 from dlog.engine.runtime.incremental import engines
+from dlog.engine.runtime.incremental.paired import paired_engine
 from dlog.engine.runtime.incremental.recompute import Recompute
 from dlog.proofs import Absent, Aggregated, Holds, Proof
 from tests.dlog.proof_checker import Refuted, check, rows_of
@@ -42,7 +45,7 @@ distance(y, d) :- node(y), d = min c : { root(y), c = 0 ; distance(x, b), edge(x
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Both engines: one that knows the ranks of rows, and one that does not."""
     if request.param == "recomputed":
-        monkeypatch.setattr(engines, "make_engine", Recompute)
+        monkeypatch.setattr(engines, "make_engine", recomputing)
     yield request.param
 
 
@@ -73,11 +76,16 @@ def test_proofs_of_recursion_through_count_and_sum_check(case: Case) -> None:
         check_all(session, case.text, case.facts, 4)
 
 
+def recomputing(program: Program, **options: Any) -> RoundsEngine:
+    """An engine that knows nothing of ranks."""
+    return paired_engine(Recompute(program, **options))
+
+
 @examples(25)
 @given(counting_programs())
 def test_proofs_of_recursion_through_count_and_sum_need_no_ranks(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "make_engine", Recompute)
+        patch.setattr(engines, "make_engine", recomputing)
         with dlog.session(case.text, case.facts) as session:
             check_all(session, case.text, case.facts, 3)
 
@@ -86,7 +94,7 @@ def test_proofs_of_recursion_through_count_and_sum_need_no_ranks(case: Case) -> 
 @given(programs())
 def test_proofs_need_no_ranks_from_the_engine(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "make_engine", Recompute)
+        patch.setattr(engines, "make_engine", recomputing)
         with dlog.session(case.text, case.facts) as session:
             check_all(session, case.text, case.facts, 3)
 
