@@ -48,7 +48,7 @@ def _failure(error: Exception, debug: bool) -> int:
         return 0
     if isinstance(error, OSError):
         return _unwritable(error)
-    from dlog.grammar.diagnostics import DlogError, InternalError
+    from dlog.grammar.diagnostics import DlogError, InternalError, one_line
 
     if debug and (error.__cause__ is not None or not isinstance(error, DlogError)):
         import traceback
@@ -58,13 +58,15 @@ def _failure(error: Exception, debug: bool) -> int:
         return _report(str(error), USER_ERROR)
     hint = "" if debug else " (--debug shows the traceback)"
     if isinstance(error, InternalError):
-        return _report(f"{error}{hint}", INTERNAL_ERROR)
-    return _report(f"internal error in the command line: {type(error).__name__}: {error}{hint}", INTERNAL_ERROR)
+        return _report(one_line(f"{error}{hint}"), INTERNAL_ERROR)
+    return _report(one_line(f"internal error in the command line: {type(error).__name__}: {error}{hint}"), INTERNAL_ERROR)
 
 
 def _unwritable(error: OSError) -> int:
     """Files are the stages' business; what is left is the place where the results are printed."""
-    return _report(f"error: cannot write to {error.filename or 'standard output'}: {error.strerror}", USER_ERROR)
+    from dlog.grammar.diagnostics import one_line
+
+    return _report(one_line(f"error: cannot write to {error.filename or 'standard output'}: {error.strerror}"), USER_ERROR)
 
 
 def _report(text: str, code: int) -> int:
@@ -102,9 +104,10 @@ def _warn(
     line: str | None = None,
 ) -> None:
     """Shows a warning as what it is to the user: a remark about the program, wherever in dlog it was noticed."""
-    from dlog.grammar.diagnostics import printable
+    from dlog.grammar.diagnostics import one_line
 
-    print(printable(f"warning: {message}"), file=sys.stderr)
+    lines = getattr(message, "lines", (str(message),))
+    print("\n".join(map(one_line, (f"warning: {lines[0]}", *lines[1:]))), file=sys.stderr)
 
 
 def main() -> NoReturn:

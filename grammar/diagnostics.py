@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from dlog.grammar.source import Location, Source, Span
 
 _COLUMN = re.compile(r":\d+:(\d+)$")
-_DIRECTING = (*range(0x80, 0xA0), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_DIRECTING = (*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 """Controls of terminals beyond ASCII, and those of the direction of writing."""
 _SIGNS = {c: 0x2400 + c for c in range(0x20) if c not in b"\t\n"} | {0x7F: 0x2421} | dict.fromkeys(_DIRECTING, 0xFFFD)
+_LINE_ENDS = {0x0A: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +112,18 @@ def render(diagnostic: Diagnostic) -> str:
         if diagnostic.line:
             parts += [f"  | {diagnostic.line}", *_caret(diagnostic)]
     parts += [f"  = {note}" for note in diagnostic.notes]
-    return printable("\n".join(parts))
+    return "\n".join(map(one_line, parts))
 
 
 def printable(text: str) -> str:
     """Text that shows on a terminal as it is, as wide as before: signs stand for control characters, as data may have them have
     the terminal do anything, and lone surrogates are written out."""
     return text.translate(_SIGNS).encode("utf-8", "backslashreplace").decode()
+
+
+def one_line(text: str) -> str:
+    """Printable text whose line ends are signs, too: names and values from outside could forge lines of what is said."""
+    return printable(text.translate(_LINE_ENDS))
 
 
 def _caret(diagnostic: Diagnostic) -> list[str]:

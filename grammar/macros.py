@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pcpp import Action, OutputDirective, Preprocessor
 
@@ -21,6 +21,10 @@ from dlog.grammar.suggest import closest
 
 DEEPEST = 100
 """Includes nested deeper than this include themselves."""
+MOST_INCLUDES = 10_000
+MOST_OF_A_LINE = 1 << 20
+MOST_OF_ALL = 1 << 26
+"""Characters that macros may expand to, all steps counted: some lines of definitions can stand for more than fits anywhere."""
 
 NEEDS = {"define": "a name", "undef": "a name", "ifdef": "a name", "ifndef": "a name", "if": "a condition", "pragma": "a word"}
 """What must follow a directive; pcpp does not look."""
@@ -29,6 +33,10 @@ _DEFINITION = re.compile(r"[A-Za-z_]\w*(\([\w\s,.]*\))?(=.*)?", re.DOTALL)
 """As `-M` takes it."""
 
 KNOWN = ("include", "define", "undef", "ifdef", "ifndef", "if", "elif", "else", "endif", "pragma", "error", "warning", "line")
+
+
+class TooMuch(Exception):
+    """Ends an expansion; the problem is noted."""
 
 
 class Expansion(Preprocessor):  # type: ignore[misc]
@@ -43,6 +51,11 @@ class Expansion(Preprocessor):  # type: ignore[misc]
         self.rewrite_paths: list[tuple[str, str]] = []
         self._line: list[Any] = []
         """The tokens of the line that is read."""
+        self._includes = self._depth = 0
+        self._expanded = self._before_line = 0
+        """Characters that macros have expanded to, in all and before the line that is expanded."""
+        self._expanded_line = ("", 0)
+        """Its file and number."""
         # The parser knows these, with the places in the user's files.
         self.expand_filemacro = self.expand_linemacro = self.expand_countermacro = False
         self.line_directive = None
@@ -62,6 +75,8 @@ class Expansion(Preprocessor):  # type: ignore[misc]
         try:
             for token in self.parsegen(dialect_lines(self.text), self.name, path):
                 yield token.value, self._shown(token.source), token.lineno
+        except TooMuch:
+            return
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError) as error:
             self._not_understood(error)
 
@@ -89,6 +104,35 @@ class Expansion(Preprocessor):  # type: ignore[misc]
             return iter(())
         return super().include(tokens, original_line)  # type: ignore[no-any-return]
 
+    def expand_macros(self, tokens: list[Any], expanding_from: Sequence[str] = ()) -> list[Any]:
+        """Counts what stands in the place of macros and of their arguments, which are the calls inside others."""
+        if self._depth:
+            self._count(tokens)
+        elif tokens:
+            self._begin_line(tokens[0].source, tokens[0].lineno)
+        self._depth += 1
+        expanded: list[Any] = super().expand_macros(tokens, list(expanding_from))
+        self._depth -= 1
+        return expanded
+
+    def _begin_line(self, file: str, line: int) -> None:
+        if (file, line) != self._expanded_line:
+            self._expanded_line, self._before_line = (file, line), self._expanded
+
+    def _count(self, tokens: list[Any]) -> None:
+        file, first = self._expanded_line
+        self._begin_line(file, self.linemacro or first)  # many lines are expanded at a time
+        self._expanded += 1 + sum(1 + len(token.value) for token in tokens)
+        if self._expanded - self._before_line > MOST_OF_A_LINE:
+            self._end_at_line(f"macros expand to too much here: more than {MOST_OF_A_LINE >> 20} MiB, all steps counted")
+        if self._expanded > MOST_OF_ALL:
+            self._end_at_line(f"macros expand to too much up to here: more than {MOST_OF_ALL >> 20} MiB, all steps counted")
+
+    def _end_at_line(self, message: str) -> NoReturn:
+        file, line = self._expanded_line
+        self.problems.append((self._shown(file), line, message, "", ""))
+        raise TooMuch
+
     def on_comment(self, token: Any) -> bool:
         token.value = "\n".join(" " * len(part) for part in token.value.split("\n"))
         token.type = "CPP_WS"
@@ -99,7 +143,11 @@ class Expansion(Preprocessor):  # type: ignore[misc]
             raise FileNotFoundError(includepath)
         if self.include_depth > DEEPEST:
             self._problem("this file includes itself without end", note="write `.once` or `#pragma once` at its top")
-            raise OutputDirective(Action.IgnoreAndRemove)
+            raise TooMuch
+        self._includes += 1
+        if self._includes > MOST_INCLUDES:
+            self._problem(f"too much is included up to here: more than {MOST_INCLUDES:,} files")
+            raise TooMuch
         try:
             text = read_file(Path(includepath))
         except DlogError as error:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.engine.ir.rules import Kind
-from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
+from dlog.engine.ir.table_functions import DEEPEST_JSON, TABLE_FUNCTIONS
 from dlog.engine.values import backtracking
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
@@ -186,6 +186,14 @@ TEXT_ROWS: list[tuple[Any, ...]] = [
     (5, "[[], {}]"),
     (6, "{"),
     (7, "b,é,"),
+    (8, '["a", "\\ud800"]'),
+    (9, '{"a": [{"\\udfff": 1}]}'),
+    (10, "[" * DEEPEST_JSON + "]" * DEEPEST_JSON),
+    (11, "[" * (DEEPEST_JSON + 1) + "]" * (DEEPEST_JSON + 1)),
+    (12, "[" * 900 + "]" * 900),
+    (13, f'["{"[" * 900}"]'),
+    (14, "[" * 100_000),
+    (15, '["\\ud83d\\ude00"]'),
 ]
 MEMBERS = {
     (4, "list", "array", '[1, 2.50, "1", null]'),
@@ -193,6 +201,9 @@ MEMBERS = {
     (4, "n", "object", '{"a": true, "a": 1e3}'),
     (5, "0", "array", "[]"),
     (5, "1", "object", "{}"),
+    (10, "0", "array", "[" * (DEEPEST_JSON - 1) + "]" * (DEEPEST_JSON - 1)),
+    (13, "0", "string", "[" * 900),
+    (15, "0", "string", "\U0001f600"),
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dlog.engine.compile.warnings.codes import CODES
-from dlog.grammar.diagnostics import Diagnostic, DlogError, render_all, shown_place
+from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line, render_all, shown_place
 from dlog.grammar.suggest import closest
 from dlog.version import __version__
 
@@ -69,7 +69,7 @@ def as_sarif(findings: Sequence[Diagnostic]) -> str:
 
 
 def _result(found: Diagnostic) -> dict[str, Any]:
-    text = "\n".join([found.message, *found.notes])
+    text = "\n".join(map(one_line, (found.message, *found.notes)))
     places = [_location(place) for place in _places(found)]
     result = {"ruleId": found.code, "level": found.severity, "message": {"text": text}, "locations": places[:1]}
     return {**result, "relatedLocations": places[1:]} if places[1:] else result
@@ -78,7 +78,7 @@ def _result(found: Diagnostic) -> dict[str, Any]:
 def _location(place: dict[str, Any]) -> dict[str, Any]:
     region = {"startLine": place["line"], "startColumn": place["column"], "endColumn": place["end"]} if "line" in place else {}
     physical = {"artifactLocation": {"uri": place["file"]}, **({"region": region} if region else {})}
-    message = {"message": {"text": place["message"]}} if place["message"] else {}
+    message = {"message": {"text": one_line(place["message"])}} if place["message"] else {}
     return {"physicalLocation": physical, **message}
 
 

@@ -10,7 +10,7 @@ from lsprotocol import types
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec
 
-from dlog.grammar.diagnostics import Diagnostic, shown_place
+from dlog.grammar.diagnostics import Diagnostic, one_line, shown_place
 from dlog.lsp.analysis import Analysis, analyse
 from dlog.lsp.bindings import Bindings, Part
 from dlog.lsp.fixes import fixes
@@ -35,6 +35,12 @@ class Document:
     def read(cls, uri: str, text: str, codec: PositionCodec, include: Sequence[str], macros: Sequence[str]) -> Document:
         name = to_fs_path(uri) or uri
         return cls(uri, text, Places(text, codec), find_names(text), analyse(text, name, include, macros), codec)
+
+    @classmethod
+    def unread(cls, uri: str, text: str, codec: PositionCodec) -> Document:
+        """One that is not analysed yet: its names are known."""
+        name = to_fs_path(uri) or uri
+        return cls(uri, text, Places(text, codec), find_names(text), Analysis(name, (), None, {name: text.split("\n")}), codec)
 
     def name_at(self, position: types.Position) -> Occurrence | None:
         return at_offset(self.names, self.places.offset(position))
@@ -103,10 +109,10 @@ class Document:
         found: dict[str, list[types.Diagnostic]] = {self.uri: []}
         for finding in self.analysis.findings:
             uri, place = self._place(finding)
-            notes = "".join(f"\n{note}" for note in finding.notes)
+            said = "\n".join(map(one_line, (finding.message, *finding.notes)))
             shown = types.Diagnostic(
                 place,
-                finding.message + notes,
+                said,
                 severity=_SEVERITIES.get(finding.severity, types.DiagnosticSeverity.Error),
                 code=finding.code,
                 source="dlog",
@@ -128,7 +134,7 @@ class Document:
 
     def _related(self, finding: Diagnostic) -> list[types.DiagnosticRelatedInformation]:
         spots = range(1, len(finding.labels))
-        located = ((self._location(finding, at), finding.labels[at].message) for at in spots)
+        located = ((self._location(finding, at), one_line(finding.labels[at].message)) for at in spots)
         return [types.DiagnosticRelatedInformation(types.Location(uri, place), said) for (uri, place), said in located]
 
     def _place(self, finding: Diagnostic) -> tuple[str, types.Range]:

@@ -1,15 +1,18 @@
 """The server: requests of the Language Server Protocol, answered from documents.
 
 A change is analysed a moment after it, in a thread: what an editor asks in between is answered from the names of the new text
-and the types of the last one that was analysed.
+and the types of the last one that was analysed. The end of what the editor sends is the end of the server, whatever is being
+analysed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import BinaryIO, Final, cast
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
@@ -19,6 +22,8 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.printer import format_source
 from dlog.grammar.source import Source
 from dlog.grammar.words import RESERVED
+from dlog.lsp.background import Background
+from dlog.lsp.channel import Channel, remark_briefly
 from dlog.lsp.completion import completions
 from dlog.lsp.documents import Document
 from dlog.lsp.hover import name_hover, word_hover
@@ -45,6 +50,7 @@ class Server(LanguageServer):
         self.include, self.macros = include, macros
         self.documents: dict[str, Document] = {}
         self.waiting: dict[str, asyncio.Task[None]] = {}
+        self.analyses: Background[Document] = Background()
         self.shown: dict[str, set[str]] = {}
 
     def document(self, uri: str) -> Document:
@@ -53,7 +59,7 @@ class Server(LanguageServer):
         known = self.documents.get(uri)
         codec = self.workspace.position_codec
         if known is None:
-            known = self.documents[uri] = Document.read(uri, text, codec, self.include, self.macros)
+            known = self.documents[uri] = Document.unread(uri, text, codec)
         elif known.text != text:
             known = replace(known, text=text, places=Places(text, codec), names=find_names(text))
             self.documents[uri] = known
@@ -68,7 +74,12 @@ class Server(LanguageServer):
     async def _analyse(self, uri: str) -> None:
         await asyncio.sleep(_QUIET_SECONDS)
         text, codec = self.workspace.get_text_document(uri).source, self.workspace.position_codec
-        found = await asyncio.to_thread(Document.read, uri, text, codec, self.include, self.macros)
+        work = partial(Document.read, uri, text, codec, self.include, self.macros)
+        self.analyses.start(uri, work, partial(self._analysed, uri))
+
+    def _analysed(self, uri: str, found: Document) -> None:
+        if uri not in self.waiting or self.workspace.get_text_document(uri).source != found.text:
+            return  # it was closed, or is about to be analysed again
         self.documents[uri] = found
         self._show(uri, found.diagnostics())
 
@@ -83,6 +94,7 @@ class Server(LanguageServer):
     def closed(self, uri: str) -> None:
         if uri in self.waiting:
             self.waiting.pop(uri).cancel()
+        self.analyses.forget(uri)
         self.documents.pop(uri, None)
         self._show(uri, {})
 
@@ -97,8 +109,10 @@ def make_server(include: Sequence[str] = (), macros: Sequence[str] = ()) -> Serv
 
 
 def serve(include: Sequence[str] = (), macros: Sequence[str] = ()) -> None:
-    """Serves one editor on standard input and output, until it says goodbye."""
-    make_server(include, macros).start_io()
+    """Serves one editor on standard input and output, until it says goodbye or ends. Raises DlogError for what no editor
+    sends."""
+    remark_briefly()
+    make_server(include, macros).start_io(cast(BinaryIO, Channel(sys.stdin.buffer)))
 
 
 def _follow(server: Server) -> None:

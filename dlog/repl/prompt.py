@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -108,9 +109,12 @@ def _keys() -> KeyBindings:
 
 
 def data_folder() -> Path:
-    """The folder of the user's dlog data."""
+    """The folder of the user's dlog data. One that `DLOG_DATA` names by way of the current folder does not count: what somebody
+    left there may be a link to a file of the user's."""
     if chosen := os.environ.get("DLOG_DATA"):
-        return Path(chosen)
+        if os.path.isabs(chosen):
+            return Path(chosen)
+        warnings.warn(f"DLOG_DATA: {chosen} is in the current folder, whosever that is", RuntimeWarning, stacklevel=1)
     if sys.platform == "darwin":
         return home() / "Library" / "Application Support" / "dlog"
     if sys.platform == "win32":
@@ -121,8 +125,9 @@ def data_folder() -> Path:
 def _history() -> History:
     """The history of entered lines; of this conversation only, where there is no place for more."""
     try:
-        data_folder().mkdir(parents=True, exist_ok=True)
-        path = data_folder() / "history"
+        folder = data_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "history"
         path.touch(mode=0o600)
     except (OSError, RuntimeError):
         return InMemoryHistory()

@@ -11,9 +11,17 @@ def mistake(code: str, message: str, *notes: str) -> DlogError:
     return DlogError(Diagnostic(code, message, notes=notes))
 
 
-def remark(message: str) -> None:
+class Remark(RuntimeWarning):
+    """A warning of several lines; the others have one, whatever is named in them."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+def remark(*lines: str) -> None:
     """Warns of what is no mistake, but good to know when a session is opened."""
-    warnings.warn(message, RuntimeWarning, stacklevel=6)  # at the call of `dlog.session`
+    warnings.warn(Remark(*lines), stacklevel=6)  # at the call of `dlog.session`
 
 
 def derived_relation(name: str) -> DlogError:

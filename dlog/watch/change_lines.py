@@ -248,11 +248,13 @@ class ChangeReader:
 
     def _from_json(self) -> Change:
         try:
-            item = json.loads(self._line)
+            return self._json_change(json.loads(self._line))
         except json.JSONDecodeError as error:
             raise self._wrong("bad-json", f"this is not JSON: {error.msg}", error.colno - 1) from None
         except (ValueError, RecursionError):  # of Python's limits for what it reads
             raise self._wrong("bad-json", "this has a number that is too long, or is nested too deeply", 0) from None
+
+    def _json_change(self, item: object) -> Change:
         if not isinstance(item, dict):
             raise self._wrong("bad-json", 'a change is {"round": 1, "relation": "edge", "diff": 1, "row": [1, 2]}', 0)
         for key in ("round", "relation", "diff", "row"):
@@ -286,6 +288,7 @@ class ChangeReader:
         match type_.kind:
             case Kind.RECORD if type_.branches:
                 if isinstance(value, str):
+                    self._check_text(value)
                     return self._record(type_, value, self._key("row"))
                 raise self._wrong("bad-value", f"`{json.dumps(value)}` is not a `{type_.name}` as text", self._key("row"))
             case Kind.RECORD:
@@ -296,19 +299,28 @@ class ChangeReader:
                     return tuple([self._json_value(types[f], v) for (_, f), v in zip(type_.fields, value, strict=True)])
                 raise self._wrong("bad-record", f"`{json.dumps(value)}` is not a record `{type_.name}`", self._key("row"))
             case Kind.SYMBOL if isinstance(value, str):
-                if not is_text(value):
-                    message = f"`{json.dumps(value)}` has a lone surrogate, which is no text"
-                    raise self._wrong("bad-value", message, self._key("row"))
+                self._check_text(value)
                 return value
             case _ if type_.is_calendar and isinstance(value, str):
+                self._check_text(value)
                 return self._dated(type_, value, self._key("row"))
             case Kind.FLOAT if type(value) in (int, float):
-                return self._fitting(type_, float(value), str(value), self._key("row"))  # type: ignore[arg-type]
+                return self._fitting(type_, self._float(value), str(value), self._key("row"))  # type: ignore[arg-type]
             case Kind.NUMBER | Kind.UNSIGNED if type(value) is int and not type_.is_calendar:
                 return self._fitting(type_, value, str(value), self._key("row"))
             case _:
                 meant = name_of(type_) if type_.is_calendar else _NAMES[type_.kind]
                 raise self._wrong("bad-value", f"`{json.dumps(value)}` is not {meant}", self._key("row"))
+
+    def _check_text(self, value: str) -> None:
+        if not is_text(value):
+            raise self._wrong("bad-value", f"`{json.dumps(value)}` has a lone surrogate, which is no text", self._key("row"))
+
+    def _float(self, value: int | float) -> float:
+        try:
+            return float(value)
+        except OverflowError:
+            raise self._wrong("number-out-of-range", f"`{value}` does not fit a float", self._key("row")) from None
 
 
 def _integer(text: str) -> int:

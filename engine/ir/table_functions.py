@@ -8,8 +8,10 @@ To add one: a row here, a case where the machine makes rows (kernels/static/gene
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from dlog.engine.ir.kinds import NUMERIC, SYMBOL, Kinds
@@ -18,6 +20,8 @@ from dlog.engine.ir.scalars import as_kind
 
 LEAST: Final = {Kind.NUMBER: -(2**63), Kind.UNSIGNED: 0}
 """The least value of the integral kinds."""
+DEEPEST_JSON: Final = 500
+_BRACKET_OR_STRING: Final = re.compile(r'[\[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +81,40 @@ def _split(_: Kind, text: str, separator: str) -> Iterator[tuple[Any, ...]]:
 def _json_each(_: Kind, text: str) -> Iterator[tuple[Any, ...]]:
     import json
 
+    if _is_deeper(text, DEEPEST_JSON):
+        return
     try:
         whole = json.loads(text, object_pairs_hook=_Members, parse_int=_Written, parse_float=_Written, parse_constant=_Written)
     except (ValueError, RecursionError):
         return
+    rows: list[tuple[str, str, str]] = []
     if isinstance(whole, _Members):
-        yield from dict.fromkeys((key, *_element(value)) for key, value in whole)
+        rows = list(dict.fromkeys((key, *_element(value)) for key, value in whole))
     elif isinstance(whole, list):
-        yield from ((str(index), *_element(value)) for index, value in enumerate(whole))
+        rows = [(str(index), *_element(value)) for index, value in enumerate(whole)]
+    if "\\u" not in text or all(map(_is_text, chain.from_iterable(rows))):
+        yield from rows
+
+
+def _is_deeper(text: str, depth: int) -> bool:
+    """Whether a JSON text has values inside more than so many others. (Python's parser has limits that depend on the version,
+    and on who calls it.)"""
+    if text.count("[") + text.count("{") <= depth:
+        return False
+    deepest = level = 0
+    for found in _BRACKET_OR_STRING.finditer(text):
+        level += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        deepest = max(deepest, level)
+    return deepest > depth
+
+
+def _is_text(value: str) -> bool:
+    """Whether there is no half of a surrogate pair: JSON can write one, but it is no text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class _Members(list[tuple[str, Any]]):
@@ -113,17 +143,35 @@ def _element(value: Any) -> tuple[str, str]:
 
 
 def _text(value: Any) -> str:
+    """A value as JSON, with its numbers as they stood there. Values may be deep, so nothing here recurses."""
     import json
 
-    match value:
-        case _Members():
-            return "{" + ", ".join(f"{json.dumps(k, ensure_ascii=False)}: {_text(v)}" for k, v in value) + "}"
-        case list():
-            return f"[{', '.join(map(_text, value))}]"
-        case _Written():
-            return value
-        case _:
-            return json.dumps(value, ensure_ascii=False)
+    parts: list[str] = []
+    left: list[tuple[str, Any]] = [("", value)]
+    """What is to be written, the next one last: some text, and a value behind it."""
+    while left:
+        before, value = left.pop()
+        parts.append(before)
+        match value:
+            case _Members():
+                named = [(f"{json.dumps(k, ensure_ascii=False)}: ", v) for k, v in value]
+                left += [("}", _Written()), *_parted(named)]
+                parts.append("{")
+            case list():
+                left += [("]", _Written()), *_parted([("", v) for v in value])]
+                parts.append("[")
+            case _Written():
+                parts.append(value)
+            case _:
+                parts.append(json.dumps(value, ensure_ascii=False))
+    return "".join(parts)
+
+
+def _parted(values: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The values from the last one on, each but the first behind a comma."""
+    for place in range(len(values) - 1, -1, -1):
+        before, value = values[place]
+        yield f", {before}" if place else before, value
 
 
 _ROWS: Final = (
@@ -154,8 +202,9 @@ _ROWS: Final = (
         (Column("key", Kind.SYMBOL), Column("type", Kind.SYMBOL), Column("value", Kind.SYMBOL)),
         _json_each,
         "The members of a JSON object, or the elements of an array with their index as key: object, array, string, number, "
-        "boolean or null, and the text of the value, of a string without quotes. Nothing for a text that is no JSON, or "
-        "neither an object nor an array.",
+        "boolean or null, and the text of the value, of a string without quotes. Nothing for a text that is no JSON, is "
+        f"neither an object nor an array, is nested more than {DEEPEST_JSON} deep, or has half of a surrogate pair, which is "
+        "no text.",
         'json_each("{\\"a\\": [1, 2.50], \\"b\\": \\"x\\"}")',
         (("a", "array", "[1, 2.50]"), ("b", "string", "x")),
     ),

@@ -198,6 +198,27 @@ def test_a_lone_surrogate_is_shown_at_its_line(watch: RunWatch, folder: Path) ->
     assert (finished.code, "has a lone surrogate, which is no text\n --> changes.txt:1:" in finished.err) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("relation", "value", "message"),
+    [
+        ("t", '"$S(\\"\\ud800\\", 1.5)"', "has a lone surrogate, which is no text"),
+        ("f", "9" * 400, f"`{'9' * 400}` does not fit a float"),
+        ("f", f"-{'9' * 400}", "does not fit a float"),
+        ("l", "[1, " * 900 + "null" + "]" * 900, "nested too deeply"),
+    ],
+)
+def test_values_that_python_cannot_turn_into_others_are_wrong_lines(
+    watch: RunWatch, folder: Path, relation: str, value: str, message: str
+) -> None:
+    types = ".type T = Leaf {} | S {s: symbol, f: float}\n.type L = [h: number, t: L]\n"
+    program = f"{types}.decl t(x: T)\n.decl f(x: float)\n.decl l(x: L)\n.decl ok(x: float)\n.output ok\nok(x) :- f(x).\n"
+    (folder / "p.dl").write_text(program + "ok(0.0) :- t(_), l(_).\n")
+    good = '{"round": 1, "relation": "f", "diff": 1, "row": [10000000000000000000000]}'
+    finished = watch("p.dl", f'{good}\n{{"round": 2, "relation": "{relation}", "diff": 1, "row": [{value}]}}\n')
+    assert (finished.code, finished.out) == (1, '{"round": 1, "relation": "ok", "diff": 1, "row": [1e+22]}\n')
+    assert message in finished.err and " --> changes.txt:2:" in finished.err
+
+
 def test_zeros_before_a_number_do_not_count(watch: RunWatch) -> None:
     assert watch("closure.dl", f"{'0' * 60}1,edge,+1,-{'0' * 60}1,2\n").out == "1,path,+1,-1,2\n"
 

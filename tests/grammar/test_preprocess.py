@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dlog.__main__ import run_command
+from dlog.grammar import macros
 from dlog.grammar.diagnostics import DlogError, render_all
 from dlog.grammar.parser import parse
 from dlog.grammar.preprocess import preprocess
@@ -199,3 +201,67 @@ def test_a_macro_that_is_none_is_the_users_mistake(macro: str) -> None:
     with pytest.raises(DlogError, match="defines no macro"):
         preprocess("a(1).\n", macros=[macro])
     assert preprocess("A\n", macros=["A="]).text.strip() == ""
+
+
+# ------------------------------------------------------------------------------------------------------------------- bounds
+
+
+def doubling(first: str, times: int) -> str:
+    return f"#define A0 {first}\n" + "".join(f"#define A{i} A{i - 1} A{i - 1}\n" for i in range(1, times + 1))
+
+
+@pytest.fixture
+def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(macros, "MOST_OF_A_LINE", 20_000)
+    monkeypatch.setattr(macros, "MOST_OF_ALL", 50_000)
+    monkeypatch.setattr(macros, "MOST_INCLUDES", 20)
+
+
+@pytest.mark.usefixtures("bounds")
+@pytest.mark.parametrize(
+    ("text", "line", "used"),
+    [
+        (f".decl a(x: number)\n{doubling('x x', 60)}\nA60\n.output a\n", 64, "A60"),
+        (f"{doubling('', 60)}.output b\nA60\n", 63, "A60"),
+        (f"{doubling('1', 60)}#if A60\n#endif\n", 62, "#if A60"),
+        (f"#define F(x) x x x x\n{'F(' * 9}a{')' * 9}\n", 2, f"{'F(' * 9}a{')' * 9}"),
+        (f"#define C(x, y) x##y\n#define D(x) C(x, x)\n{'D(' * 40}a{')' * 40}\n", 3, f"{'D(' * 40}a{')' * 40}"),
+        ("#define Q(x) #x\n#define R(x) Q(x)\n" + "R(" * 40 + '""' + ")" * 40 + "\n", 3, "R(R("),
+    ],
+)
+def test_macros_that_stand_for_too_much_are_refused(text: str, line: int, used: str) -> None:
+    said = errors(text)
+    assert said.startswith("error: macros expand to too much here: more than 0 MiB, all steps counted\n")
+    assert f"--> <text>:{line}:1\n" in said
+    assert used in said
+
+
+@pytest.mark.usefixtures("bounds")
+def test_what_macros_stand_for_is_bounded_in_all() -> None:
+    many = f"{doubling('x', 6)}" + "a(A6).\n" * 100
+    assert "error: macros expand to too much up to here" in errors(many)
+    assert errors(f"{doubling('x', 6)}" + "a(A6.\n" * 20).startswith("error: ")
+    assert len(preprocess(doubling("x", 6) + "A6\n" * 20).text) > 20 * 2**6
+
+
+def test_a_program_may_use_macros_on_many_lines() -> None:
+    text = "#define T(x, y) t(x, y).\n" + "".join(f"T({i}, {i})\n" for i in range(300))
+    assert preprocess(text).text.count("t(") == 300
+
+
+@pytest.mark.usefixtures("bounds")
+def test_files_that_include_each_other_twice_are_refused(folder: Path) -> None:
+    first = write({**{f"f{i}.dl": f'#include "f{i + 1}.dl"\n' * 2 for i in range(40)}, "f40.dl": ""})
+    assert errors(first).startswith("error: too much is included up to here: more than 20 files\n")
+
+
+def test_a_file_that_includes_itself_twice_is_refused_once(folder: Path) -> None:
+    said = errors(write({"self.dl": '#include "self.dl"\n' * 2}))
+    assert said.startswith("error: this file includes itself without end\n") and said.count("error") == 1
+
+
+@pytest.mark.usefixtures("bounds")
+def test_the_command_line_says_so_with_the_exit_code_of_mistakes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write({"p.dl": f"{doubling('x', 40)}A40\n"})
+    assert run_command(["check", "p.dl"]) == 1
+    assert capsys.readouterr().err.startswith("error: macros expand to too much here")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,3 +55,48 @@ def test_wrong_patterns_are_shown_with_signs_for_controls(tmp_path: Path, patter
     (tmp_path / "p.facts").write_text(f"{pattern}\n")
     said = told(tmp_path, PATTERNS)
     assert said.startswith("warning: wrong pattern") and "␛]52" in said and not OBEYED.search(said)
+
+
+FORGED = "a\nerror: forged\r\u2028error: forged\u2029error: forged\u061c\u2066"
+
+
+def forged_key(folder: Path) -> str:
+    (folder / "n.json").write_text(json.dumps([{FORGED: 1}]))
+    return 'IO=jsonfile, filename="n.json"'
+
+
+def forged_column(folder: Path) -> str:
+    pq.write_table(pa.table({FORGED: [1], "b": [2]}), folder / "n.parquet")
+    return 'IO=parquet, filename="n.parquet"'
+
+
+def forged_table(folder: Path) -> str:
+    with sqlite3.connect(folder / "n.db") as database:
+        database.execute(f'CREATE TABLE "{FORGED}" (a)')
+    return 'IO=sqlite, filename="n.db"'
+
+
+def forged_column_of_a_table(folder: Path) -> str:
+    with sqlite3.connect(folder / "n.db") as database:
+        database.execute(f'CREATE TABLE n ("{FORGED}")')
+    return 'IO=sqlite, filename="n.db", columns="b"'
+
+
+def forged_function(folder: Path) -> str:
+    with sqlite3.connect(folder / "n.db") as database:
+        database.execute(f'CREATE VIEW n AS SELECT "{FORGED}"(1) AS a')
+    return 'IO=sqlite, filename="n.db"'
+
+
+@pytest.mark.parametrize("left", [forged_key, forged_column, forged_table, forged_column_of_a_table, forged_function])
+def test_names_from_outside_forge_no_lines(tmp_path: Path, left: Callable[[Path], str]) -> None:
+    said = told(tmp_path, NUMBERS.format(parameters=left(tmp_path)))
+    assert "forged" in said
+    assert [line for line in said.splitlines() if line.startswith("error")] == said.splitlines()[:1]
+    assert not re.search("[\r\u2028\u2029\u061c\u2066]", said)
+
+
+def test_patterns_from_outside_forge_no_lines(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(json.dumps([["(\nerror: forged"]]))
+    said = told(tmp_path, PATTERNS.replace(".input p", '.input p(IO=jsonfile, filename="p.json")'))
+    assert said.startswith('warning: wrong pattern provided for match("(␤error: forged"') and "\nerror" not in said

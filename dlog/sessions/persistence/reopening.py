@@ -47,7 +47,7 @@ def reopen(state: State, given: Text | None, engines: Engines, functors: Given) 
         inner = reopened(old, before, replace(program, facts=dict(came)), gone, engines)
     durable = Durable(state, text, program, engines, inner)
     durable.change_program(came, gone)
-    remark(_told(left, text, round, [] if inner is None else _as_before(inner, program)))
+    remark(*_told(left, text, round, [] if inner is None else _as_before(inner, program)))
     return text, durable
 
 
@@ -144,7 +144,7 @@ def _as_before(engine: RoundsEngine, program: Program) -> list[str]:
     return sorted(engine.reused_relations & program.derived.keys())
 
 
-def _told(left: Text, text: Text, round: int, kept: Sequence[str]) -> str:
+def _told(left: Text, text: Text, round: int, kept: Sequence[str]) -> list[str]:
     """The notice of a changed program: its differences, and what is done about them."""
     before, now = Counter(left.formatted), Counter(text.formatted)
     lines = ["the program is not the one that the state was left with"]
@@ -153,5 +153,5 @@ def _told(left: Text, text: Text, round: int, kept: Sequence[str]) -> str:
         lines += [f"  {sign} {item}" for item in listed[:_SHOWN_CLAUSES]]
         lines += [f"  {sign} {len(listed) - _SHOWN_CLAUSES} more"] * (len(listed) > _SHOWN_CLAUSES)
     named = f", and so is what follows as before ({', '.join(kept)})" if kept else ""
-    return "\n".join([*lines, f"  its inputs are kept{named}, everything else was derived anew: round {round + 1}"])
+    return [*lines, f"  its inputs are kept{named}, everything else was derived anew: round {round + 1}"]
 

@@ -93,6 +93,16 @@ def test_the_place_of_data_follows_the_system(monkeypatch: pytest.MonkeyPatch) -
     assert data_folder() == Path.home() / ".local" / "share" / "dlog"
 
 
+def test_data_are_kept_in_no_folder_by_way_of_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "own"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("DLOG_DATA", "left")
+    with pytest.warns(RuntimeWarning, match="DLOG_DATA: left is in the current folder, whosever that is"):
+        assert typed(f".decl a(x: number){ENTER}{CTRL_D}") == ""
+    assert (tmp_path / "own" / "dlog" / "history").exists() and not (tmp_path / "left").exists()
+
+
 # ------------------------------------------------------------------------------------------------- completion, highlighting
 
 
