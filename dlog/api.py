@@ -184,7 +184,7 @@ def run(
     named = () if facts is None or isinstance(facts, str | Path) else check_names(typed, facts)
     executor = Executor(readable(typed, named), threads=cores, memory=limit, on_progress=None)
     if isinstance(facts, str | Path):
-        load_inputs(executor, typed, str(facts), cores)
+        load_inputs(executor, typed, str(facts), cores, memory=limit)
     elif facts is not None:
         load_given(executor, typed, facts)
     with stage("evaluation"):

@@ -180,13 +180,19 @@ def _computed(written: Program, executed: Program) -> list[str]:
 
 
 def load_inputs(
-    executor: Executor, program: Program, facts: str, threads: int, on_loaded: Callable[[int, int, int], None] | None = None
+    executor: Executor,
+    program: Program,
+    facts: str,
+    threads: int,
+    on_loaded: Callable[[int, int, int], None] | None = None,
+    memory: int | None = None,
 ) -> None:
-    """Reads every `.input` of the program from the folder `facts`, several at a time.
+    """Reads every `.input` of the program from the folder `facts`, several at a time, in so much memory at most.
 
     `on_loaded` hears after each: how many inputs are done, how many there are, and how many rows they had together. What is
     wrong with any of the files is reported together."""
     from dlog.engine.formats import load
+    from dlog.engine.formats.budget import Budget
 
     inputs = [io for io in program.io if io.action == "input"]
     if inputs and not os.path.isdir(facts):
@@ -194,10 +200,12 @@ def load_inputs(
         raise DlogError(Diagnostic("missing-folder", message, notes=("-F names it",)))
     rows = 0
     mistakes: list[Diagnostic] = []
+    budget = Budget(memory)
 
     def read(io: Io) -> Table:
         with stage(f"loading {io.relation}"):
-            return load(io, program.relations[io.relation], program, executor.symbols, executor.records, Path(facts), threads)
+            symbols, records, relation = executor.symbols, executor.records, program.relations[io.relation]
+            return load(io, relation, program, symbols, records, Path(facts), threads, budget)
 
     for done, (io, outcome) in enumerate(_in_parallel(read, inputs, threads), 1):
         if isinstance(outcome, DlogError):
@@ -288,7 +296,7 @@ def run_job(job: Job, display: Display) -> Report:
         check_directives(program)
         executor = Executor(program, threads=job.threads, memory=job.memory, on_progress=display.show)
     started = time.perf_counter()
-    load_inputs(executor, program, facts, job.threads, lambda *state: display.show(Loading(*state)))
+    load_inputs(executor, program, facts, job.threads, lambda *state: display.show(Loading(*state)), job.memory)
     loaded = time.perf_counter()
     with stage("evaluation"):
         executor.run()

@@ -119,7 +119,7 @@ class Session(Changing):
         """The first round, if there is anything without a change from outside."""
         if isinstance(facts, str | Path):
             chosen = self._options
-            self._staged_changes.load_inputs(str(facts), chosen.threads, chosen.engine == "spark", chosen.spark)
+            self._staged_changes.load_inputs(str(facts), chosen.threads, chosen.engine == "spark", chosen.spark, chosen.memory)
         elif facts is not None:
             for name, rows in facts.items():
                 self.insert(name, rows)

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from dlog.engine.formats.budget import Budget
 from dlog.engine.formats.parameters import close_name, directive_error, missing_file, path_of, remark_misspelled, text_format
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.registry import (
@@ -51,8 +52,11 @@ def load(
     records: RecordTables,
     facts_dir: Path,
     threads: int = 0,
+    budget: Budget | None = None,
 ) -> Table:
-    """The rows that an `.input` names; duplicates are kept. `threads` 0 means all processors."""
+    """The rows that an `.input` names; duplicates are kept. `threads` 0 means all processors. `budget`: what all that is read
+    may take."""
+    budget = budget or Budget()
     threads = threads or available_threads()
     format = _format(io, program, inputs())
     _refuse_misplaced(io, format, program)
@@ -66,11 +70,12 @@ def load(
             message = f"`errors=reject:FILE` is for one file, and {path.name} stands for {len(paths)}"
             raise directive_error(io, program, "unsupported", message, "errors=skip leaves wrong rows out")
         parts = [replace(io, params=(*io.params, ("filename", str(one.absolute())))) for one in paths]
-        return _joined([load(one, relation, program, symbols, records, facts_dir, threads) for one in parts])
+        return _joined([load(one, relation, program, symbols, records, facts_dir, threads, budget) for one in parts])
     if path is not None and not path.is_file() and not path.is_fifo() and not path.is_char_device():
         raise missing_file(io, program, path)
     try:
-        return format.read(rows, path, facts_dir)
+        with budget.part() as part:
+            return format.read(replace(rows, budget=part), path, facts_dir)
     except OSError as error:
         raise directive_error(io, program, "unreadable-file", f"cannot read {path}: {error.strerror}") from error
 

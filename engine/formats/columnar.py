@@ -12,6 +12,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from dlog.engine.formats.budget import Part
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.order import sorted_columns
@@ -27,10 +28,17 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
 def load_columnar(
-    io: Io, relation: Relation, program: Program, symbols: SymbolTable, records: RecordTables, path: Path, way: str
+    io: Io,
+    relation: Relation,
+    program: Program,
+    symbols: SymbolTable,
+    records: RecordTables,
+    path: Path,
+    way: str,
+    budget: Part,
 ) -> Table:
     """Loads a file; `way` is parquet or arrow."""
-    file = _read(io, program, path, way, relation)
+    file = _read(io, program, path, way, relation, budget)
     columns = []
     for column, (name, type_) in zip(file, relation.attributes, strict=True):
         where = f"column `{name}` of {path.name}"
@@ -40,14 +48,18 @@ def load_columnar(
     return Table(relation.kinds, tuple(columns), len(file[0]) if file else 0)
 
 
-def _read(io: Io, program: Program, path: Path, way: str, relation: Relation) -> list[pa.ChunkedArray]:
+def _read(io: Io, program: Program, path: Path, way: str, relation: Relation, budget: Part) -> list[pa.ChunkedArray]:
     """The columns for the relation's attributes, in their order; only those are read."""
     try:
         if way == "parquet":
             import pyarrow.parquet as pq
 
-            names = pq.read_schema(path).names
+            about = pq.read_metadata(path)
+            names = about.schema.to_arrow_schema().names
             chosen = _chosen(io, program, path, relation, names)
+            budget.take(about.num_rows * 8 * len(chosen), str(path))
+            for group in range(about.num_row_groups):
+                budget.take(about.row_group(group).total_byte_size, str(path))
             if len(set(names)) < len(names):
                 return [within_memory(pq.read_table(path).column(i)) for i in chosen]
             table = pq.read_table(path, columns=[names[i] for i in chosen])

@@ -17,6 +17,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from dlog.engine.formats.budget import Part
 from dlog.engine.formats.lines import text_of
 from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.order import sorted_columns
@@ -44,18 +45,19 @@ def load_json(
     records: RecordTables,
     path: Path | None,
     by_line: bool,
+    budget: Part,
 ) -> Table:
     """Loads a file, or standard input where `path` is None."""
     reader = _Reader(io, relation, program, symbols, records, "<stdin>" if path is None else str(path))
     try:
-        return _loaded(reader, path, by_line)
+        return _loaded(reader, path, by_line, budget)
     except RecursionError:
         raise reader.mistake("bad-json", f"{reader.file}: values are nested too deeply") from None
 
 
-def _loaded(reader: _Reader, path: Path | None, by_line: bool) -> Table:
+def _loaded(reader: _Reader, path: Path | None, by_line: bool, budget: Part) -> Table:
     relation = reader.relation
-    data = text_of(reader.io, reader.program, path, reader.file)
+    data = text_of(reader.io, reader.program, path, reader.file, budget)
     plain = not any(t.kind is Kind.RECORD or t.domain is not Domain.PLAIN for _, t in relation.attributes)
     if by_line and plain and relation.arity and data[:64].tobytes().lstrip()[:1] == b"{":
         return reader.objects(data)

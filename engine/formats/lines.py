@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dlog.engine.formats.budget import Part
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.formats.mistakes import names_of
 from dlog.engine.formats.nested import BadRecord, parse_records
@@ -40,15 +41,26 @@ def load_lines(
     path: Path | None,
     folder: Path,
     threads: int,
+    budget: Part,
 ) -> Table:
     """Loads a text file, or standard input where `path` is None. What `folder` has is found by relative names."""
     file = "<stdin>" if path is None else str(path)
-    data = text_of(io, program, path, file)
+    data = text_of(io, program, path, file, budget)
     form = _with_columns(data, _by_suffix(data, io, text_format(io, relation, program), relation, file), relation, file)
     texts = {i: SymbolTable() for i, kind in enumerate(relation.kinds) if kind is Kind.RECORD}
     wrong = wrong_rows(io, program, relation, form, file, folder)
     types = tuple(type_ for _, type_ in relation.attributes)
-    table = load_text(data, types, form, symbols, texts, threads, wrong.line, MOST if wrong.refuses else len(data))
+    table = load_text(
+        data,
+        types,
+        form,
+        symbols,
+        texts,
+        threads,
+        wrong.line,
+        MOST if wrong.refuses else len(data),
+        partial(budget.take, file=file),
+    )
     columns, good = list(table.columns), np.ones(table.rows, bool)
     for i, strings in texts.items():
         type_ = relation.attributes[i][1]
@@ -65,10 +77,10 @@ def load_lines(
     return Table(table.kinds, tuple(column[good] for column in columns), int(good.sum()))
 
 
-def text_of(io: Io, program: Program, path: Path | None, file: str) -> np.ndarray:
+def text_of(io: Io, program: Program, path: Path | None, file: str, budget: Part) -> np.ndarray:
     """The bytes of a file as UTF-8, unpacked and decoded as `encoding` says."""
     try:
-        data = read_bytes(path)
+        data = read_bytes(path, budget, file)
     except (zlib.error, EOFError) as error:
         raise DlogError(Diagnostic("bad-gzip", f"{file} is not whole gzip: {error}", place=file)) from error
     if not (encoding := io.get("encoding")):

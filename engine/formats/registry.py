@@ -7,12 +7,13 @@ and writes is imported when it is first needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
 
 import numpy as np
 
+from dlog.engine.formats.budget import Budget, Part
 from dlog.engine.formats.parameters import path_of
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.whole_files import write_whole
@@ -33,6 +34,8 @@ class Transfer:
     threads: int
     headed: bool = False
     """Whether text is to begin with the names of the columns, whatever the directive says."""
+    budget: Part = field(default_factory=lambda: Part(Budget()))
+    """The memory that what is read takes."""
 
 
 Read: TypeAlias = Callable[[Transfer, Path | None, Path], Table]
@@ -70,7 +73,7 @@ class Format:
 def _read_text(rows: Transfer, path: Path | None, folder: Path) -> Table:
     from dlog.engine.formats.lines import load_lines
 
-    return load_lines(rows.io, rows.relation, rows.program, rows.symbols, rows.records, path, folder, rows.threads)
+    return load_lines(rows.io, rows.relation, rows.program, rows.symbols, rows.records, path, folder, rows.threads, rows.budget)
 
 
 def _write_text(rows: Transfer, table: Table, file: BinaryIO) -> None:
@@ -115,7 +118,7 @@ def _json_reader(by_line: bool) -> Read:
     def read(rows: Transfer, path: Path | None, folder: Path) -> Table:
         from dlog.engine.formats.json_rows import load_json
 
-        return load_json(rows.io, rows.relation, rows.program, rows.symbols, rows.records, path, by_line)
+        return load_json(rows.io, rows.relation, rows.program, rows.symbols, rows.records, path, by_line, rows.budget)
 
     return read
 
@@ -134,7 +137,7 @@ def _columnar_reader(name: str) -> Read:
         from dlog.engine.formats.columnar import load_columnar
 
         assert path is not None
-        return load_columnar(rows.io, rows.relation, rows.program, rows.symbols, rows.records, path, name)
+        return load_columnar(rows.io, rows.relation, rows.program, rows.symbols, rows.records, path, name, rows.budget)
 
     return read
 

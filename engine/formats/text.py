@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
+from typing import BinaryIO, assert_never
 
 import numpy as np
 
 from dlog.caches import stays
+from dlog.engine.formats.budget import Part
 from dlog.engine.formats.mistakes import line_end, row_end
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.formats.scan import BRACKETS, LOOSE, NESTED, QUOTES, SKIP, TEXT, parse_rows
@@ -30,6 +31,8 @@ from dlog.engine.values.domains import code_of
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 
+PIECE, PACKED = 1 << 20, 1 << 14
+"""Bytes that are read, and unpacked, at a time."""
 BLOCK = 1 << 22
 """Bytes a thread parses at a time."""
 
@@ -101,35 +104,49 @@ def layout_of(types: tuple[Type, ...], form: TextFormat) -> Layout:
     return Layout(np.frombuffer(form.delimiter, np.uint8), codes, slots, flags, tuple(places), height)
 
 
-def read_bytes(path: Path | None) -> np.ndarray:
+def read_bytes(path: Path | None, budget: Part, file_name: str) -> np.ndarray:
     """The bytes of a file, unpacked if it is gzip; standard input for None. Plain files that stay as they are are mapped, not
     copied."""
     if path is None:
-        return _unpacked(sys.stdin.buffer.read())
+        return _unpacked(_read_all(sys.stdin.buffer, budget, file_name), budget, file_name)
     with path.open("rb") as file:
         about = os.fstat(file.fileno())
         if about.st_size == 0:
             return np.empty(0, np.uint8)
         try:
             own = stays(path, about)
-            mapped: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if own else file.read()
+            mapped: mmap.mmap | bytearray = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if own else bytearray()
         except (OSError, ValueError):  # a pipe, or a file system without mapping
-            mapped = file.read()
-    return _unpacked(mapped)
+            own, mapped = False, bytearray()
+        if not own:
+            mapped = _read_all(file, budget, file_name)
+    return _unpacked(mapped, budget, file_name)
 
 
-def _unpacked(data: mmap.mmap | bytes) -> np.ndarray:
+def _read_all(file: BinaryIO, budget: Part, name: str) -> bytearray:
+    content = bytearray()
+    while piece := file.read(PIECE):
+        budget.take(len(piece), name)
+        content += piece
+    return content
+
+
+def _unpacked(data: mmap.mmap | bytearray, budget: Part, name: str) -> np.ndarray:
     """The bytes, those of all members one after the other where they are gzip."""
     if data[:2] != b"\x1f\x8b":
         return np.frombuffer(data, np.uint8)
-    pieces, rest = [], bytes(data)
-    while rest[:2] == b"\x1f\x8b":
+    content, at = bytearray(), 0
+    while data[at : at + 2] == b"\x1f\x8b":
         member = zlib.decompressobj(31)
-        pieces.append(member.decompress(rest))
-        if not member.eof:
-            raise EOFError("it ends before its end mark")
-        rest = member.unused_data
-    return np.frombuffer(b"".join(pieces), np.uint8)
+        while not member.eof:
+            packed = data[at : at + PACKED]
+            piece = member.decompress(packed, PIECE)
+            at += len(packed) - len(member.unconsumed_tail) - len(member.unused_data)
+            if not (packed or piece):
+                raise EOFError("it ends before its end mark")
+            budget.take(len(piece), name)
+            content += piece
+    return np.frombuffer(content, np.uint8)
 
 
 def load_text(
@@ -141,14 +158,16 @@ def load_text(
     threads: int,
     on_wrong: Callable[[BadLine | BadText], None],
     most_wrong: int,
+    take: Callable[[int], None] = lambda size: None,
 ) -> Table:
     """Parses a whole file. Texts of attribute i are interned in `texts[i]` where that is given (records), else in `symbols`.
     `on_wrong` hears of lines that cannot be read, and raises if there is no going on; with more than `most_wrong` there is
-    none."""
+    none. `take` hears of memory before it is kept."""
     layout, kinds = layout_of(types, form), tuple(type_.kind for type_ in types)
     tables = [texts.get(i, symbols) for i in range(len(kinds))]
     blocks: list[tuple[list[np.ndarray], int]] = []
     for block in _parse(data, _begin(data, form), layout, form, threads, most_wrong):
+        take(sum(part.nbytes for field in block.fields for part in field[:1]))
         blocks += _interned(data, block, 0, block.rows, tables, on_wrong)
         if block.wrong:
             on_wrong(BadLine(data, block.position))

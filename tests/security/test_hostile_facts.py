@@ -116,6 +116,6 @@ def test_text_that_is_none_has_no_column_interned_again_and_again(monkeypatch: p
     monkeypatch.setattr(SymbolTable, "intern_slices", counted)
     data = np.frombuffer(b"a\t\xff\n" * 2000 + b"a\tb\n", np.uint8)
     heard: list[object] = []
-    kinds = relation("symbol", "symbol").kinds
-    table = text.load_text(data, kinds, TextFormat(), symbols, {}, 1, heard.append, len(data))
+    types = tuple(type_ for _, type_ in relation("symbol", "symbol").attributes)
+    table = text.load_text(data, types, TextFormat(), symbols, {}, 1, heard.append, len(data))
     assert (table.rows, len(heard)) == (1, 2000) and sum(looked) < 20 * 2000

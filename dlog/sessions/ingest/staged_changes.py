@@ -208,7 +208,7 @@ class StagedChanges:
             table = load(io, row_reader.relation, self._program, symbols, records, Path(), threads)
         self.take(relation, table)
 
-    def load_inputs(self, folder: str, threads: int, on_spark: bool, spark: Any = None) -> None:
+    def load_inputs(self, folder: str, threads: int, on_spark: bool, spark: Any = None, memory: int | None = None) -> None:
         """The files of all `.input`s and, of a session `on_spark`, what Spark reads for them."""
         program = self._program
         if on_spark:
@@ -218,7 +218,7 @@ class StagedChanges:
                 for name, rows in spark_inputs(spark or started(), program).items():
                     self.stage(name, rows, 1)
             program = replace(program, io=tuple(io for io in program.io if not is_spark(io)))
-        load_inputs(cast("Executor", _Receiver(self)), program, folder, threads)
+        load_inputs(cast("Executor", _Receiver(self)), program, folder, threads, memory=memory)
 
     def take(self, relation: str, table: Table) -> None:
         """A table's rows are to come."""
