@@ -8,13 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dlog.engine.formats.budget import Budget
 from dlog.engine.formats.text import read_bytes
 from dlog.engine.state import files
+from dlog.engine.state.files import text_to_extend
 from dlog.grammar.diagnostics import DlogError
-from dlog.watch.watch import _begun
 from tests.security.planted import dlog
 
 SIZE = 1 << 20
+
+
+def of_facts(path: Path) -> np.ndarray:
+    with Budget().part() as part:
+        return read_bytes(path, part, str(path))
 
 
 def of_state(path: Path) -> np.ndarray:
@@ -22,7 +28,7 @@ def of_state(path: Path) -> np.ndarray:
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="no such modes")
-@pytest.mark.parametrize("read", [read_bytes, of_state])
+@pytest.mark.parametrize("read", [of_facts, of_state])
 def test_what_somebody_else_can_change_is_not_mapped(tmp_path: Path, read: object) -> None:
     """A mapped file that is cut short ends whoever reads on; one that is written to is not what was checked."""
     assert callable(read)
@@ -36,7 +42,7 @@ def test_what_somebody_else_can_change_is_not_mapped(tmp_path: Path, read: objec
     assert np.all(found == ord("x"))
 
 
-@pytest.mark.parametrize("read", [read_bytes, of_state])
+@pytest.mark.parametrize("read", [of_facts, of_state])
 def test_what_is_this_users_own_is_mapped(tmp_path: Path, read: object) -> None:
     assert callable(read)
     path = tmp_path / "file"
@@ -74,6 +80,6 @@ def test_changes_are_not_written_where_others_had_links_lead(tmp_path: Path, lef
 def test_changes_go_on_in_a_folder_that_others_can_write_to(tmp_path: Path) -> None:
     for anew in (True, True, False):
         tmp_path.chmod(0o777)
-        with _begun(tmp_path / "file", anew) as file:
+        with text_to_extend(tmp_path / "file", anew) as file:
             file.write("a\n")
     assert (tmp_path / "file").read_text() == "a\na\n"
