@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlog.engine.state.entries import Entries, read_table
+from dlog.engine.state.files import damaged
 from dlog.engine.state.layers import LayerFile, Stored, map_layer
-from dlog.engine.state.manifest import Manifest
+from dlog.engine.state.manifest import NAME, Manifest
 from dlog.engine.state.segments import Segment, read_log
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.layer import Layer
@@ -61,4 +62,6 @@ def map_relation(folder: Path, manifest: Manifest, name: str, file_of: dict[Laye
         layers = tuple(map_layer(folder, file, len(relation.kinds), verify) for file in batch.layers)
         file_of.update(zip(layers, batch.layers, strict=True))
         batches.append(Batch(batch.description, layers))
+        if verify and not batches[-1].parted:
+            raise damaged(folder / NAME, f"a batch of `{name}` has layers that make no sense together")
     return Stored(relation.kinds, tuple(batches))

@@ -42,7 +42,9 @@ def write_layer(folder: Path, name: str, layer: Layer) -> LayerFile:
     pieces: list[files.Bytes] = [bytes(8)]
     parts = [(_FIELDS + _SIZE * f + _FIELD.data, layer.stored(f)) for f in range(layer.fields) if layer.width(f)]
     index = layer.index()
-    if index is not None:
+    if index is None:
+        words[[_HEADER.low, _HEADER.range]] = 0  # nobody has set them: they are whatever was in memory
+    else:
         parts.append((_HEADER.index, index))
     for word, array in parts:
         words[word] = at
@@ -76,6 +78,8 @@ def map_layer(folder: Path, file: LayerFile, arity: int, verify: bool) -> Layer:
     layer = Layer.of(words, memory)
     if verify and not (_ascends(layer) and _is_indexed(layer)):
         raise files.damaged(path, "the rows of a layer are not in order")
+    if verify and not (_is_bounded(layer) and _is_weighed(layer)):
+        raise files.damaged(path, "the times or diffs of a layer are not as the manifest says")
     return layer
 
 
@@ -117,6 +121,32 @@ def _is_indexed(layer: Layer) -> bool:
         return True
     low = int(layer.words[_HEADER.low])
     return np.array_equal(index, np.searchsorted(layer.values(0), low + np.arange(len(index))))
+
+
+def _is_bounded(layer: Layer) -> bool:
+    """Whether no time is before the first one, nor after its bound: merges reserve memory by it."""
+    for field, bound in enumerate(layer.latest, layer.arity):
+        constant = layer.constant(field)
+        if constant is None:
+            values = layer.stored(field)
+            low, high = int(values.min()), int(values.max())
+        else:
+            low, high = constant, bound  # a constant is its own bound
+        if low < 0 or high > bound or constant not in (None, bound):
+            return False
+    return True
+
+
+def _is_weighed(layer: Layer) -> bool:
+    """Whether no diff is 0, and their bound is the sum of all |diff|."""
+    constant = layer.constant(layer.fields - 1)
+    if constant is not None:
+        return constant != 0 and layer.weight == abs(constant) * layer.rows
+    diffs = layer.diffs()
+    sizes = np.abs(diffs).view(np.uint64)
+    # Halves of so many words add up without overflow.
+    weight = (int((sizes >> np.uint64(32)).sum()) << 32) + int((sizes & np.uint64(0xFFFFFFFF)).sum())
+    return bool(diffs.all()) and layer.weight == weight
 
 
 # ------------------------------------------------------------------------------------------------------- tables and batches

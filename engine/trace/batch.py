@@ -54,3 +54,10 @@ class Batch:
     def oldest(self) -> bool:
         """Whether no batch comes before."""
         return any(not any(time) for time in self.description.lower)
+
+    @property
+    def parted(self) -> bool:
+        """Whether the layers are as a batch has them: one, or in the oldest batch the settled one and the open one."""
+        if len(self.layers) < 2:
+            return True
+        return len(self.layers) == 2 and self.oldest and self.layers[0].settled and not self.layers[1].settled

@@ -28,6 +28,8 @@ SLOTS_PER_ROW = 4
 FILTER_BYTES_PER_ROW = 16
 MAX_FILTER_BYTES = 1 << 22
 """Bytes of the filter by which most rows of a table go: few of those that stay have another's byte, and it fits the cache."""
+MAX_ROUND = MAX_WEIGHT = 1 << 62
+"""Rounds, and the sum of all |diff|, are less: with as much again they are words."""
 SAMPLE_ROWS = 256
 """Rows that are looked at for the column to filter by."""
 
@@ -49,11 +51,11 @@ class ChangeTrace:
         ends = [batch.description.upper for batch in batches]
         if [batch.description.lower for batch in batches[1:]] != ends[:-1]:
             raise ValueError("batches do not touch")
-        frontiers = [f for b in batches for f in (b.description.lower, b.description.upper, b.description.since)]
-        if any(len(f) != 1 or len(f.elements[0]) != 1 for f in frontiers):
+        if any(len(f) != 1 or len(f.elements[0]) != 1 for batch in batches for f in _frontiers(batch)):
             raise ValueError("a frontier is no round")
         if any((layer.arity, layer.depth) != (arity, 1) for batch in batches for layer in batch.layers):
             raise ValueError("layers have other columns than their relation")
+        _refuse_strange(batches)
         found, spine = ChangeTrace(arity, 0), Spine(arity, 1)
         spine.upper = batches[0].description.lower
         for batch in batches:
@@ -145,6 +147,34 @@ class ChangeTrace:
                         yield layer.columns(), layer.diffs(), rounds
                     elif chosen.any():
                         yield tuple(c[chosen] for c in layer.columns()), layer.diffs()[chosen], rounds[chosen]
+
+
+def _refuse_strange(batches: Sequence[Batch]) -> None:
+    """Raises ValueError where nobody can have written the rounds of batches: merges advance them, and readers that have seen
+    what they add up to would see it change."""
+    for batch in batches:
+        (lower,), (upper,), (since,) = (f.elements[0] for f in _frontiers(batch))
+        if not 0 <= lower < upper < MAX_ROUND or not 0 <= since < MAX_ROUND:
+            raise ValueError("rounds do not ascend")
+        for layer in batch.layers:
+            rounds = layer.times()[0]
+            settled = batch.oldest and layer.settled
+            if not settled and not max(lower, 1) <= rounds.min() <= rounds.max() < max(upper, since + 1):
+                raise ValueError("changes are not of the rounds of their batch")
+    if compacted_to(batches) >= batches[-1].description.upper.elements[0][0]:
+        raise ValueError("the last rounds are given up")
+    if sum(layer.weight for batch in batches for layer in batch.layers) >= MAX_WEIGHT:
+        raise ValueError("there are more changes than can be counted")
+
+
+def _frontiers(batch: Batch) -> tuple[Antichain, Antichain, Antichain]:
+    return batch.description.lower, batch.description.upper, batch.description.since
+
+
+def compacted_to(batches: Sequence[Batch]) -> int:
+    """The first round that batches of a trace tell apart from those before; 0 where that is all of them."""
+    since = max(time[0] for batch in batches for time in batch.description.since)
+    return since if since >= batches[0].description.lower.elements[0][0] else 0
 
 
 def _joined(parts: Sequence[tuple[Columns, np.ndarray, np.ndarray]], arity: int) -> tuple[Columns, np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ changes (`dlog.engine.trace.changes`). Nothing is noted where nobody asks for it
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from threading import RLock
@@ -18,7 +18,7 @@ from dlog.arguments import whole
 from dlog.engine.compile.past import is_moment
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.changes import ChangeTrace, undone
+from dlog.engine.trace.changes import ChangeTrace, compacted_to, undone
 from dlog.engine.trace.layer import Layer
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
@@ -239,11 +239,6 @@ class History:
         """Changes that are kept."""
         return sum(trace.rows for _, trace in self.traces.values())
 
-    def changes(self, relations: Mapping[str, Relation]) -> Iterator[tuple[str, Updates]]:
-        """All changes that are kept, by relation."""
-        for name, relation in relations.items():
-            yield name, self.between(relation, 0, self.last)
-
     def frozen(self) -> FrozenHistory | None:
         """A snapshot that later changes leave as it is; None where no history is asked for beyond open views."""
         with self._lock:
@@ -266,8 +261,12 @@ class History:
                 raise ValueError("it has later rounds than there are")
             if min([kept.own, *(mark.round for mark in kept.marks)]) < 0:
                 raise ValueError("it has rounds before the first")
+            compacted = {name: compacted_to(batches) for name, (_, batches) in there.items()}
+            if kept.marks and max(compacted.values(), default=0) > kept.marks[0].round:
+                raise ValueError("it does not tell rounds apart that can be read")
             self.traces = dict(sorted(traces.items(), key=lambda item: item[1][1].last))
-            self._own = {name: max(kept.own, last - rounds) for name, rounds in self.window.own.items()}
+            own = self.window.own.items()
+            self._own = {name: max(kept.own, last - rounds, compacted.get(name, 0)) for name, rounds in own}
             if kept.marks and kept.marks[0].round <= last:
                 self._general = self._before = kept.marks[0].round
                 self._marks = list(kept.marks) if self.window.duration is not None else []

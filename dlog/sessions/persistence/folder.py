@@ -37,7 +37,7 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import none, typed
-from dlog.sessions.follow.history import History, Noted
+from dlog.sessions.follow.history import History, Noted, Window
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, BulkDecoder
 from dlog.sessions.persistence.external_relation import Chunk, ExternalRows, FrozenEpoch, applied, last_changes
@@ -306,15 +306,20 @@ class State:
     def keep_history(self, history: History) -> None:
         """Has a history go on from what it was left with, as far as that fits, and keeps it from now on."""
         try:
-            self._left.restore(history, self.relations)
-            for name, changes in history.changes(self.relations):
-                self._refuse_strange_changes(name, changes)
+            self._left.restore(history, self.relations, self._refuse_strange_changes)
         except ValueError as error:
             remark(f"{self.path}: the history makes no sense ({error}); it begins anew")
             history.begin(self.round)
         if history.last != self.round:
             history.begin(self.round)
         self._history, self._left = history, StoredHistory(0, {}, ())
+
+    def check_history(self) -> None:
+        """Raises DlogError where `keep_history` would have the history begin anew."""
+        try:
+            self._left.restore(History(Window()), self.relations, self._refuse_strange_changes)
+        except ValueError as error:
+            raise damaged(self.path / NAME, f"the history makes no sense ({error})") from None
 
     # ------------------------------------------------------------------------------------------------------------- logging
 

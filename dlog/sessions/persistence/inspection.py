@@ -115,8 +115,8 @@ def _lost_parts(found: Inspection) -> dict[str, DlogError]:
 
 
 def _strange(found: Inspection) -> list[DlogError]:
-    """What a session would refuse though all checksums are right: rows of inputs with ids of nothing, a text that is no
-    program."""
+    """What a session would refuse though all checksums are right: rows of inputs with ids of nothing, a history that
+    makes no sense, a text that is no program."""
     wrong = []
     with leased("dump") as place:
         copy = _copied(found.folder, place)
@@ -127,6 +127,7 @@ def _strange(found: Inspection) -> list[DlogError]:
                         state.external(relation.name, relation.kinds)
                     except DlogError as error:
                         wrong.append(_elsewhere(error, copy, found.folder))
+                state.check_history()
         except DlogError as error:
             wrong.append(_elsewhere(error, copy, found.folder))
     return wrong

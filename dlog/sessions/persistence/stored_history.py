@@ -27,6 +27,8 @@ _MARK, _OWN, _COUNT = 0, 1, 2
 """What a row of `/past` in a checkpoint is: a moment, with its round and time; the oldest round of relations with windows of
 their own; how many relations have changes."""
 Source = Callable[[], "Table | Batches"]
+Check = Callable[[str, Updates], None]
+"""Raises ValueError where nobody can have written changes of a relation."""
 
 
 def entries_of(noted: Noted, round: int) -> dict[str, Updates]:
@@ -62,22 +64,23 @@ class StoredHistory:
         past = [LoggedRound(r.round, {n: u for n, u in r.changes.items() if n.endswith(PAST)}) for r in rounds]
         return StoredHistory(round, stored, tuple(past))
 
-    def restore(self, history: History, relations: Mapping[str, Relation]) -> None:
-        """Has a history go on from it, as far as it is of these relations. Raises ValueError where it makes no sense."""
+    def restore(self, history: History, relations: Mapping[str, Relation], check: Check) -> None:
+        """Has a history go on from it, as far as it is of these relations and passes a check. Raises ValueError where it makes
+        no sense."""
         if PAST in self.stored:
-            history.restore(self._frozen(relations), self.round)
+            history.restore(self._frozen(relations, check), self.round)
         else:
             history.begin(self.round)
         before = self.round
         for logged in self.rounds:
             if PAST in logged.changes:
-                history.note(before, logged.round, _noted(logged, relations))
+                history.note(before, logged.round, _noted(logged, before, relations, check))
             else:
                 history.begin(logged.round)
             before = logged.round
         history.forget()
 
-    def _frozen(self, relations: Mapping[str, Relation]) -> FrozenHistory:
+    def _frozen(self, relations: Mapping[str, Relation], check: Check) -> FrozenHistory:
         table = self.stored[PAST].table()
         if table.kinds != _KINDS:
             raise ValueError("it has other columns")
@@ -90,12 +93,14 @@ class StoredHistory:
         for name, relation in relations.items():
             stored = self.stored.get(name + PAST)
             if stored is not None and stored.kinds == relation.kinds:
+                for layer in (layer for batch in stored.batches for layer in batch.layers):  # whatever their rounds
+                    check(name, Updates(layer.columns(), layer.diffs(), np.zeros(layer.rows, np.int64)))
                 batches[name] = stored.kinds, stored.batches
         return FrozenHistory(own, marks, batches)
 
 
-def _noted(logged: LoggedRound, relations: Mapping[str, Relation]) -> Noted:
-    """A commit from the log: without relations that there are no more."""
+def _noted(logged: LoggedRound, before: int, relations: Mapping[str, Relation], check: Check) -> Noted:
+    """A commit from the log, of the rounds after `before`: without relations that there are no more."""
     head = logged.changes[PAST]
     if len(head.columns) != 2 or head.rows != 1:
         raise ValueError("a commit has other columns")
@@ -104,7 +109,8 @@ def _noted(logged: LoggedRound, relations: Mapping[str, Relation]) -> Noted:
     for name, relation in relations.items():
         updates = logged.changes.get(name + PAST)
         if updates is not None and len(updates.columns) == relation.arity and updates.rows:
-            if (np.diff(updates.rounds) < 0).any() or updates.last > logged.round:
+            if (updates.rounds[1:] < updates.rounds[:-1]).any() or not before < updates.first <= updates.last <= logged.round:
                 raise ValueError("rounds do not ascend")
+            check(name, updates)
             found[name] = relation.kinds, updates
     return Noted(bool(general), time, found)
