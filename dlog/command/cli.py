@@ -31,7 +31,7 @@ from dlog.command.options import (
     switch,
     usage_error,
 )
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line
 
 if TYPE_CHECKING:
     from dlog.command.findings import WarningChoice
@@ -370,7 +370,7 @@ def check_state(folder: Path) -> None:
     from dlog.sessions.persistence import inspection
 
     said = inspection.check_state(folder)
-    print("\n".join([f"{folder}: ok, {said[0]}", *said[1:]]))
+    _print_lines([f"{folder}: ok, {said[0]}", *said[1:]])
 
 
 @state.command("repair")
@@ -380,7 +380,7 @@ def repair_state(folder: Path, without: tuple[str, ...]) -> None:
     """Bring back what can be brought back of the damaged state in DIR. Says what is lost, and keeps the files as they were."""
     from dlog.sessions.persistence import inspection
 
-    print("\n".join(inspection.repair_state(folder, without) or [f"{folder}: nothing is damaged"]))
+    _print_lines(inspection.repair_state(folder, without) or [f"{folder}: nothing is damaged"])
 
 
 @state.command("dump")
@@ -390,7 +390,12 @@ def dump_state(folder: Path, output: Path) -> None:
     """Write the program and all inputs of the state in DIR, as far as they can be read, to files in OUT for `dlog run`."""
     from dlog.sessions.persistence import inspection
 
-    print("\n".join(inspection.dump_state(folder, output)))
+    _print_lines(inspection.dump_state(folder, output))
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    """What is said of a state, whose names anybody may have forged who can write there."""
+    print("\n".join(map(one_line, lines)))
 
 
 def invoke(arguments: Sequence[str]) -> int:

@@ -171,7 +171,7 @@ class ChangeReader:
         fields = self._line.split(",") if '"' not in self._line else self._split()
         if len(fields) < 3:
             raise self._wrong("wrong-column-count", "a change is round,relation,+1 or -1,values...", len(self._line))
-        if not fields[0].isdecimal():
+        if not (fields[0].isascii() and fields[0].isdecimal()):
             raise self._wrong("bad-round", f"`{fields[0]}` is not a round", 0)
         round = _integer(fields[0])
         if round != self._round:

@@ -176,6 +176,35 @@ def folder_beside(folder: Path, name: str) -> tuple[Path, int]:
     raise AssertionError("numbers end")
 
 
+@contextmanager
+def own_folder(path: Path) -> Iterator[int]:
+    """The descriptor of a folder of this user, which nobody else enters from now on. Raises OSError where others have put
+    something else there."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | ITSELF)
+    try:
+        _refuse_others(descriptor, path)
+        os.fchmod(descriptor, 0o700)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def own_file(path: Path, folder: int) -> Iterator[BinaryIO]:
+    """Opens a file of this user, which has no other name, in the folder of a descriptor. Raises OSError."""
+    descriptor = _plain(os.open(path.name, os.O_RDONLY | ITSELF | NONBLOCKING, dir_fd=folder), path)
+    with open(descriptor, "rb") as file:
+        _refuse_others(descriptor, path)
+        if os.fstat(descriptor).st_nlink > 1:
+            raise OSError(errno.EMLINK, "it has another name elsewhere", str(path))
+        yield file
+
+
+def _refuse_others(descriptor: int, path: Path) -> None:
+    if os.fstat(descriptor).st_uid != os.geteuid():
+        raise OSError(errno.EPERM, "somebody else has put it there", str(path))
+
+
 def copy_into(path: Path, folder: int) -> None:
     """Copies a file into the folder of a descriptor, under its name, for this user only: neither its mode nor what a link leads
     to, which is copied as a link. Raises OSError."""

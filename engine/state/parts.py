@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
 
 from dlog.engine.state import files
@@ -42,19 +43,22 @@ def incoming(folder: Path) -> Path:
 
 
 def take_in(folder: Path, written: Path) -> tuple[Part, ...]:
-    """Makes the files of a folder parts of the state in the folder above: they are on the disk when this returns."""
-    with files.refusals(written, "write"):
-        parts = tuple(_taken_in(folder, path) for path in sorted(written.glob(f"*{SUFFIX}")))
+    """Makes the files of a folder parts of the state in the folder above: they are on the disk when this returns. Raises
+    DlogError where the folder, or a file in it, is not what this user has written."""
+    with files.refusals(written, "write"), files.own_folder(written) as source:
+        names = sorted(name for name in os.listdir(source) if name.endswith(SUFFIX))
+        parts = tuple(_taken_in(folder, written / name, source) for name in names)
         files.sync_folder(folder)
     shutil.rmtree(written, ignore_errors=True)
     return parts
 
 
-def _taken_in(folder: Path, path: Path) -> Part:
-    files.sync_file(path)
-    name = f"{uuid4().hex}{SUFFIX}"
-    part = Part(name, *_measured(path))
-    os.replace(path, folder / name)
+def _taken_in(folder: Path, path: Path, source: int) -> Part:
+    """Takes in a file of the folder that `source` describes."""
+    with files.own_file(path, source) as file:
+        files.sync(file.fileno())
+        part = Part(f"{uuid4().hex}{SUFFIX}", *_measured(file))
+    os.replace(path.name, folder / part.name, src_dir_fd=source)
     return part
 
 
@@ -63,18 +67,17 @@ def check(folder: Path, part: Part) -> None:
     path = folder / part.name
     if _PART.match(part.name) is None or not path.exists():
         raise files.damaged(path, "a part of a relation is missing")
-    with files.refusals(path, "read"):
-        found = _measured(path)
+    with files.refusals(path, "read"), files.to_read(path) as file:
+        found = _measured(file)
     if found != (part.size, part.checksum):
         raise files.damaged(path, "a part of a relation does not fit its checksum")
 
 
-def _measured(path: Path) -> tuple[int, int]:
+def _measured(file: BinaryIO) -> tuple[int, int]:
     """Size and checksum, without all of it in memory."""
     size = checksum = 0
-    with files.to_read(path) as file:
-        while piece := file.read(_PIECE_BYTES):
-            size, checksum = size + len(piece), files.checksum(piece, checksum)
+    while piece := file.read(_PIECE_BYTES):
+        size, checksum = size + len(piece), files.checksum(piece, checksum)
     return size, checksum
 
 
@@ -91,7 +94,7 @@ def sweep(folder: Path, named: Collection[str]) -> None:
         if not is_part(path.name) or path.name in named:
             continue
         with files.refusals(path, "remove"):
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 files.remove(path)

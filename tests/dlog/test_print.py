@@ -95,3 +95,10 @@ def test_a_component_prints(capsys: pytest.CaptureFixture[str]) -> None:
     text = ".comp C { .decl q(x: number)\nq(1).\n.decl r(x: number)\nr(x) :- q(x), (print(x) ; print(x + 1)). }\n.init c = C\n"
     dlog.run_text(text, {})
     assert lines(capsys) == ["1", "2"]
+
+
+def test_controls_and_line_ends_in_strings_are_shown_as_signs(capsys: pytest.CaptureFixture[str]) -> None:
+    text = ".type P = [s: symbol]\n.decl s(t: symbol)\n.decl r(t: symbol)\nr(t) :- s(t), print(t, [t])."
+    assert dlog.run_text(text, {"s": [("\x1b[2J\tx\nerror: forged",)]})["r"]
+    written = capsys.readouterr().err
+    assert written.startswith("\u241b[2J\tx\u2424error: forged [") and written.count("\n") == 1 and "\x1b" not in written

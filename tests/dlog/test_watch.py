@@ -152,6 +152,7 @@ def test_no_value_but_a_whole_one_is_ever_written(watch: RunWatch, folder: Path)
         ("2,path,+1,1,2", "2:3", "`path` follows from rules"),
         ("2,edge,+2,1,2", "2:8", "`+2` is not +1 or -1"),
         ("two,edge,+1,1,2", "2:1", "`two` is not a round"),
+        ("\u0662,edge,+1,1,2", "2:1", "`\u0662` is not a round"),
         (f"{2**62 + 1},edge,+1,1,2", "2:1", f"this round is too late: the last one is {2**62}"),
         (f"{'9' * 5000},edge,+1,1,2", "2:1", "this round is too late"),
         (f"2,edge,+1,1,-{'9' * 5000}", "2:13", "9` does not fit a number"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import dlog
+from dlog.__main__ import run_command
 from dlog.engine.state import parts
 from dlog.engine.state.entries import read_table
 from dlog.engine.state.images import map_image, write_image
@@ -22,6 +24,7 @@ from dlog.engine.state.manifest import Manifest, _checksum, read_manifest, write
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.persistence.inspection import check_state, dump_state, repair_state
 from tests.conftest import ROOT
+from tests.dlog.persistence.state_frames import Frame, parts_of, taking_frames
 from tests.dlog.persistence.state_sessions import PATHS, put
 from tests.security.planted import pickled, run
 
@@ -247,3 +250,91 @@ def _naming(text: str, what: str, name: str) -> str:
         told["image"]["name"] = name
     del told["checksum"]
     return json.dumps({**told, "checksum": _checksum(told)})
+
+
+@pytest.mark.parametrize("where", ["extra", "damaged"])
+def test_forged_names_in_a_state_are_shown_as_signs(tmp_path: Path, where: str, capsys: pytest.CaptureFixture[str]) -> None:
+    state, name = tmp_path / "state", "\x1b]0;x\x07\nerror: forged"
+    written(state)
+    for manifest in ("manifest.json", "manifest.copy"):
+        told = json.loads((state / manifest).read_text())
+        added = copy.deepcopy(next(r for r in told["relations"].values() if r["batches"]))
+        if where == "damaged":
+            added["batches"][0]["layers"][0]["checksum"] ^= 1
+        told["relations"][name + ("/rows" if where == "damaged" else "")] = added
+        del told["checksum"]
+        (state / manifest).write_text(json.dumps({**told, "checksum": _checksum(told)}))
+    run_command(["state", "repair" if where == "damaged" else "check", str(state)])
+    said = "".join(capsys.readouterr())
+    assert "\u241b]0;x\u2407\u2424error: forged" in said and "\x1b" not in said and "\nerror: forged" not in said
+
+
+def test_a_planted_link_of_incoming_rows_is_removed_and_not_followed(tmp_path: Path) -> None:
+    written(tmp_path / "state")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "kept").write_text("kept")
+    (tmp_path / "state" / "incoming-x").symlink_to(mine)
+    with dlog.session(PATHS, state=tmp_path / "state", threads=1) as session:
+        assert len(session["path"]) == 15
+    assert not os.path.lexists(tmp_path / "state" / "incoming-x") and (mine / "kept").read_text() == "kept"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="there are no modes")
+def test_rows_elsewhere_are_logged_where_others_can_write_to_the_state(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with taking_frames(), dlog.session(PATHS, state=state, threads=1) as session:
+        state.chmod(0o777)
+        session.insert("edge", Frame.of((1, 2), (2, 3)))
+        assert int(session.commit()) == 1 and parts_of(state) == set()
+        state.chmod(0o700)
+        session.insert("edge", Frame.of((3, 4)))
+        state.chmod(0o777)
+        with pytest.raises(DlogError, match="not written to a folder that others can change"):
+            session.commit()
+        assert parts_of(state) == set() and session.round == 1
+        session.rollback()
+        session.insert("edge", Frame.of((3, 4)))
+        assert int(session.commit()) == 2 and parts_of(state) == set() and session["path"].rows == 6
+    with dlog.session(PATHS, state=state, threads=1) as session:
+        assert session["path"].rows == 6
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="there are no modes")
+@pytest.mark.parametrize("planted", ["folder", "link", "name", "pipe"])
+def test_files_are_not_taken_in_from_where_links_lead(tmp_path: Path, planted: str) -> None:
+    state, mine = tmp_path / "state", tmp_path / "mine"
+    state.mkdir()
+    mine.mkdir()
+    (mine / "rows.parquet").write_text("kept")
+    incoming = parts.incoming(state)
+    if planted == "folder":
+        incoming.symlink_to(mine)
+    else:
+        incoming.mkdir()
+        path = incoming / "rows.parquet"
+        {"name": path.hardlink_to, "pipe": lambda _: os.mkfifo(path)}.get(planted, path.symlink_to)(mine / "rows.parquet")
+    with pytest.raises(DlogError, match="cannot write the state"):
+        parts.take_in(state, incoming)
+    assert (mine / "rows.parquet").read_text() == "kept" and not list(state.glob("*.parquet"))
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_files_of_others_are_not_taken_in(tmp_path: Path, what: str) -> None:
+    incoming = parts.incoming(tmp_path)
+    incoming.mkdir()
+    (incoming / "rows.parquet").write_text("rows")
+    os.chown(incoming if what == "folder" else incoming / "rows.parquet", 65534, 65534)
+    with pytest.raises(DlogError, match="somebody else has put it there"):
+        parts.take_in(tmp_path, incoming)
+
+
+def test_what_is_taken_in_is_what_was_written(tmp_path: Path) -> None:
+    incoming = parts.incoming(tmp_path)
+    incoming.mkdir()
+    (incoming / "rows.parquet").write_text("rows")
+    (incoming / "_SUCCESS").write_text("")
+    [part] = parts.take_in(tmp_path, incoming)
+    parts.check(tmp_path, part)
+    assert [path.name for path in tmp_path.iterdir()] == [part.name] and part.size == 4

@@ -40,7 +40,7 @@ from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import BulkChange
 from dlog.sessions.persistence.external_relation import empty
 from dlog.sessions.persistence.folder import State, fingerprint
-from dlog.sessions.persistence.saving import Saving, frames_of, gathered, recovered
+from dlog.sessions.persistence.saving import Saving, frames_of, gathered, recovered, takes_files
 from dlog.sessions.text import Text
 
 Found = TypeVar("Found")
@@ -112,11 +112,13 @@ class Durable(PlainRounds):
     # -------------------------------------------------------------------------------------------------------------- commit
 
     def fitting(self, relation: Relation, rows: Any) -> Any | None:
-        """Rows that the engine can write to files of the state without this process."""
+        """Rows that the engine can write to files of the state without this process: nobody else may change its folder."""
         if not hasattr(rows, "mapInArrow"):
             return None
         path = self._state.path
         self._state.check_there()
+        if not takes_files(self._state):
+            return None
         return self._asked(lambda inner: inner.fitting(relation, rows) if inner.saves(path) else None)
 
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dlog.caches import stays
 from dlog.engine.ir.rules import Kind, Program, Relation
 from dlog.engine.rounds import MAX_RELAYED_ROWS, Frames, RoundsEngine
 from dlog.engine.state import parts
@@ -49,7 +50,10 @@ class Saving:
         self._parts: list[Part] = []
 
     def saved(self, frames: Frames, round: int) -> tuple[dict[str, Updates], list[BulkChange]]:
-        """Rows as changes of a round where they are few, and bulk changes where they are many."""
+        """Rows as changes of a round where they are few, and bulk changes where they are many. Raises DlogError, before
+        anything is written, where others can change the state's folder by now."""
+        if not takes_files(self._state):
+            raise _open_to_others(self._state)
         few: dict[str, Updates] = {}
         bulks = []
         for name, listed in frames.items():
@@ -86,6 +90,17 @@ class Saving:
         """Removes what was written, unless the round came."""
         if self._state.round == self._round:
             parts.drop(self._state.path, self._parts)
+
+
+def takes_files(state: State) -> bool:
+    """Whether nobody else can put something in the place of files on their way into a state."""
+    return stays(state.path, state.path.stat())
+
+
+def _open_to_others(state: State) -> DlogError:
+    message = "the rows of DataFrames are not written to a folder that others can change"
+    notes = ("let nobody else write to it; or roll back, and insert the rows again: they come through this process then",)
+    return DlogError(Diagnostic("state-file", message, notes=notes, place=str(state.path)))
 
 
 def _elsewhere(relation: Relation, state: State) -> DlogError:
@@ -129,7 +144,8 @@ def recovered(
 def gathered(state: State, relation: Relation, engine: RoundsEngine, ruled: bool) -> Table | BulkChange:
     """All external rows of a relation in one piece, for the last checkpoint of a session: a bulk change, where the engine has
     them and nothing else, and there are many."""
-    if ruled or not engine.saves(state.path) or engine.rows(relation.name) <= MAX_RELAYED_ROWS:
+    saves = takes_files(state) and engine.saves(state.path)
+    if ruled or not saves or engine.rows(relation.name) <= MAX_RELAYED_ROWS:
         return state.external(relation.name, relation.kinds)
     folder = parts.incoming(state.path)
     try:

@@ -14,6 +14,7 @@ from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.values.symbols import SymbolTable
+from dlog.grammar.diagnostics import one_line
 
 
 class ValueTables(Protocol):
@@ -39,13 +40,13 @@ class Printer:
         self._before, self._now = self._now, Counter()
 
     def write(self, types: Sequence[str], args: Sequence[np.ndarray], rows: int, tables: ValueTables) -> np.ndarray:
-        """Writes a line for each row, its values with a space in between."""
+        """Writes a line for each row, its values with a space in between; control characters and line ends in them as signs."""
         columns = [_texts(name, column, tables) for name, column in zip(types, args, strict=True)]
         lines = list(map(" ".join, zip(*columns, strict=True))) if columns else [""] * rows
         fresh = [line for line in lines if not self._was_written(line)]
         self._now.update(lines)
         if fresh:
-            sys.stderr.write("\n".join(fresh) + "\n")
+            sys.stderr.write("\n".join(map(one_line, fresh)) + "\n")
             sys.stderr.flush()
         return np.ones(rows, np.int64)
 
