@@ -107,6 +107,8 @@ def test_kernels_that_python_calls_are_entries_of_the_library() -> None:
                 declared[kind][f"{path.stem}.{node.name}"] = node.name
     called = set()
     for path, tree in trees.items():
+        if "ir" in path.parts:  # no kernels there, but modules of the same names
+            continue
         imported = {a.asname or a.name: f"{n.module.split('.')[-1]}.{a.name}" for n in ast.walk(tree)
                     if isinstance(n, ast.ImportFrom) and n.module for a in n.names}  # fmt: skip
         for name in calls_from_python(tree):
