@@ -35,6 +35,8 @@ _COMPARE = {
     Kind.SYMBOL: {"=": Comparison.EQ, "!=": Comparison.NE},
     Kind.RECORD: {"=": Comparison.EQ, "!=": Comparison.NE},
 }
+
+
 class Storage(Protocol):
     """The relations and indexes that a path reads and writes, for lowering."""
 
