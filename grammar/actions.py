@@ -81,6 +81,13 @@ def _unescape(token: Word) -> str:
     return ESCAPE.sub(one, text)
 
 
+def _value_of_atom(atom: syntax.Atom) -> syntax.Call:
+    """What was read as an atom, until what stands behind it showed that it is a value."""
+    if atom.round is not None:
+        READING.get().problem("syntax", f"`{atom.name}@{atom.round}(...)` is about a relation, and no value", atom.span)
+    return syntax.Call(atom.name, atom.args, span=atom.span)
+
+
 def _climb(chain: Children, at: int, floor: int) -> tuple[syntax.Term, int]:
     """The term that starts at `chain[at]` of operators no looser than `floor`, and where it ends (precedence climbing)."""
     first = chain[at]
@@ -339,8 +346,7 @@ class Actions:
         return syntax.Call(c[0].value, tuple(c[2]), span=_whole(c))
 
     def wrapped_call(self, c: Children) -> syntax.Call:
-        """What was read as an atom until its parentheses ended."""
-        return syntax.Call(c[0].name, c[0].args, span=c[0].span)
+        return _value_of_atom(c[0])
 
     def user_call(self, c: Children) -> syntax.Call:
         return syntax.Call("@" + c[1].value, tuple(c[3]), span=_whole(c))
@@ -348,7 +354,8 @@ class Actions:
     def minmax_call(self, c: Children) -> syntax.Call:
         if c[0].value not in ("min", "max"):
             READING.get().problem("syntax", f"`{c[0].value}` aggregates: write `{c[0].value} x : {{ ... }}`", _whole(c))
-        return syntax.Call(c[0].value, (c[2], *c[4]), span=_whole(c))
+        first = _value_of_atom(c[2]) if isinstance(c[2], syntax.Atom) else c[2]
+        return syntax.Call(c[0].value, (first, *c[4]), span=_whole(c))
 
     def aggregate(self, c: Children) -> syntax.AggregateTerm:
         op, target = c[0].value, c[1] if len(c) == 4 else None

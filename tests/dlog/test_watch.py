@@ -278,13 +278,13 @@ def test_a_round_is_written_as_soon_as_the_next_one_begins(folder: Path) -> None
         arguments("watch", "closure.dl"), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdin is not None
-    assert process.output is not None
+    assert process.stdout is not None
     process.stdin.write("1,edge,+1,1,2\n2,edge,+1,2,3\n")
     process.stdin.flush()
-    assert process.output.readline() == "1,path,+1,1,2\n"
+    assert process.stdout.readline() == "1,path,+1,1,2\n"
     process.stdin.write("3,edge,-1,1,2\n")
     process.stdin.flush()
-    assert [process.output.readline() for _ in range(2)] == ["2,path,+1,1,3\n", "2,path,+1,2,3\n"]
+    assert [process.stdout.readline() for _ in range(2)] == ["2,path,+1,1,3\n", "2,path,+1,2,3\n"]
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "3,path,-1,1,2\n3,path,-1,1,3\n")
 
@@ -300,13 +300,13 @@ def test_a_growing_file_is_followed_until_ctrl_c(folder: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.output is not None
+    assert process.stdout is not None
     with stream.open("a") as file:
         for text in ("5,6\n3,ed", "ge,-1,1,2\n"):
             time.sleep(0.2)
             file.write(text)
             file.flush()
-    assert [process.output.readline() for _ in range(2)] == ["1,path,+1,1,2\n", "2,path,+1,5,6\n"]
+    assert [process.stdout.readline() for _ in range(2)] == ["1,path,+1,1,2\n", "2,path,+1,5,6\n"]
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
@@ -318,8 +318,8 @@ def test_a_followed_file_that_becomes_shorter_is_a_mistake(folder: Path) -> None
     stream.write_text(STREAM)
     flags = ("watch", "closure.dl", "changes.csv", "--follow")
     process = subprocess.Popen(arguments(*flags), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.output is not None
-    before = [process.output.readline() for _ in range(7)]
+    assert process.stdout is not None
+    before = [process.stdout.readline() for _ in range(7)]
     stream.write_text("6,edge,+1,7,8\n")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, "".join(before) + out) == (1, CHANGES[: CHANGES.index("5,path")])

@@ -186,6 +186,8 @@ TERMS: dict[str, Term] = {
     "itof(x)": Call("itof", (X,)),
     "range(0, x)": Call("range", (Number("0"), X)),
     "min(x, y)": Call("min", (X, Y)),
+    "min(f(x), y)": Call("min", (Call("f", (X,)), Y)),
+    "max((f(x)), f(y) + x, y)": Call("max", (Call("f", (X,)), Call("+", (Call("f", (Y,)), X)), Y)),
     "-x": Call("-", (X,)),
     "-1": Call("-", (Number("1"),)),
     "count : { p() }": AggregateTerm("count", None, P),
