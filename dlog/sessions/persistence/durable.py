@@ -23,7 +23,7 @@ import numpy as np
 
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.ir.rules import Program, Relation, with_inputs
-from dlog.engine.rounds import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.differences import difference, words
@@ -50,7 +50,7 @@ anew."""
 
 
 class Durable(PlainRounds):
-    """See `dlog.engine.rounds.RoundsEngine`. `engines` make the engine proper; `inner` is one that is at the state's round."""
+    """See `engine.rounds_engine`. `engines` make the engine proper; `inner` is one that is at the state's round."""
 
     def __init__(self, state: State, text: Text, program: Program, engines: Engines, inner: RoundsEngine | None = None) -> None:
         self.program = program

@@ -25,7 +25,7 @@ import numpy as np
 from dlog.caches import Untrusted
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
-from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine
+from dlog.engine.rounds_engine import Image, IncompatibleImage, RoundsEngine
 from dlog.engine.state import parts
 from dlog.engine.state.checkpoint import History as Batches
 from dlog.engine.state.entries import Entries, paths_of

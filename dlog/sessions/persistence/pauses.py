@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Protocol
 from weakref import ref
 
-from dlog.engine.rounds import Image, RoundsEngine
+from dlog.engine.rounds_engine import Image, RoundsEngine
 
 PAUSE = 0.05
 """Seconds without a commit after which it is tried."""

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.rounds import Image
+from dlog.engine.rounds_engine import Image
 from dlog.engine.runtime.incremental import image, maintained
 from dlog.engine.state import files
 from dlog.grammar.diagnostics import DlogError

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.cluster.rounds import ShardedRounds
+from dlog.engine.cluster.sharded_engine import ShardedRounds
 from dlog.engine.runtime.incremental import batch_runner
 from dlog.engine.runtime.incremental.batch_runner import BatchRunner
 from dlog.engine.runtime.incremental.engines import EmbeddedMaker
