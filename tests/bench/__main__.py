@@ -20,6 +20,7 @@ spark-rounds  small rounds of warm sessions on Spark
 spark-graph  graphs in Spark, of integers and of strings, against GraphFrames
 graph   the graph library on a million edges, beside NetworkX and igraph
 late    streams that begin with one row, beside the same streams all at once
+workers bulk rounds on one thread and on two: loads, batches, rules that are added
 live    sessions that are opened again, and rules that come and go beside a large closure
 collections  breadth-first search and degrees by collections, beside the same by rules
 wide    single rounds that touch one chain of rules among many
@@ -70,6 +71,7 @@ from tests.bench import (
     tpch,
     tpch_batches,
     wide,
+    workers,
 )
 from tests.bench.process import ROUNDS, Options
 from tests.bench.workloads import WORKLOADS
@@ -99,6 +101,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "graph": graph.run,
     "live": live.run,
     "wide": wide.run,
+    "workers": workers.run,
     "late": late.run,
     "collections": collections.run,
     "history": history.run,
@@ -121,6 +124,7 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
         "spark": spark_workloads.WORKLOADS,
         "spark-bulk": spark_bulk.WORKLOADS,
         "wide": wide.CHAINS,
+        "workers": workers.WORKLOADS,
         "tails": tails.WORKLOADS,
         "tpch": tpch.WORKLOADS,
         "tpch-batches": tpch_batches.WORKLOADS,
