@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dlog import arguments
+from dlog.codec import Codec, Row
 from dlog.display.preview import Preview
 from dlog.engine.ir import rules
 from dlog.engine.runtime.static.executor import Executor
@@ -23,7 +24,6 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import available_cores, compile_to_run, load_inputs, readable, stage, write_outputs
 from dlog.relation import Relation, overview, unknown_relation
 from dlog.tabular import Shown
-from dlog.values import Codec, Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from dlog import arguments
+from dlog.codec import Codec, Row
 from dlog.engine.ir import rules
 from dlog.engine.runtime.static.executor import Executor
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 from dlog.pipeline import stage
 from dlog.rows import table_of
-from dlog.values import Codec, Row
 
 Facts: TypeAlias = Iterable[Row] | Any
 """Rows as Python tuples, a dict of columns, an array of two dimensions, or whatever speaks Arrow: a table of pyarrow, pandas,

@@ -7,13 +7,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from dlog.arguments import bad_argument
+from dlog.codec import Codec, Row
 from dlog.display.preview import SHOWN_ROWS, Preview, of_rows, of_table
 from dlog.engine.ir import rules
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 from dlog.tabular import Tabular
-from dlog.values import Codec, Row
 
 if TYPE_CHECKING:
     import numpy as np

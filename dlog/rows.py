@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from dlog.codec import Codec, numbers, value_preview
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.values.table import DTYPES, Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 from dlog.tabular import Tabular
-from dlog.values import Codec, numbers, value_preview
 
 
 def table_of(relation: Relation, codec: Codec, rows: Any) -> Table:

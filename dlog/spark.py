@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from dlog.codec import Codec, Row
     from dlog.display.progress import Display
     from dlog.engine.runtime.static.executor import Progress
     from dlog.engine.values.table import Table
-    from dlog.values import Codec, Row
 
 
 ConstantRows: TypeAlias = dict[str, tuple[tuple[rules.Constant | rules.Record, ...], ...]]
@@ -103,11 +103,11 @@ class SparkRelation(_InSpark, Tabular):
         return iter(Relation(self._relation, table, codec))
 
     def _outcome_table(self) -> tuple[Table, Codec]:
+        from dlog.codec import Codec
         from dlog.engine.runtime.storage.records import RecordTables
         from dlog.engine.runtime.storage.relation import Memory
         from dlog.engine.spark.arrow import ArrowCodec
         from dlog.engine.values.symbols import SymbolTable
-        from dlog.values import Codec
 
         codec = Codec(self._outcome.program, SymbolTable(), RecordTables(Memory(None)))
         arrow = ArrowCodec(self._outcome.program.types, codec.symbols, codec.records)
@@ -121,7 +121,7 @@ class SparkRelation(_InSpark, Tabular):
 
 
 class Remote(Protocol):
-    """The holder of relations whose rows are not in this process; see `dlog.engine.rounds.RoundsEngine`."""
+    """The holder of relations whose rows are not in this process; see `dlog.engine.rounds_engine.RoundsEngine`."""
 
     def table(self, relation: str) -> Table: ...
 
@@ -401,7 +401,7 @@ def rows_given(spark: SparkSession, program: rules.Program, facts: Mapping[str, 
 
 
 def _constants(relation: rules.Relation, table: Table, executor: Any) -> tuple[tuple[rules.Constant, ...], ...]:
-    from dlog.values import Codec
+    from dlog.codec import Codec
 
     kinds = [type.kind for _, type in relation.attributes]
     plain = tuple((name, replace(type, domain=rules.Domain.PLAIN)) for name, type in relation.attributes)
@@ -467,11 +467,11 @@ def _write(spark: SparkSession, program: rules.Program, outcome: job.Outcome, ou
 def _collected(relation: SparkRelation) -> tuple[Table, Codec]:
     if relation._relation.arity:
         return relation._outcome_table()
+    from dlog.codec import Codec
     from dlog.engine.runtime.storage.records import RecordTables
     from dlog.engine.runtime.storage.relation import Memory
     from dlog.engine.values.symbols import SymbolTable
     from dlog.engine.values.table import Table
-    from dlog.values import Codec
 
     return Table((), (), relation.rows), Codec(relation._outcome.program, SymbolTable(), RecordTables(Memory(None)))
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlog.arguments import bad_argument
 from dlog.engine.ir.rules import Kind, Relation
-from dlog.engine.rounds import MAX_RELAYED_ROWS
+from dlog.engine.rounds_engine import MAX_RELAYED_ROWS
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.relation import unknown_relation
 from dlog.sessions import Round, Session

@@ -63,14 +63,14 @@ def compile_until(source: Source, stage: Stage) -> syntax.Program | Checked | Pr
 
 def print_stage(source: Source, stage: Stage) -> str:
     """The result of a stage as text for people."""
-    from dlog.engine.compile import explain
+    from dlog.engine.compile import typed_text
 
     result = compile_until(source, stage)
     match result:
         case Program():
-            return explain.show(result)
+            return typed_text.show(result)
         case Checked():
-            return explain.show_checked(result)
+            return typed_text.show_checked(result)
         case syntax.Program():
             from dlog.grammar.unparse import format_program
 

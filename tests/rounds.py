@@ -16,8 +16,9 @@ import numpy as np
 from hypothesis import reject
 from hypothesis import strategies as st
 
+from dlog.codec import Codec
 from dlog.engine.ir.rules import Relation, with_inputs
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.values.differences import words
 from dlog.engine.values.updates import Updates
 from dlog.grammar.parser import parse
@@ -25,7 +26,6 @@ from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.ingest.streams import netted
-from dlog.values import Codec
 from tests.naive import TooBig, evaluate
 from tests.strategies import Case, programs
 from tests.strategies_values import VALUES

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dlog.codec import Codec
 from dlog.engine.cluster import superstep
 from dlog.engine.cluster.blocks import blocks, cut_everywhere, rows_of
 from dlog.engine.cluster.dictionary import Dictionary
 from dlog.engine.cluster.executor import SPLIT_ROWS, ShardExecutor
-from dlog.engine.cluster.rounds import ShardedRounds
 from dlog.engine.cluster.session_worker import Failed, SessionWorker
+from dlog.engine.cluster.sharded_engine import ShardedRounds
 from dlog.engine.cluster.superstep import OutputBlock, RowCounts, TaskRows
 from dlog.engine.cluster.worker_group import PeerFailed, ThreadTransport, WorkerGroup
 from dlog.engine.ir.rules import Program, with_inputs
@@ -32,7 +33,6 @@ from dlog.functors import Given, linked
 from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.pipeline import compile_program, load_inputs, optimized, write_outputs
 from dlog.relation import Relation
-from dlog.values import Codec
 
 Row = tuple[Any, ...]
 Facts = Mapping[str, Iterable[Row]]

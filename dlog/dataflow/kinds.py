@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dlog.arguments import bad_argument
+from dlog.codec import value_preview
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.values import value_preview
 
 Kind = type
 KINDS: tuple[Kind, ...] = (int, float, bool, str, object)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dlog.codec import value_preview
 from dlog.dataflow.kinds import Kind, Objects, Repeated, decode, encode
 from dlog.dataflow.schema import Schema
 from dlog.engine.dataflow.delta import Columns
 from dlog.engine.times.altneu import AltNeu
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.values import value_preview
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dlog.codec import Codec
 from dlog.engine.ir.kinds import NUMERIC
 from dlog.engine.ir.rules import Domain, Type, UserFunctor
 from dlog.engine.values.table import DTYPES
@@ -19,7 +20,6 @@ from dlog.functors.folds import Groups, ascending
 from dlog.functors.marks import Function, mark_of
 from dlog.functors.modules import LOADED
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.values import Codec
 
 _COMPILED_FROM: Final = 512
 """Rows of a block from which on a function is compiled: fewer are sooner called."""

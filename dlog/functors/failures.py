@@ -7,9 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from dlog.codec import value_preview
 from dlog.engine.ir.rules import UserFunctor
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.values import value_preview
 
 _OWN: Final = str(Path(__file__).parent)
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from dlog.branch import Branch
+from dlog.codec import Codec
 from dlog.engine.formats.order import sort_key
 from dlog.engine.ir.rules import Kind, Type
-from dlog.values import Codec
 
 
 @dataclass(frozen=True, slots=True)

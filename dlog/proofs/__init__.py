@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from dlog.engine.rounds import RoundsEngine
+from dlog.codec import Codec, Row
+from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.proofs.absence import absence
@@ -14,7 +15,6 @@ from dlog.proofs.search import Search
 from dlog.proofs.snapshot import snapshot
 from dlog.proofs.why_not import Failure, WhyNot
 from dlog.proofs.wording import row_text
-from dlog.values import Codec, Row
 
 __all__ = ["Absent", "Aggregated", "Failure", "Holds", "Premise", "Proof", "WhyNot", "prove", "refute"]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.codec import Row
 from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Rule, Unpack, Variable
 from dlog.pipeline import stage
@@ -18,7 +19,6 @@ from dlog.proofs.solve import EVERYTHING, Solver, ready
 from dlog.proofs.stored import BLOCK
 from dlog.proofs.terms import Frame
 from dlog.proofs.why_not import Failure, WhyNot
-from dlog.values import Row
 
 SHOWN_MISSES = 3
 """Near misses shown of each rule."""

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from dlog.codec import Codec
 from dlog.engine.compile.strata.dependencies import relations_asked
 from dlog.engine.ir.rules import Kind, Program, Relation, Retention, Stratum, Type
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
 from dlog.proofs.solve import Relations
 from dlog.proofs.stored import Stored
-from dlog.values import Codec
 
 _LOG = "%log"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Protocol, TypeAlias
 
+from dlog.codec import Row
 from dlog.proofs.drawing import MORE, Parts, first_lines, one_line, proof_lines
 from dlog.proofs.wording import literal_of, row_text
-from dlog.values import Row
 
 Key: TypeAlias = tuple[str, tuple[int, ...], bool]
 """A relation, a row of words, and whether its stratum was run again to find it."""

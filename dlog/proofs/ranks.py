@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from dlog.codec import Codec
 from dlog.engine.compile.strata.thresholds import mentioned as relations_of
 from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Aggregate, Atom, Kind, Lattice, Literal, Rule, Stratum
@@ -16,7 +17,6 @@ from dlog.proofs.forms import forms_of
 from dlog.proofs.solve import Below, Relations, Solver
 from dlog.proofs.stored import NEVER, Stored
 from dlog.proofs.terms import Frame, Terms
-from dlog.values import Codec
 
 Rows = list[np.ndarray]
 

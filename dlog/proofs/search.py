@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dlog.codec import Row
 from dlog.engine.ir.aggregates import dominance_of
 from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import (
@@ -43,7 +44,6 @@ from dlog.proofs.snapshot import Snapshot, stored
 from dlog.proofs.solve import EVERYTHING, Below, Solver, agree
 from dlog.proofs.stored import Stored
 from dlog.proofs.terms import Frame, Terms
-from dlog.values import Row
 
 
 @dataclass(frozen=True, slots=True)

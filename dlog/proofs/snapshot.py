@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.codec import Codec
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.ir.rules import Program, Stratum
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
 from dlog.proofs.stored import Stored
-from dlog.values import Codec
 
 
 @dataclass(frozen=True, slots=True)

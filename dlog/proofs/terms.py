@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dlog.codec import Codec
 from dlog.engine.ir.functors import is_called
 from dlog.engine.ir.rules import Compare, Constant, Functor, Generator, Kind, Record, Term, Variable
 from dlog.engine.ir.scalars import Scalar
@@ -23,7 +24,6 @@ from dlog.engine.values.differences import words
 from dlog.engine.values.generated import rows_for
 from dlog.engine.values.table import typed
 from dlog.grammar.diagnostics import DlogError
-from dlog.values import Codec
 
 _ORDER = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from dlog.codec import Row
 from dlog.proofs.drawing import MORE, Line, first_lines, one_line
 from dlog.proofs.wording import literal_of, row_text
-from dlog.values import Row
 
 
 @dataclass(frozen=True, slots=True)

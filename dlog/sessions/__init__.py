@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from dlog.engine.state.store import Sync
 from dlog.functors import Given
+from dlog.sessions.commits import Round, Transaction
 from dlog.sessions.core import Session
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.envelopes import Upserts
 from dlog.sessions.follow.subscriptions import Subscription
 from dlog.sessions.follow.views import Diff, View
 from dlog.sessions.options import ProgramSource, StateSource
-from dlog.sessions.rounds import Round, Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from dlog.arguments import MAX_COUNT, bad_argument, by_relation, check_function_or_none, texts, truth, whole, whole_or_none
 from dlog.arguments import path as file_path
+from dlog.codec import Row
 from dlog.engine.compile.past import moments
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir import rules
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.values.updates import Updates, joined
 from dlog.pipeline import stage
+from dlog.sessions.commits import Round, Transaction
 from dlog.sessions.follow.changes import none, split
 from dlog.sessions.follow.envelopes import envelope
 from dlog.sessions.follow.followers import Committed
@@ -34,9 +36,7 @@ from dlog.sessions.options import Options
 from dlog.sessions.past_rounds import feed
 from dlog.sessions.persistence.durable import Durable
 from dlog.sessions.reading import Reading
-from dlog.sessions.rounds import Round, Transaction
 from dlog.sessions.text import is_name
-from dlog.values import Row
 
 if TYPE_CHECKING:
     from dlog.dataflow import Collection

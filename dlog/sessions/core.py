@@ -1,7 +1,7 @@
 """A session: a program whose inputs change, and whose relations follow round by round.
 
 It is read (`reading`), its rows change (`changing`: `insert`, `remove`, `commit`), and so does its program (`replacing`). What
-maintains the program is behind `dlog.engine.rounds.RoundsEngine`.
+maintains the program is behind `dlog.engine.rounds_engine.RoundsEngine`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.relation import overview
 from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing
+from dlog.sessions.commits import Round
 from dlog.sessions.follow.history import Window
 from dlog.sessions.follow.views import shown
 from dlog.sessions.mistakes import busy, mistake
@@ -30,7 +31,6 @@ from dlog.sessions.past_rounds import check_first, feed, first_rows, own_windows
 from dlog.sessions.persistence.folder import State
 from dlog.sessions.persistence.reopening import reopen
 from dlog.sessions.replacing import go_back, let_go, succeed
-from dlog.sessions.rounds import Round
 
 
 class Session(Changing):

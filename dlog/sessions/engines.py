@@ -5,12 +5,12 @@ Engines execute a program that passes have rewritten; every relation of the one 
 from __future__ import annotations
 
 from dlog.engine.ir.rules import Program
-from dlog.engine.rounds import EngineMaker, Image, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import EngineMaker, Image, RoundsEngine, StartingPoint
 from dlog.pipeline import readable
 
 
 class Engines:
-    """See `dlog.engine.rounds.EngineMaker`."""
+    """See `dlog.engine.rounds_engine.EngineMaker`."""
 
     def __init__(self, maker: EngineMaker, memory: int | None, max_iterations: int | None) -> None:
         self._maker, self._memory, self._iterations = maker, memory, max_iterations

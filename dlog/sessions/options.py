@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from dlog.api import ENGINES
 from dlog.arguments import MAX_COUNT, bad_argument, by_relation, memory, path, program, texts, threads, whole_or_none
-from dlog.engine.rounds import EngineMaker
+from dlog.engine.rounds_engine import EngineMaker
 from dlog.engine.runtime.incremental.engines import EmbeddedMaker
 from dlog.engine.state.store import Sync
 from dlog.functors import Given
@@ -47,7 +47,7 @@ class Options:
 
     def _maker(self) -> EngineMaker:
         if self.engine == "spark":
-            from dlog.engine.spark.rounds import SharedWorkers, SparkMaker
+            from dlog.engine.spark.session_engine import SharedWorkers, SparkMaker
 
             return self.spark if isinstance(self.spark, SharedWorkers) else SparkMaker(self.spark, self.workers)
         return EmbeddedMaker(self.threads)

@@ -11,9 +11,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, cast
 
 from dlog.arguments import whole
+from dlog.codec import Codec, Row
 from dlog.engine.compile.past import Moment, moment, moments
 from dlog.engine.ir import rules
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.proofs import Proof, WhyNot, prove, refute
@@ -29,7 +30,6 @@ from dlog.sessions.queries.compiled import Question
 from dlog.sessions.queries.questions import Questions
 from dlog.sessions.text import Text
 from dlog.tabular import Shown
-from dlog.values import Codec, Row
 
 if TYPE_CHECKING:
     from dlog.spark import Remote

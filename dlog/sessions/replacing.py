@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlog.engine.ir import rules
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.trace.changes import net_of
 from dlog.engine.values.updates import Updates, joined
 from dlog.pipeline import stage

@@ -20,15 +20,15 @@ from stat import S_ISREG
 from typing import Any, Final
 
 from dlog.arguments import MAX_COUNT
-from dlog.engine.formats.mistakes import Unbalanced, split_line
+from dlog.codec import Codec, Row, is_text
 from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.parameters import TextFormat
+from dlog.engine.formats.wrong_lines import Unbalanced, split_line
 from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.values.domains import fits, from_texts, name_of
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
-from dlog.values import Codec, Row, is_text
 
 STDIN: Final = "-"
 Change = tuple[int, str, int, Row]

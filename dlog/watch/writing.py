@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TextIO, TypeAlias
 
 from dlog.branch import Branch
+from dlog.codec import Row
 from dlog.display.render import quoted_text, value_text
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.state.files import text_to_extend
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import stage
 from dlog.sessions.follow.envelopes import Delivered, Upserts
-from dlog.values import Row
 
 Format: TypeAlias = str
 """`csv` or `json`."""

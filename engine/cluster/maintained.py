@@ -27,7 +27,7 @@ from dlog.engine.kernels.incremental.loop import changes, rounds, supports
 from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.exchange.pivots import HERE, PivotPlan
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
-from dlog.engine.rounds import Frames
+from dlog.engine.rounds_engine import Frames
 from dlog.engine.runtime.incremental.batches import batches
 from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS
 from dlog.engine.runtime.incremental.dataflow import Dataflow, StratumBuilder
@@ -125,7 +125,7 @@ class SharedStratum(StratumBuilder):
 
 
 class SharedMaintained(Maintained):
-    """See `dlog.engine.rounds.RoundsEngine`; `agenda` is set before each commit: the rounds in which some worker's inputs
+    """See `engine.rounds_engine`; `agenda` is set before each commit: the rounds in which some worker's inputs
     change. All workers commit together, and raise together: the worker that fails its own mistake, the others PeerFailed."""
 
     def __init__(self, together: PivotPlan, row_exchange: RowExchange, **options: Any) -> None:

@@ -24,7 +24,7 @@ from dlog.engine.ir.rules import Kind, Program, Relation
 from dlog.engine.plan.column_types import ColumnType, declared
 from dlog.engine.plan.exchange.decomposable import Maintainer
 from dlog.engine.plan.exchange.pivots import PivotPlan
-from dlog.engine.rounds import RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.engines import make_engine
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory

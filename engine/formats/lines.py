@@ -15,7 +15,6 @@ import numpy as np
 
 from dlog.engine.formats.budget import Part
 from dlog.engine.formats.columns import Unclear, places
-from dlog.engine.formats.mistakes import names_of
 from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import TextFormat, directive_error, text_format
@@ -23,6 +22,7 @@ from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.render import MADE, NO_TEXTS, SYMBOL, Rendering, Texts, render
 from dlog.engine.formats.text import column_code, load_text, read_bytes
+from dlog.engine.formats.wrong_lines import names_of
 from dlog.engine.formats.wrong_rows import MOST, wrong_rows
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.symbols import SymbolTable

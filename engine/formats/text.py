@@ -22,9 +22,9 @@ import numpy as np
 
 from dlog.caches import stays
 from dlog.engine.formats.budget import Part
-from dlog.engine.formats.mistakes import line_end, row_end
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.formats.scan import BRACKETS, LOOSE, NESTED, QUOTES, SKIP, TEXT, parse_rows
+from dlog.engine.formats.wrong_lines import line_end, row_end
 from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.kernels.values.numerals import DATE, NUMBER, NUMBER32
 from dlog.engine.values.domains import code_of

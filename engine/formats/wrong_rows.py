@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dlog.engine.formats.mistakes import explain_line, explain_text, line_begin, row_end
 from dlog.engine.formats.parameters import TextFormat, directive_error
 from dlog.engine.formats.text import BadLine, BadText
 from dlog.engine.formats.whole_files import write_whole
+from dlog.engine.formats.wrong_lines import explain_line, explain_text, line_begin, row_end
 from dlog.engine.ir.rules import Io, Kind, Program, Relation
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 

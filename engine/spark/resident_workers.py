@@ -48,7 +48,7 @@ _HERE = b"here"
 
 
 class SparkResidentWorkers:
-    """The driver's side; see `dlog.engine.cluster.rounds.ResidentWorkers`."""
+    """The driver's side; see `dlog.engine.cluster.sharded_engine.ResidentWorkers`."""
 
     def __init__(self, spark: SparkSession, workers: int | None = None, **limits: Any) -> None:
         self.spark = spark

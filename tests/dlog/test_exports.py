@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import dlog
+from dlog.codec import Codec
 from dlog.tabular import Tabular
-from dlog.values import Codec
 from tests.dlog.command import ROOT
 from tests.dlog.command import dlog as command
 

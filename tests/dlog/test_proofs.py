@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.engine.ir.rules import Program
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.runtime.incremental import engines
 from dlog.engine.runtime.incremental.paired import paired_engine
 from dlog.engine.runtime.incremental.recompute import Recompute

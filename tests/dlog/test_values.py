@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 
 import dlog
+from dlog.codec import Codec, Row
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
-from dlog.values import Codec, Row
 
 NUMBER = Type("number", Kind.NUMBER)
 UNSIGNED = Type("unsigned", Kind.UNSIGNED)

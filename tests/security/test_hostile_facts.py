@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.engine.formats import mistakes, text, wrong_rows
+from dlog.engine.formats import text, wrong_lines, wrong_rows
 from dlog.engine.formats.nested import MAX_DEPTH
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.formats.text import BadLine
@@ -89,8 +89,8 @@ def test_the_end_of_a_row_is_looked_for_nearby() -> None:
             return super().tobytes()
 
     data = np.frombuffer(b"wrong\n" * 1_000_000, np.uint8).view(Data)
-    assert mistakes.row_end(data, 6, TextFormat()) == 12 and mistakes.line_begin(data, 17) == 12
-    assert mistakes.row_end(data, 6, TextFormat(b",", rfc4180=True)) == 12 and Data.looked < 1024
+    assert wrong_lines.row_end(data, 6, TextFormat()) == 12 and wrong_lines.line_begin(data, 17) == 12
+    assert wrong_lines.row_end(data, 6, TextFormat(b",", rfc4180=True)) == 12 and Data.looked < 1024
 
 
 @pytest.mark.parametrize("size", [3, 250, 5000, 70_000, 2_000_000])
@@ -99,10 +99,10 @@ def test_the_end_of_a_row_is_found_wherever_it_is(size: int) -> None:
     plain = np.frombuffer(b"a" * size + b"\n" + b"b" * size, np.uint8)
     form = TextFormat(b",", rfc4180=True)
     if size < 1 << 20:
-        assert mistakes.row_end(quoted, 0, form) == len(quoted) - len(b'2,"open\n')
-    assert mistakes.row_end(quoted, len(quoted) - len(b'2,"open\n'), form) == len(quoted)
-    assert [mistakes.row_end(plain, at, TextFormat()) for at in (0, size + 1)] == [size + 1, len(plain)]
-    assert [mistakes.line_begin(plain, at) for at in (size, len(plain))] == [0, size + 1]
+        assert wrong_lines.row_end(quoted, 0, form) == len(quoted) - len(b'2,"open\n')
+    assert wrong_lines.row_end(quoted, len(quoted) - len(b'2,"open\n'), form) == len(quoted)
+    assert [wrong_lines.row_end(plain, at, TextFormat()) for at in (0, size + 1)] == [size + 1, len(plain)]
+    assert [wrong_lines.line_begin(plain, at) for at in (size, len(plain))] == [0, size + 1]
 
 
 def test_text_that_is_none_has_no_column_interned_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import dlog
-from dlog.engine.rounds import MAX_RELAYED_ROWS
-from dlog.engine.spark.rounds import SparkRounds
+from dlog.engine.rounds_engine import MAX_RELAYED_ROWS
+from dlog.engine.spark.session_engine import SparkRounds
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.persistence import bulk_files, saving
 

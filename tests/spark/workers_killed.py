@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlog.engine.rounds import MAX_RELAYED_ROWS
+from dlog.engine.rounds_engine import MAX_RELAYED_ROWS
 from tests.dlog.persistence.state_frames import named_parts
 from tests.spark.cluster import executors, kill_one
 

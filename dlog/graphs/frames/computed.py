@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from dlog.engine.rounds import MAX_RELAYED_ROWS
+from dlog.engine.rounds_engine import MAX_RELAYED_ROWS
 from dlog.engine.spark.application import in_tasks
 from dlog.graphs.frames.numbers import Numbers, dense, renumbered
 from dlog.graphs.frames.running import Answer, SparkRunning

@@ -49,7 +49,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     _edges: ChangingFrame
 
     def __init__(self, graph: FrameGraph) -> None:
-        from dlog.engine.spark.rounds import SharedWorkers
+        from dlog.engine.spark.session_engine import SharedWorkers
 
         super().__init__()
         self._beginning = graph.numbers

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dlog.engine.ir.rules import Program as Typed
     from dlog.engine.ir.rules import Type
-    from dlog.engine.spark.rounds import SharedWorkers
+    from dlog.engine.spark.session_engine import SharedWorkers
     from dlog.spark import SparkResult
 
 Facts = Mapping[str, Any]

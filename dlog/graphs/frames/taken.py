@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dlog.engine.rounds import MAX_RELAYED_ROWS
+from dlog.engine.rounds_engine import MAX_RELAYED_ROWS
 from dlog.graphs.frames.given import INTEGERS, arranged, frames_of
 from dlog.graphs.frames.numbers import NUMBER
 from dlog.graphs.mistakes import missing_column, mistake, with_nulls

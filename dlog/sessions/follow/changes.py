@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dlog.codec import Codec, Row
 from dlog.display.preview import SHOWN_ROWS
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.relation import signature
 from dlog.tabular import Tabular
-from dlog.values import Codec, Row
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from dlog.codec import Codec, Row
 from dlog.engine.dataflow.readings import Reading
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.times.frontier import Antichain
@@ -19,7 +20,6 @@ from dlog.relation import signature
 from dlog.sessions.follow.changes import EMPTY, Changes, typed
 from dlog.sessions.mistakes import mistake
 from dlog.tabular import Tabular
-from dlog.values import Codec, Row
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,6 +11,7 @@ from weakref import WeakSet
 import numpy as np
 
 from dlog.arguments import MAX_COUNT, whole
+from dlog.codec import Codec
 from dlog.engine.ir.rules import Program
 from dlog.engine.trace.changes import net_of
 from dlog.engine.values.differences import words
@@ -22,7 +23,6 @@ from dlog.sessions.follow.history import History, Window, before
 from dlog.sessions.follow.sources import Moments, Source
 from dlog.sessions.follow.subscriptions import Subscription
 from dlog.sessions.mistakes import unreadable_round
-from dlog.values import Codec
 
 
 class Reader(Protocol):

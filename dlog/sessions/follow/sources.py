@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from dlog.codec import Codec
 from dlog.engine.compile.past import moments
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.values.differences import difference, words
@@ -15,7 +16,6 @@ from dlog.engine.values.updates import Updates, joined
 from dlog.sessions.follow.changes import none
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.queries.compiled import NAME, Question
-from dlog.values import Codec
 
 Tables = Callable[[str], Table]
 

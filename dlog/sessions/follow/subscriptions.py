@@ -19,6 +19,7 @@ from threading import Condition, get_ident
 from typing import Literal, TypeAlias
 
 from dlog.arguments import bad_argument
+from dlog.codec import Codec
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Relation
 from dlog.engine.values.updates import Updates
@@ -26,7 +27,6 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import none, split
 from dlog.sessions.follow.envelopes import Delivered, Envelope
 from dlog.sessions.mistakes import slow_subscriber
-from dlog.values import Codec
 
 Callback: TypeAlias = Callable[[int, Delivered], object]
 Item: TypeAlias = tuple[int, Delivered]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
+from dlog.codec import Codec
 from dlog.engine.ir.kinds import NUMERIC
 from dlog.engine.ir.rules import Domain, Kind, Relation, Type
 from dlog.engine.kernels.values.floats import NAN
@@ -17,7 +18,6 @@ from dlog.engine.values.differences import Columns, words
 from dlog.engine.values.table import Table
 from dlog.rows import fetched, from_tuples, table_of
 from dlog.sessions.ingest.staged_relation import Words
-from dlog.values import Codec
 
 MAX_ROWS_ONE_BY_ONE = 64
 """Rows that are taken one by one: arrays cost more to make for so few."""

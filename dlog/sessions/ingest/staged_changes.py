@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from dlog.arguments import text
+from dlog.codec import Codec
 from dlog.engine.compile.past import moment
 from dlog.engine.interruption import delayed
 from dlog.engine.ir.rules import Io, Program
-from dlog.engine.rounds import Frames, RoundsEngine
+from dlog.engine.rounds_engine import Frames, RoundsEngine
 from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
@@ -23,7 +24,6 @@ from dlog.sessions.ingest.keys import KeyIndex, having_keys, key_columns
 from dlog.sessions.ingest.row_reader import RowReader
 from dlog.sessions.ingest.staged_relation import Staged, Words
 from dlog.sessions.mistakes import derived_relation, mistake
-from dlog.values import Codec
 
 if TYPE_CHECKING:
     from dlog.engine.formats.records import RecordTables

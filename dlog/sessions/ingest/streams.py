@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dlog.arguments import MAX_COUNT, bad_argument
+from dlog.codec import Row, value_preview
 from dlog.engine.ir.rules import Relation
 from dlog.engine.values.differences import Columns, last_of_each
 from dlog.engine.values.updates import Updates
@@ -18,7 +19,6 @@ from dlog.rows import arrow_table
 from dlog.sessions.follow.changes import Changes, mark_names
 from dlog.sessions.ingest.row_reader import RowReader
 from dlog.sessions.mistakes import mistake
-from dlog.values import Row, value_preview
 
 COMPARED_CHANGES = 8
 """Changes of a round that are compared with each other: one pass over all changes for each distance, where sorting them takes

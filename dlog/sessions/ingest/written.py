@@ -7,12 +7,12 @@ from typing import Any
 
 from dlog.arguments import text as argument_text
 from dlog.branch import Branch
+from dlog.codec import Row
 from dlog.engine.ir import rules
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Source, Span
 from dlog.sessions.text import Text
-from dlog.values import Row
 
 
 def rows_of_facts(text: Text, facts: str, shown: str | None = None) -> list[tuple[str, Row]]:

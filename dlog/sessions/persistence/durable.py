@@ -23,7 +23,7 @@ import numpy as np
 
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.ir.rules import Program, Relation, with_inputs
-from dlog.engine.rounds import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.differences import difference, words
@@ -50,7 +50,7 @@ anew."""
 
 
 class Durable(PlainRounds):
-    """See `dlog.engine.rounds.RoundsEngine`. `engines` make the engine proper; `inner` is one that is at the state's round."""
+    """See `engine.rounds_engine`. `engines` make the engine proper; `inner` is one that is at the state's round."""
 
     def __init__(self, state: State, text: Text, program: Program, engines: Engines, inner: RoundsEngine | None = None) -> None:
         self.program = program
@@ -162,7 +162,7 @@ class Durable(PlainRounds):
             raise
         finally:
             self.mark = None
-        self._state.checkpoint_if_due(self._fingerprint, inner)
+        self._state.checkpoints.begin_if_due(self._state, self._fingerprint, inner)
         return last
 
     def keep_history(self, history: History) -> None:
@@ -263,7 +263,7 @@ class Durable(PlainRounds):
         """Back to the state. A reader may still be at the engine, so it is not closed."""
         with self._lock:
             self._inner, self._told, self._stale = None, False, self._ruled
-        self._state.copy_nothing()
+        self._state.checkpoints.copy_nothing()
 
     def _asked(self, question: Callable[[RoundsEngine], Found]) -> Found:
         """The engine's reply: that of a new one where its workers were lost."""
@@ -316,7 +316,7 @@ class Durable(PlainRounds):
         finally:
             if self._state.round != round:
                 self._state.means(self.program)
-        self._state.checkpoint_if_due(new._fingerprint, inner)
+        self._state.checkpoints.begin_if_due(self._state, new._fingerprint, inner)
         return new
 
     # ------------------------------------------------------------------------------------------------------------- reading

@@ -6,18 +6,16 @@ when the session is closed writes them too, so that they can be read when it is 
 runs would be out of date a round later, and leaves them out. Rows that were too many to pass through this process are *bulk
 changes* (`dlog.sessions.persistence.bulk_files`): files that a record of the log names, and that stay as they are. An *image*
 is what the engine keeps to go on without deriving anything. It is large, so that only some checkpoints have one; what became of
-the external rows since then is a round for the engine that goes on from it. A checkpoint runs beside the commits, in a thread
-of its own, and works on what has been logged, not on the engine's relations, and on a copy of what the engine keeps. A small
-one is copied within the commit that finds it due, a large one when no commit comes for a moment
-(`dlog.sessions.persistence.pauses`). """
+the external rows since then is a round for the engine that goes on from it. When there is one, and with an image,
+is the business of `dlog.sessions.persistence.checkpoints`. """
 
 from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from threading import Lock, RLock, Thread, current_thread
+from threading import Lock, RLock
 from typing import get_args
 
 import numpy as np
@@ -25,9 +23,8 @@ import numpy as np
 from dlog.caches import Untrusted
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
-from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine
+from dlog.engine.rounds_engine import Image, IncompatibleImage
 from dlog.engine.state import parts
-from dlog.engine.state.checkpoint import History as Batches
 from dlog.engine.state.entries import Entries, paths_of
 from dlog.engine.state.files import damaged
 from dlog.engine.state.layers import Stored
@@ -35,41 +32,20 @@ from dlog.engine.state.manifest import NAME
 from dlog.engine.state.store import Store, Sync
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
-from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import none, typed
 from dlog.sessions.follow.history import History, Noted, Window
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, BulkDecoder
+from dlog.sessions.persistence.checkpoints import Checkpoints, Interning
 from dlog.sessions.persistence.external_relation import Chunk, ExternalRows, FrozenEpoch, applied, last_changes
 from dlog.sessions.persistence.external_relations import DERIVED, FOLLOWING, CheckpointSource, ExternalRelations, FrozenRows
 from dlog.sessions.persistence.interned import Interned
-from dlog.sessions.persistence.pauses import Copying
 from dlog.sessions.persistence.references import References, are_ids
 from dlog.sessions.persistence.stored_history import PAST, StoredHistory, contents, entries_of
 from dlog.version import __version__
 
-MIN_LOG_BYTES = 1 << 20
-"""Bytes of the log below which no checkpoint begins while the session runs: trades replaying them against writing a
-checkpoint."""
-CHECKPOINT_SLACK_BYTES = 1 << 17
-"""Bytes of the log by which a checkpoint may be earlier or later, so that it can be prepared: fewer are not worth that."""
 PROGRAM = "program"
 """The table of texts that the program has had; the last one holds."""
-FIRST_IMAGE_BYTES = 1 << 22
-"""Bytes of a first image from which on it is written before anything else makes a checkpoint due: less is soon derived
-again."""
-MAX_RUNNING_IMAGE_BYTES = 1 << 30
-"""Bytes of an image above which it is only written when the session is closed: its copy takes as much memory again."""
-MIN_IMAGE_LOG_BYTES = 1 << 24
-"""Bytes of the log below which no later image is written while the session runs: trades replaying them against writing an
-image."""
-IMAGE_SHARE = 4
-"""An image is due when so many times what has been logged since the last one is as much as that."""
-MAX_UNPAUSED_IMAGE_BYTES = 1 << 20
-"""Bytes of an image up to which it is copied within a commit, which waits for that."""
-OVERDUE_LOG_BYTES = 1 << 26
-"""Bytes that are logged while a larger one waits for a pause, after which it is copied within a commit all the same: else a
-session that never pauses would be derived anew after a crash."""
 TEXT_MOST = 1 << 28
 """Bytes of a program's text: a packed one that somebody else wrote may say that it has any number of them."""
 MARK = "/mark"
@@ -103,16 +79,8 @@ class State:
             """Of who appends to the log or begins a checkpoint."""
             self._history: History | None = None
             """The history that is kept here, too."""
-            self._copying: Copying | None = None
-            """The image that is to be copied."""
-            self._writing: Thread | None = None
             self._restore()
-            self._due = self._next_due()
-            self._memory = memory
-            self._asked = 0
-            """How often there was no image, and one might have been written."""
-            self._unimaged = 0
-            """Bytes logged between the last image and the last checkpoint."""
+            self.checkpoints = Checkpoints(self._store, self._logging, memory)
         except BaseException:
             self._store.close()
             raise
@@ -241,7 +209,7 @@ class State:
         if file is None or file.fingerprint != fingerprint:
             return None
         try:
-            content = self._store.map_image(self._tables())
+            content = self._store.map_image(self.tables())
         except Untrusted as why:
             raise IncompatibleImage(str(why)) from None
         if content is None:
@@ -361,102 +329,6 @@ class State:
 
     # --------------------------------------------------------------------------------------------------------- checkpoints
 
-    def checkpoint_if_due(self, fingerprint: str, engine: RoundsEngine) -> None:
-        """Begins a checkpoint of the external rows if much has been logged since the last one, and now and then of what the
-        engine keeps, which is copied first. It runs on by itself."""
-        if self.is_writing:
-            return
-        due = self._store.log_bytes >= self._due
-        if (
-            self._store.log_bytes >= CHECKPOINT_SLACK_BYTES
-            and abs(self._store.log_bytes - self._due) < CHECKPOINT_SLACK_BYTES
-            and not self._store.prepared
-        ):
-            self._writing = Thread(target=self._prepare, name="dlog-checkpoint")
-            self._writing.start()
-            return
-        overdue = self._copying is not None and self._logged - self._copying.logged >= OVERDUE_LOG_BYTES
-        if self._copying is not None and (overdue or not self._copying.of(engine, fingerprint)):
-            self.copy_nothing()
-        image = self._image_of(engine) if self._copying is None and (overdue or self._image_due(fingerprint, due)) else None
-        if image is not None and image.bytes > MAX_UNPAUSED_IMAGE_BYTES and self.interned.stays and not overdue:
-            if due or image.bytes >= FIRST_IMAGE_BYTES:
-                self._copying = Copying(self, engine, fingerprint, self._most_copied, self._logged).start()
-            image = None
-        if not due and (image is None or image.bytes < FIRST_IMAGE_BYTES):
-            return
-        with self._logging:
-            steps = self._begun(fingerprint, None if image is None else image.copied)
-            if steps is not None:
-                self._writing = Thread(target=self._write, args=(steps,), name="dlog-checkpoint")
-                self._writing.start()
-
-    def _prepare(self) -> None:
-        """Has less to wait for when a checkpoint begins, which says what is wrong if anything is."""
-        try:
-            self._store.prepare()
-        except DlogError:
-            self._due = 0
-
-    @property
-    def _logged(self) -> int:
-        """Bytes since the last image."""
-        return self._unimaged + self._store.log_bytes
-
-    @property
-    def is_writing(self) -> bool:
-        """Whether a checkpoint runs."""
-        return self._writing is not None and self._writing.is_alive()
-
-    def write_image(self, copying: Copying, image: Image) -> bool:
-        """Writes a checkpoint with a copy of what the engine kept after the round of now; false if that is over, or another
-        checkpoint runs."""
-        with self._logging:
-            ready = self._copying is copying and self.round == image.round and self.interned.stays
-            if not ready or self.is_writing:
-                return False
-            steps = self._begun(copying.fingerprint, lambda: image, self.interned.logged)
-            self._copying, self._writing = None, current_thread()
-        if steps is not None:
-            self._write(steps)
-        return True
-
-    def copy_nothing(self) -> None:
-        """Gives up an image that is to be copied: the engine is another one."""
-        with self._logging:
-            copying, self._copying = self._copying, None
-        if copying is not None:
-            copying.stop()
-
-    def _begun(
-        self, fingerprint: str, image: Callable[[], Image] | None, tables: Callable[[], dict[str, Entries]] | None = None
-    ) -> Iterator[None] | None:
-        """The steps of a checkpoint; None where it cannot begin: the log has it all, and closing will say what is wrong."""
-        try:
-            return self._begin(fingerprint, {}, None if image is None else image(), tables)
-        except (DlogError, MemoryError):
-            self._due = 2 * self._store.log_bytes
-            return None
-
-    def _image_due(self, fingerprint: str, due: bool) -> bool:
-        """Whether there should be an image with a checkpoint, be one due for other reasons or not."""
-        file = self._store.image
-        if file is None or not self.imaged_before(fingerprint):
-            # Asking an engine for its size takes as long as a small commit: it is done after 1, 2, 4, 8 ... of them.
-            self._asked += 1
-            return due or self._asked & (self._asked - 1) == 0
-        return due and self._logged >= max(MIN_IMAGE_LOG_BYTES, file.size // IMAGE_SHARE)
-
-    def _image_of(self, engine: RoundsEngine) -> Image | None:
-        """The engine's image, if there is room for it twice, and it is copied in no time that matters."""
-        image = engine.image()
-        return None if image is None or image.bytes > self._most_copied else image
-
-    @property
-    def _most_copied(self) -> int:
-        """Bytes of the largest image that there is room for twice."""
-        return MAX_RUNNING_IMAGE_BYTES if self._memory is None else min(MAX_RUNNING_IMAGE_BYTES, self._memory // 2)
-
     def lotted(self, relation: str) -> bool:
         """Whether there are rows in bulk changes."""
         return relation in self._held.rows and self._held.rows[relation].bulks
@@ -464,6 +336,11 @@ class State:
     def crowded(self) -> list[str]:
         """The relations of the program that have too many bulk changes."""
         return [name for name in self._held.crowded() if name in self.relations]
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing has been logged since the last checkpoint."""
+        return self.round == self._store.checkpoint_round
 
     def settle(
         self,
@@ -474,90 +351,38 @@ class State:
     ) -> None:
         """Writes everything: the external rows, some of them `gathered` in one piece, and, of relations with rules, all rows,
         and what the engine keeps."""
-        self._wait()
+        self.checkpoints.wait()
         for name, piece in (gathered or {}).items():
             self._held.gather(name, piece, self.relations[name].kinds)
-        for _ in self._begin(fingerprint, {name + DERIVED: read for name, read in derived.items()}, image):
+        for _ in self.checkpoints.begin(self, fingerprint, {name + DERIVED: read for name, read in derived.items()}, image):
             pass
         self._sweep()
 
-    @property
-    def settled(self) -> bool:
-        """Whether nothing has been logged since the last checkpoint."""
-        return self.round == self._store.checkpoint_round
-
-    def _begin(
-        self,
-        fingerprint: str,
-        derived: Mapping[str, Callable[[], Table]],
-        image: Image | None,
-        entries: Callable[[], dict[str, Entries]] | None = None,
-    ) -> Iterator[None]:
-        """Freezes the present round for a checkpoint; returns its steps."""
+    def frozen(self) -> tuple[FrozenRows, dict[str, CheckpointSource]]:
+        """The external rows as they are now, and by name what a checkpoint writes of them and of the history."""
         with self._lock:
             frozen = self._held.frozen()
         kinds = {MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
         past = contents(None if self._history is None or self._history.last != self.round else self._history.frozen())
-        readers: dict[str, CheckpointSource] = {**derived, **past, **frozen.checkpoint_contents(kinds)}
-        self._store.fingerprint = fingerprint
-        tables = self._tables(entries)
-        self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
-        content = None if image is None else (image.head, image.arrays)
-        return self._steps(self._store.checkpoint_steps(self.round, _Read(readers), tables, content), frozen)
+        return frozen, {**past, **frozen.checkpoint_contents(kinds)}
 
-    def _tables(self, interned: Callable[[], dict[str, Entries]] | None = None) -> dict[str, Entries]:
-        """All tables of the state, with all entries that `interned` has, by default those in memory."""
+    def rebase(self, frozen: FrozenRows) -> None:
+        """A checkpoint has written these rows, and they are read from its files from now on."""
+        with self._lock:
+            frozen.rebase(self._store.stored)
+
+    def tables(self, interned: Interning | None = None) -> dict[str, Entries]:
+        """All tables, with all entries that `interned` has, by default those in memory."""
         with self._lock:
             own = {PROGRAM: Entries.of(self._texts), TABLE: Entries.of(self._held.entries)}
         return (interned or self.interned.every)() | own
 
-    def _steps(self, steps: Iterator[None], frozen: FrozenRows) -> Iterator[None]:
-        """A checkpoint's steps; after the last one the external rows are those it has written."""
-        yield from steps
-        with self._lock:
-            frozen.rebase(self._store.stored)
-        self._due = self._next_due()
-
-    def _write(self, steps: Iterator[None]) -> None:
-        try:
-            for _ in steps:
-                pass
-        except DlogError:
-            self._due = 2 * self._store.log_bytes
-
-    def _next_due(self) -> int:
-        """A checkpoint writes about as many bytes as the layers have: it should be worth that."""
-        return max(MIN_LOG_BYTES, self._store.layer_bytes // 2)
-
-    def _wait(self) -> None:
-        """Waits until no checkpoint runs, and none will begin by itself."""
-        self.copy_nothing()
-        if self._writing is not None:
-            self._writing.join()
-            self._writing = None
-
     def close(self) -> None:
         """Lets go of the folder. May be called again."""
         try:
-            self._wait()
+            self.checkpoints.wait()
         finally:
             self._store.close()
-
-
-class _Read(Mapping[str, "Table | Batches"]):
-    """Relations that are made when they are written."""
-
-    def __init__(self, readers: Mapping[str, CheckpointSource]) -> None:
-        self._readers = readers
-
-    def __getitem__(self, name: str) -> Table | Batches:
-        return self._readers[name]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._readers)
-
-    def __len__(self) -> int:
-        return len(self._readers)
 
 
 def _packed(text: str) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.values.differences import apply_changes, words
 from dlog.engine.values.table import Table

@@ -15,7 +15,7 @@ from typing import Any
 
 from dlog.caches import stays
 from dlog.engine.ir.rules import Kind, Program, Relation
-from dlog.engine.rounds import MAX_RELAYED_ROWS, Frames, RoundsEngine
+from dlog.engine.rounds_engine import MAX_RELAYED_ROWS, Frames, RoundsEngine
 from dlog.engine.state import parts
 from dlog.engine.state.parts import Part
 from dlog.engine.values.differences import words

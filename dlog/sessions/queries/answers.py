@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.codec import Codec
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.interruption import delayed
 from dlog.engine.ir import rules
@@ -27,7 +28,6 @@ from dlog.engine.values.table import Table
 from dlog.pipeline import stage
 from dlog.relation import Relation
 from dlog.sessions.queries.compiled import NAME, Question
-from dlog.values import Codec
 
 Tables = Callable[[str], Table]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dlog.engine.rounds import RoundsEngine
+from dlog.codec import Codec
+from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.values.table import Table
 from dlog.relation import Relation
 from dlog.sessions.queries.answers import Tables, evaluation, loaded, run, select, selection
 from dlog.sessions.queries.compiled import Question, compile_question
 from dlog.sessions.text import Text
-from dlog.values import Codec
 
 MAX_COMPILED_QUESTIONS = 256
 """Compiled questions that are kept: trades memory against compiling again."""

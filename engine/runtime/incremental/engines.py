@@ -7,7 +7,7 @@ from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scop
 from dlog.engine.plan.incremental.subsumption import separable
 from dlog.engine.plan.incremental.thresholds import pieces
 from dlog.engine.plan.query import can_stop
-from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.layered import Layered
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.paired import origin_of, paired_engine
@@ -34,7 +34,7 @@ def make_engine(
 
 
 class EmbeddedMaker:
-    """See `dlog.engine.rounds.EngineMaker`: engines in this process."""
+    """See `dlog.engine.rounds_engine.EngineMaker`: engines in this process."""
 
     elsewhere = False
 

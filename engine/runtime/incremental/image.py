@@ -23,7 +23,7 @@ from dlog.engine.kernels.core.versions import ENGINE, kernel_files
 from dlog.engine.kernels.static import storage
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.statistics import Statistics
-from dlog.engine.rounds import Image, ImageArray, IncompatibleImage
+from dlog.engine.rounds_engine import Image, ImageArray, IncompatibleImage
 from dlog.engine.runtime.incremental.dataflow import GIVEN, Dataflow
 from dlog.engine.runtime.incremental.planner_statistics import ReplayedStatistics
 from dlog.engine.runtime.storage import memory_map

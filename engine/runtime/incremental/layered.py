@@ -18,7 +18,7 @@ import numpy as np
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.incremental.layers import Part, parts
-from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import Frames, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.batches import insertions, no_updates
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.recompute import Recompute
@@ -43,7 +43,7 @@ class _Layer:
 
 
 class Layered(PlainRounds):
-    """See `dlog.engine.rounds.RoundsEngine`. `reasons` says by stratum why it cannot be maintained."""
+    """See `dlog.engine.rounds_engine.RoundsEngine`. `reasons` says by stratum why it cannot be maintained."""
 
     def __init__(
         self,

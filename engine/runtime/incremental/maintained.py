@@ -19,7 +19,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.build import NotIncremental
 from dlog.engine.plan.incremental.thresholds import weighted
-from dlog.engine.rounds import Frames, Image, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import Frames, Image, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental import image
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
 from dlog.engine.runtime.incremental.batch_runner import BatchRunner, input_of
@@ -52,7 +52,7 @@ MAX_TICKS = 2**30
 
 
 class Maintained(PlainRounds):
-    """See `dlog.engine.rounds.RoundsEngine`. For programs whose strata can all be maintained (`engines.is_incremental`).
+    """See `dlog.engine.rounds_engine.RoundsEngine`. For programs whose strata can all be maintained (`engines.is_incremental`).
 
     One that follows another of this class takes over what comes about as before (state reuse); they take turns then, since the
     other may still be read."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.ir.rules import Program, Relation
-from dlog.engine.rounds import Frames, Image, PlainRounds, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import Frames, Image, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.values.differences import Columns, apply_changes, difference, words
 from dlog.engine.values.equivalence import pair_count, paired, pairs_of
 from dlog.engine.values.symbols import SymbolTable
@@ -18,7 +18,7 @@ from dlog.engine.values.updates import Updates
 
 
 class Paired(PlainRounds):
-    """See `dlog.engine.rounds.RoundsEngine`. The external rows of an equivalence relation are the pairs that came from outside;
+    """See `engine.rounds_engine`. The external rows of an equivalence relation are the pairs that came from outside;
     it has whatever follows from these and its rules."""
 
     def __init__(self, inner: RoundsEngine) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.templates import StatisticEntry
 from dlog.engine.plan.statistics import UNKNOWN_ROWS, SecondMoment, Statistics
-from dlog.engine.rounds import IncompatibleImage
+from dlog.engine.rounds_engine import IncompatibleImage
 from dlog.engine.runtime.storage.collection import Collection, Role
 from dlog.engine.runtime.storage.statistics import SAMPLE, distinct_values, second_moment
 from dlog.engine.values.updates import Updates

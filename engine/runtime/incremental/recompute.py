@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dlog.engine.ir.rules import Program
-from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import Frames, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.static.executor import Executor, Progress
 from dlog.engine.runtime.storage.fact_encoder import FactEncoder
 from dlog.engine.runtime.storage.printer import Printer
@@ -37,7 +37,7 @@ class _State:
 
 
 class Recompute(PlainRounds):
-    """See `dlog.engine.rounds.RoundsEngine`."""
+    """See `dlog.engine.rounds_engine.RoundsEngine`."""
 
     def __init__(
         self,

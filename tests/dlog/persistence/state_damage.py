@@ -16,7 +16,7 @@ from pathlib import Path
 
 import dlog
 from dlog.grammar.diagnostics import DlogError
-from dlog.sessions.persistence import folder as state
+from dlog.sessions.persistence import checkpoints
 from tests.dlog.persistence.state_frames import parts_of, taking_frames
 from tests.dlog.persistence.state_model import PROGRAM, Rows, all_rows, commit, expected
 from tests.dlog.persistence.state_sessions import crash
@@ -67,7 +67,7 @@ def _under_way(folder: Path) -> Shape:
     session = _opened(folder)
     for _ in range(4):
         commit(session, SEED, 1)
-    next(iter(session._engine._state._begin("", {}, None)))  # type: ignore[attr-defined]
+    next(iter(session._engine._state.checkpoints.begin(session._engine._state, "", {}, None)))  # type: ignore[attr-defined]
     for _ in range(3):
         commit(session, SEED, 1)
     left = _left(folder, session, closed=False)
@@ -206,9 +206,9 @@ def wrong_outcomes(shape: Shape, folder: Path, names: Iterable[str], most: int, 
 def shape_of(name: str, folder: Path) -> Shape:
     """A state of this shape. Its commits begin no checkpoint by themselves."""
     with taking_frames():
-        least = state.FIRST_IMAGE_BYTES
-        state.FIRST_IMAGE_BYTES = 1 << 40
+        least = checkpoints.FIRST_IMAGE_BYTES
+        checkpoints.FIRST_IMAGE_BYTES = 1 << 40
         try:
             return SHAPES[name](folder)
         finally:
-            state.FIRST_IMAGE_BYTES = least
+            checkpoints.FIRST_IMAGE_BYTES = least

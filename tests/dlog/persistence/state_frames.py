@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dlog.engine.ir.rules import Relation
-from dlog.engine.rounds import Frames
+from dlog.engine.rounds_engine import Frames
 from dlog.engine.runtime.incremental.engines import EmbeddedMaker
 from dlog.engine.spark import inputs
 from dlog.engine.spark.arrow import ArrowCodec, schema_of

@@ -11,7 +11,7 @@ import dlog
 from dlog.engine.runtime.incremental import engines
 from dlog.engine.runtime.incremental.recompute import Recompute
 from dlog.grammar.diagnostics import render_all
-from dlog.sessions.persistence import folder
+from dlog.sessions.persistence import checkpoints, folder
 from tests.dlog.persistence.state_model import PROGRAM, all_rows, check, commit, expected
 from tests.dlog.persistence.state_sessions import PATHS, Open, code, crash, put, refused, runs
 
@@ -62,7 +62,7 @@ def test_all_kinds_of_values_and_rules_come_back_round_by_round(
 ) -> None:
     if not incremental:
         monkeypatch.setattr(engines, "make_engine", Recompute)
-    monkeypatch.setattr(folder, "MIN_LOG_BYTES", 300)
+    monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 300)
     for number in range(8):
         session = dlog.session(PROGRAM, state=tmp_path, threads=1, sync="never")
         for rounds in (1, 1, 3, 1):

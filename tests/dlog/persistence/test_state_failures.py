@@ -21,8 +21,7 @@ from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.state import files
 from dlog.engine.state.store import Store
 from dlog.grammar.diagnostics import DlogError, InternalError
-from dlog.sessions.persistence import external_relations
-from dlog.sessions.persistence import folder as state
+from dlog.sessions.persistence import checkpoints, external_relations
 from tests.dlog.command import ROOT
 from tests.dlog.persistence.state_sessions import PATHS, Open, code, put, refused, runs
 
@@ -140,7 +139,7 @@ def test_an_interruption_waits_until_the_round_is_logged(reopen: Open, monkeypat
 
 
 def test_a_checkpoint_that_fails_loses_nothing(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "MIN_LOG_BYTES", 50)
+    monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 50)
     s = reopen()
     with monkeypatch.context() as patched:
         patched.setattr(files, "create", full)
@@ -221,7 +220,7 @@ def test_sync_is_one_of_three(reopen: Open) -> None:
 
 
 def test_checkpoints_run_beside_commits(reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(state, "MIN_LOG_BYTES", 200)
+    monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 200)
     begun = threading.Event()
     going_on = threading.Event()
     make = external_relations.applied
@@ -245,7 +244,7 @@ def test_checkpoints_run_beside_commits(reopen: Open, monkeypatch: pytest.Monkey
     s.remove("edge", (0, 1))
     s.commit()
     going_on.set()
-    s._engine._state._wait()  # type: ignore[attr-defined]
+    s._engine._state.checkpoints.wait()  # type: ignore[attr-defined]
     assert 0 < s._engine._state._store.checkpoint_round < s.round  # type: ignore[attr-defined]
     assert len(list((tmp_path / "state").glob("*.log"))) == 1
     last = s.round
@@ -254,13 +253,13 @@ def test_checkpoints_run_beside_commits(reopen: Open, monkeypatch: pytest.Monkey
 
 
 def test_the_log_does_not_outgrow_what_is_stored(reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(state, "MIN_LOG_BYTES", 2000)
+    monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 2000)
     s = reopen(".decl edge(x: number, y: number)\n", sync="never")
     for k in range(600):
         put(s, (k % 50, k))
         s.remove("edge", ((k - 20) % 50, k - 20))
         if k % 100 == 99:  # or all of it is over before the first checkpoint is
-            s._engine._state._wait()  # type: ignore[attr-defined]
+            s._engine._state.checkpoints.wait()  # type: ignore[attr-defined]
     used = sum(path.stat().st_size for path in (tmp_path / "state").iterdir())
     assert used < 20_000
     assert len(reopen(".decl edge(x: number, y: number)\n")["edge"]) in (20, 21)

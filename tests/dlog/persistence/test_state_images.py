@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.rounds import Image
+from dlog.engine.rounds_engine import Image
 from dlog.engine.runtime.incremental import image, maintained
 from dlog.engine.state import files
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.engines import Engines
-from dlog.sessions.persistence import durable, pauses
-from dlog.sessions.persistence import folder as state
+from dlog.sessions.persistence import checkpoints, durable
 from tests.dlog.persistence.state_model import PROGRAM, all_rows, check, commit, expected
 from tests.dlog.persistence.state_sessions import PATHS, Open, code, crash, put, runs
 from tests.dlog.persistence.test_state_failures import full
@@ -41,8 +40,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoints all the time, each with an image, which is gone on from whatever has changed since."""
-    monkeypatch.setattr(state, "MIN_LOG_BYTES", 300)
-    monkeypatch.setattr(state, "MIN_IMAGE_LOG_BYTES", 0)
+    monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 300)
+    monkeypatch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
     monkeypatch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
 
 
@@ -72,7 +71,7 @@ def test_rounds_after_the_image_are_applied_to_it(
 ) -> None:
     with reopen() as s:
         put(s, *((k, k + 1) for k in range(20)))
-    monkeypatch.setattr(state, "MIN_LOG_BYTES", 1 << 20)
+    monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 1 << 20)
     made.clear()
     s = reopen()
     put(s, (20, 21))
@@ -90,13 +89,13 @@ def test_an_image_outlives_checkpoints_without_one(
 ) -> None:
     with reopen() as s:
         put(s, *((k, k + 1) for k in range(20)))
-    monkeypatch.setattr(state, "MIN_IMAGE_LOG_BYTES", 1 << 40)
+    monkeypatch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 1 << 40)
     before = images(tmp_path)
     made.clear()
     s = reopen()
     for k in range(20, 60):
         put(s, (k, k + 1))
-    s._engine._state._wait()  # type: ignore[attr-defined]
+    s._engine._state.checkpoints.wait()  # type: ignore[attr-defined]
     assert images(tmp_path) == before
     assert s._engine._state._store.checkpoint_round > 1  # type: ignore[attr-defined]
     s = reopen()
@@ -119,7 +118,7 @@ def test_a_large_engine_has_its_first_image_while_it_runs(reopen: Open, made: li
 
 def pause(session: dlog.Session) -> None:
     """Waits for the image that is to be copied when no commit comes."""
-    copying = session._engine._state._copying  # type: ignore[attr-defined]
+    copying = session._engine._state.checkpoints._copying  # type: ignore[attr-defined]
     assert copying is not None
     copying.thread.join()
 
@@ -127,7 +126,7 @@ def pause(session: dlog.Session) -> None:
 def test_a_commit_gives_up_the_copy_of_a_large_image_and_the_next_pause_makes_it(
     reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pauses, "PAUSE", 0.001)
+    monkeypatch.setattr(checkpoints, "PAUSE", 0.001)
     monkeypatch.setattr(maintained, "IMAGE_PIECE_BYTES", 1 << 12)
     s = reopen(sync="never")
     taken: list[int | None] = []
@@ -163,14 +162,14 @@ def test_a_commit_gives_up_the_copy_of_a_large_image_and_the_next_pause_makes_it
 def test_a_session_without_a_pause_has_an_image_once_much_was_logged(
     reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pauses, "PAUSE", 3600)
-    monkeypatch.setattr(state, "OVERDUE_LOG_BYTES", 1 << 10)
+    monkeypatch.setattr(checkpoints, "PAUSE", 3600)
+    monkeypatch.setattr(checkpoints, "OVERDUE_LOG_BYTES", 1 << 10)
     s = reopen(sync="never")
     put(s, *((k, k + 1) for k in range(600)))
     assert images(tmp_path) == []
     for first in range(1000, 40_000, 1000):
         put(s, *((k, k) for k in range(first, first + 40)))
-        if (writing := s._engine._state._writing) is not None:  # type: ignore[attr-defined]
+        if (writing := s._engine._state.checkpoints._writing) is not None:  # type: ignore[attr-defined]
             writing.join()
             break
     assert len(images(tmp_path)) == 1
@@ -183,14 +182,14 @@ def test_a_session_without_a_pause_has_an_image_once_much_was_logged(
 def test_sessions_end_and_go_on_with_other_rules_while_an_image_waits_for_a_pause(
     reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pauses, "PAUSE", 3600.0)
+    monkeypatch.setattr(checkpoints, "PAUSE", 3600.0)
     s = reopen(sync="never")
     put(s, *((k, k + 1) for k in range(600)))
-    first = s._engine._state._copying  # type: ignore[attr-defined]
+    first = s._engine._state.checkpoints._copying  # type: ignore[attr-defined]
     s.add_rules(".decl far(x: number)\nfar(x) :- path(0, x), x > 598.\n")
     put(s, (600, 601))
     assert first is not None and not first.thread.is_alive()
-    second = s._engine._state._copying  # type: ignore[attr-defined]
+    second = s._engine._state.checkpoints._copying  # type: ignore[attr-defined]
     s.close()
     assert second is None or not second.thread.is_alive()
     assert len(images(tmp_path)) == 1
@@ -199,7 +198,7 @@ def test_sessions_end_and_go_on_with_other_rules_while_an_image_waits_for_a_paus
 def test_there_is_no_image_where_there_is_no_room_for_a_copy(reopen: Open, tmp_path: Path) -> None:
     s = reopen(sync="never", memory=17 << 20)
     put(s, *((k, k + 1) for k in range(600)))
-    s._engine._state._wait()  # type: ignore[attr-defined]
+    s._engine._state.checkpoints.wait()  # type: ignore[attr-defined]
     assert s._engine.working.memory.used > 10 << 20  # type: ignore[attr-defined]
     assert images(tmp_path) == []
     s.close()
@@ -342,8 +341,8 @@ def tell(story: Story, seed: int) -> None:
 @given(story=stories(random_programs()), seed=st.integers(0, 99))
 def test_random_programs_live_on(story: Story, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(state, "MIN_LOG_BYTES", 200)
-        patch.setattr(state, "MIN_IMAGE_LOG_BYTES", 500)
+        patch.setattr(checkpoints, "MIN_LOG_BYTES", 200)
+        patch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 500)
         patch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
         tell(story, seed)
 
@@ -352,8 +351,8 @@ def test_random_programs_live_on(story: Story, seed: int) -> None:
 @given(story=stories(graph_programs(), most=10), seed=st.integers(0, 99))
 def test_programs_on_graphs_live_on(story: Story, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(state, "MIN_LOG_BYTES", 200)
-        patch.setattr(state, "MIN_IMAGE_LOG_BYTES", 0)
+        patch.setattr(checkpoints, "MIN_LOG_BYTES", 200)
+        patch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
         patch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
         tell(story, seed)
 

@@ -269,7 +269,7 @@ def test_a_folder_that_is_copied_while_it_is_in_use_is_right_or_refused(tmp_path
                 case 0:
                     commit(session, SEED, 1)
                 case _ if next(steps, True):
-                    steps = state._begin(session._engine._fingerprint, {}, None)  # type: ignore[attr-defined]
+                    steps = state.checkpoints.begin(state, session._engine._fingerprint, {}, None)  # type: ignore[attr-defined]
             if (tmp_path / "state" / name).exists():
                 shutil.copy2(tmp_path / "state" / name, copy / name)
         for _ in steps:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.cluster.rounds import ShardedRounds
+from dlog.engine.cluster.sharded_engine import ShardedRounds
 from dlog.engine.runtime.incremental import batch_runner
 from dlog.engine.runtime.incremental.batch_runner import BatchRunner
 from dlog.engine.runtime.incremental.engines import EmbeddedMaker
@@ -22,8 +22,7 @@ from dlog.engine.state import files
 from dlog.relation import Relation
 from dlog.sessions import options, replacing
 from dlog.sessions.changing import Changing
-from dlog.sessions.persistence import durable
-from dlog.sessions.persistence import folder as state
+from dlog.sessions.persistence import checkpoints, durable
 from tests.dlog.persistence.state_sessions import PATHS, Open, crash, put
 from tests.dlog.persistence.test_state_failures import full
 from tests.dlog.sessions.live_rules import Life, live, lives
@@ -155,8 +154,8 @@ def test_programs_that_change_are_closed_killed_and_opened(life: Life, seed: int
         return dlog.session(None, **options)
 
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(state, "MIN_LOG_BYTES", 200)
-        patch.setattr(state, "MIN_IMAGE_LOG_BYTES", 0)
+        patch.setattr(checkpoints, "MIN_LOG_BYTES", 200)
+        patch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
         patch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
         options: dict[str, Any] = {"state": folder, "threads": 1, "sync": "never"}
         session = dlog.session(life.case.text, **options)

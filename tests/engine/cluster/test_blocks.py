@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from dlog.codec import Codec
 from dlog.engine.cluster.executor import ShardExecutor
 from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.plan.exchange.places import ROOT, Place
 from dlog.pipeline import compile_program
 from dlog.relation import Relation
-from dlog.values import Codec
 from tests.shards import cut_in_blocks, in_worker_group
 
 PROGRAM = """.type List = [head: symbol, tail: List]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dlog.engine.cluster.rounds import assignment
+from dlog.engine.cluster.sharded_engine import assignment
 from dlog.engine.plan.exchange.decomposable import decomposable_plan
 from dlog.engine.plan.exchange.numbering import counts, refuse_counting, refuse_for_workers
 from dlog.grammar.diagnostics import DlogError, render

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dlog.engine.cluster.rounds import assignment
+from dlog.engine.cluster.sharded_engine import assignment
 from dlog.engine.plan.exchange.pivots import PivotPlan, pivot_plan
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT
 from dlog.grammar.diagnostics import DlogError

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlog.codec import Codec
 from dlog.engine.cluster.executor import ShardExecutor
 from dlog.engine.cluster.ranking import Ranking
 from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.pipeline import compile_program
 from dlog.relation import Relation
-from dlog.values import Codec
 from tests.examples import examples
 from tests.shards import in_worker_group
 

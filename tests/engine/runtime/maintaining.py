@@ -11,7 +11,7 @@ import numpy as np
 from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Program
 from dlog.engine.optimize.classes import with_classes
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.runtime.incremental.batches import batches
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.engines import is_incremental, make_engine, unmaintained

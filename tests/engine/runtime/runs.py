@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dlog.codec import Codec
 from dlog.engine.plan.joins import computed as plan_computed
 from dlog.engine.plan.static import restrict as plan_restrict
 from dlog.engine.runtime.lowering import lower_runs, sweeping
@@ -16,7 +17,6 @@ from dlog.engine.runtime.static.executor import Executor
 from dlog.engine.runtime.storage import relation
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.pipeline import compile_program
-from dlog.values import Codec
 
 Row = tuple[Any, ...]
 Rows = Mapping[str, Iterable[Row]]

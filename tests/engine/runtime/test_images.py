@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
-from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental import image
 from dlog.engine.runtime.incremental.engines import EmbeddedMaker, make_engine
 from dlog.engine.runtime.incremental.maintained import Maintained

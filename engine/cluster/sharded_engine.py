@@ -1,4 +1,4 @@
-"""A program maintained by workers elsewhere, for a session here: `dlog.engine.rounds.RoundsEngine` over commands.
+"""A program maintained by workers elsewhere, for a session here: `dlog.engine.rounds_engine.RoundsEngine` over commands.
 
 The driver keeps no rows. It cuts the changes of a commit by the homes of their relations, sends every worker its share, and
 asks for changes and rows when someone wants them. Strings and records have the driver's ids here and each worker's own there.
@@ -24,7 +24,7 @@ from dlog.engine.plan.exchange.decomposable import DecomposablePlan, Feed, Maint
 from dlog.engine.plan.exchange.numbering import counts
 from dlog.engine.plan.exchange.pivots import PivotPlan, pivot_plan
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT
-from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine
+from dlog.engine.rounds_engine import Frames, PlainRounds, RoundsEngine
 from dlog.engine.runtime.incremental.engines import is_incremental
 from dlog.engine.runtime.storage.fact_encoder import FactEncoder
 from dlog.engine.runtime.storage.records import RecordTables

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlog.engine.cluster.rounds import ShardedRounds
 from dlog.engine.cluster.session_worker import DeliveredBlock
+from dlog.engine.cluster.sharded_engine import ShardedRounds
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.plan.exchange.numbering import refuse_printing
-from dlog.engine.rounds import Frames, Image, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import Frames, Image, RoundsEngine, StartingPoint
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.spark import application

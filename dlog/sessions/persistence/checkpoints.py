@@ -1,0 +1,278 @@
+"""When a state has a checkpoint written while its session runs, what it consists of, and when it has an image.
+
+A checkpoint runs beside the commits, in a thread of its own, and works on what has been logged, not on the engine's relations,
+and on a copy of what the engine keeps. A small one is copied within the commit that finds it due, a large one when no commit
+comes for a moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from threading import Event, RLock, Thread, current_thread
+from typing import Protocol, TypeAlias
+from weakref import ref
+
+from dlog.engine.rounds_engine import Image, RoundsEngine
+from dlog.engine.state.checkpoint import History as Batches
+from dlog.engine.state.entries import Entries
+from dlog.engine.state.store import Store
+from dlog.engine.values.table import Table
+from dlog.grammar.diagnostics import DlogError
+from dlog.sessions.persistence.external_relations import CheckpointSource, FrozenRows
+from dlog.sessions.persistence.interned import Interned
+
+MIN_LOG_BYTES = 1 << 20
+"""Bytes of the log below which no checkpoint begins while the session runs: trades replaying them against writing a
+checkpoint."""
+CHECKPOINT_SLACK_BYTES = 1 << 17
+"""Bytes of the log by which a checkpoint may be earlier or later, so that it can be prepared: fewer are not worth that."""
+FIRST_IMAGE_BYTES = 1 << 22
+"""Bytes of a first image from which on it is written before anything else makes a checkpoint due: less is soon derived
+again."""
+MAX_RUNNING_IMAGE_BYTES = 1 << 30
+"""Bytes of an image above which it is only written when the session is closed: its copy takes as much memory again."""
+MIN_IMAGE_LOG_BYTES = 1 << 24
+"""Bytes of the log below which no later image is written while the session runs: trades replaying them against writing an
+image."""
+IMAGE_SHARE = 4
+"""An image is due when so many times what has been logged since the last one is as much as that."""
+MAX_UNPAUSED_IMAGE_BYTES = 1 << 20
+"""Bytes of an image up to which it is copied within a commit, which waits for that."""
+OVERDUE_LOG_BYTES = 1 << 26
+"""Bytes that are logged while a larger one waits for a pause, after which it is copied within a commit all the same: else a
+session that never pauses would be derived anew after a crash."""
+PAUSE = 0.05
+"""Seconds without a commit after which an image is copied."""
+Interning: TypeAlias = Callable[[], dict[str, Entries]]
+"""All entries of the tables of symbols and records as of some time."""
+
+
+class Content(Protocol):
+    """What checkpoints write: a state."""
+
+    interned: Interned
+
+    @property
+    def round(self) -> int: ...
+    @property
+    def checkpoints(self) -> Checkpoints: ...
+    def frozen(self) -> tuple[FrozenRows, Mapping[str, CheckpointSource]]: ...
+    def rebase(self, frozen: FrozenRows) -> None: ...
+    def tables(self, interned: Interning | None = None) -> dict[str, Entries]: ...
+
+
+class Checkpoints:
+    """The checkpoints of a state, written to `store`. `logging` is held by who appends to the log or begins one. A state has
+    them, they have no state: what they write is told each time, so that a state that nobody has any more goes at once."""
+
+    def __init__(self, store: Store, logging: RLock, memory: int | None) -> None:
+        self._store, self._logging, self._memory = store, logging, memory
+        self._copying: Copying | None = None
+        """The image that is to be copied."""
+        self._writing: Thread | None = None
+        self._asked = 0
+        """How often there was no image, and one might have been written."""
+        self._unimaged = 0
+        """Bytes logged between the last image and the last checkpoint."""
+        self._due = self._next_due()
+
+    def begin_if_due(self, content: Content, fingerprint: str, engine: RoundsEngine) -> None:
+        """Begins a checkpoint of the external rows if much has been logged since the last one, and now and then of what the
+        engine keeps, which is copied first. It runs on by itself."""
+        if self.is_writing:
+            return
+        due = self._store.log_bytes >= self._due
+        if (
+            self._store.log_bytes >= CHECKPOINT_SLACK_BYTES
+            and abs(self._store.log_bytes - self._due) < CHECKPOINT_SLACK_BYTES
+            and not self._store.prepared
+        ):
+            self._writing = Thread(target=self._prepare, name="dlog-checkpoint")
+            self._writing.start()
+            return
+        overdue = self._copying is not None and self._logged - self._copying.logged >= OVERDUE_LOG_BYTES
+        if self._copying is not None and (overdue or not self._copying.of(engine, fingerprint)):
+            self.copy_nothing()
+        image = self._image_of(engine) if self._copying is None and (overdue or self._image_due(fingerprint, due)) else None
+        if image is not None and image.bytes > MAX_UNPAUSED_IMAGE_BYTES and content.interned.stays and not overdue:
+            if due or image.bytes >= FIRST_IMAGE_BYTES:
+                self._copying = Copying(content, engine, fingerprint, self._most_copied, self._logged).start()
+            image = None
+        if not due and (image is None or image.bytes < FIRST_IMAGE_BYTES):
+            return
+        with self._logging:
+            steps = self._begun(content, fingerprint, None if image is None else image.copied)
+            if steps is not None:
+                self._writing = Thread(target=self._write, args=(steps,), name="dlog-checkpoint")
+                self._writing.start()
+
+    def _prepare(self) -> None:
+        """Has less to wait for when a checkpoint begins, which says what is wrong if anything is."""
+        try:
+            self._store.prepare()
+        except DlogError:
+            self._due = 0
+
+    def _image_due(self, fingerprint: str, due: bool) -> bool:
+        """Whether there should be an image with a checkpoint, be one due for other reasons or not."""
+        file = self._store.image
+        if file is None or file.fingerprint != fingerprint:
+            # Asking an engine for its size takes as long as a small commit: it is done after 1, 2, 4, 8 ... of them.
+            self._asked += 1
+            return due or self._asked & (self._asked - 1) == 0
+        return due and self._logged >= max(MIN_IMAGE_LOG_BYTES, file.size // IMAGE_SHARE)
+
+    def _image_of(self, engine: RoundsEngine) -> Image | None:
+        """The engine's image, if there is room for it twice, and it is copied in no time that matters."""
+        image = engine.image()
+        return None if image is None or image.bytes > self._most_copied else image
+
+    @property
+    def _most_copied(self) -> int:
+        """Bytes of the largest image that there is room for twice."""
+        return MAX_RUNNING_IMAGE_BYTES if self._memory is None else min(MAX_RUNNING_IMAGE_BYTES, self._memory // 2)
+
+    @property
+    def _logged(self) -> int:
+        """Bytes since the last image."""
+        return self._unimaged + self._store.log_bytes
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a checkpoint runs."""
+        return self._writing is not None and self._writing.is_alive()
+
+    def _begun(
+        self, content: Content, fingerprint: str, image: Callable[[], Image] | None, interned: Interning | None = None
+    ) -> Iterator[None] | None:
+        """The steps of a checkpoint; None where it cannot begin: the log has it all, and closing will say what is wrong."""
+        try:
+            return self.begin(content, fingerprint, {}, None if image is None else image(), interned)
+        except (DlogError, MemoryError):
+            self._due = 2 * self._store.log_bytes
+            return None
+
+    def _write(self, steps: Iterator[None]) -> None:
+        try:
+            for _ in steps:
+                pass
+        except DlogError:
+            self._due = 2 * self._store.log_bytes
+
+    def write_image(self, content: Content, copying: Copying, image: Image) -> bool:
+        """Writes a checkpoint with a copy of what the engine kept after the round of now; false if that is over, or another
+        checkpoint runs."""
+        with self._logging:
+            ready = self._copying is copying and content.round == image.round and content.interned.stays
+            if not ready or self.is_writing:
+                return False
+            steps = self._begun(content, copying.fingerprint, lambda: image, content.interned.logged)
+            self._copying, self._writing = None, current_thread()
+        if steps is not None:
+            self._write(steps)
+        return True
+
+    def copy_nothing(self) -> None:
+        """Gives up an image that is to be copied: the engine is another one."""
+        with self._logging:
+            copying, self._copying = self._copying, None
+        if copying is not None:
+            copying.stop()
+
+    def begin(
+        self,
+        content: Content,
+        fingerprint: str,
+        derived: Mapping[str, CheckpointSource],
+        image: Image | None,
+        interned: Interning | None = None,
+    ) -> Iterator[None]:
+        """The steps of a checkpoint of the present round: of the content, of relations with rules that are `derived`, and of
+        what the engine keeps."""
+        frozen, sources = content.frozen()
+        self._store.fingerprint = fingerprint
+        tables = content.tables(interned)
+        self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
+        arrays = None if image is None else (image.head, image.arrays)
+        steps = self._store.checkpoint_steps(content.round, _Read({**derived, **sources}), tables, arrays)
+        return self._steps(content, steps, frozen)
+
+    def _steps(self, content: Content, steps: Iterator[None], frozen: FrozenRows) -> Iterator[None]:
+        """A checkpoint's steps; after the last one the external rows are those it has written."""
+        yield from steps
+        content.rebase(frozen)
+        self._due = self._next_due()
+
+    def _next_due(self) -> int:
+        """A checkpoint writes about as many bytes as the layers have: it should be worth that."""
+        return max(MIN_LOG_BYTES, self._store.layer_bytes // 2)
+
+    def wait(self) -> None:
+        """Waits until no checkpoint runs, and none will begin by itself."""
+        self.copy_nothing()
+        if self._writing is not None:
+            self._writing.join()
+            self._writing = None
+
+
+class Copying:
+    """A copy of what an engine keeps that is made between commits and not within one: in the first pause, piece by piece, and
+    given up when a commit comes. Copying takes as long as many small commits; who commits without a pause waits for it only
+    once much has been logged.
+
+    It is a thread that has the checkpoints write the copy. It ends when that is done, when it is told, and with the session.
+    `logged` says how much had been logged when it began."""
+
+    def __init__(self, state: Content, engine: RoundsEngine, fingerprint: str, most: int, logged: int) -> None:
+        self.fingerprint, self.logged = fingerprint, logged
+        self._state, self._engine, self._most = ref(state), ref(engine), most
+        self._over = Event()
+        self.thread = Thread(target=self._run, name="dlog-image", daemon=True)
+
+    def start(self) -> Copying:
+        self.thread.start()
+        return self
+
+    def of(self, engine: RoundsEngine, fingerprint: str) -> bool:
+        """Whether it is of this engine and program, and goes on."""
+        return self._engine() is engine and self.fingerprint == fingerprint and not self._over.is_set()
+
+    def stop(self) -> None:
+        """Gives up; returns when nothing is read any more."""
+        self._over.set()
+        self.thread.join()
+
+    def _run(self) -> None:
+        seen = -1
+        while not self._over.wait(PAUSE):
+            state, engine = self._state(), self._engine()
+            if state is None or engine is None:
+                break
+            if state.round == seen and not state.checkpoints.is_writing and self._copied(state, engine):
+                break
+            seen = state.round
+            del state, engine
+        self._over.set()
+
+    def _copied(self, state: Content, engine: RoundsEngine) -> bool:
+        try:
+            copy = engine.copied_image(self._most)
+        except MemoryError:
+            return True
+        return copy is not None and not self._over.is_set() and state.checkpoints.write_image(state, self, copy)
+
+
+class _Read(Mapping[str, "Table | Batches"]):
+    """Relations that are made when they are written."""
+
+    def __init__(self, readers: Mapping[str, CheckpointSource]) -> None:
+        self._readers = readers
+
+    def __getitem__(self, name: str) -> Table | Batches:
+        return self._readers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
