@@ -136,8 +136,8 @@ def run(
     Parameters
     ----------
     program
-        A program file, or the text of a program: a string with a line break is text, any other one a file's name where there
-        is such a file, else text if it looks like a clause or a directive.
+        A program file, or the text of a program: a string with a line break is text, and so is one that looks like a clause or
+        a directive; any other one is a file's name.
     facts
         The folder of the input files, or the rows of each input relation by name; then no file is read. Without it the program
         has only the facts in its text.

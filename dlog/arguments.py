@@ -110,16 +110,20 @@ these or with a dot."""
 
 
 def program(given: Any) -> str | Path:
-    """The text of a program, or the Path of its file: a string with a line break is text, any other one a file's name where
-    there is such a file, else text if it looks like a clause or a directive.
+    """The text of a program, or the Path of its file: a string with a line break is text, and so is one that looks like clauses
+    or directives and does not end in `.dl`, though there may be a file of that name, which anybody may have put there.
 
     >>> program("a(1).\\n"), program("a(1)."), program(".input a")
     ('a(1).\\n', 'a(1).', '.input a')
     """
     path("program", given, "a file, or the text of a program")
-    if not isinstance(given, str) or _is_file(given):
+    if not isinstance(given, str):
         return Path(given)
-    if "\n" in given or _PROGRAM.match(given):
+    if "\n" in given or (_PROGRAM.match(given) and not given.endswith(".dl")):
+        return given
+    if _is_file(given):
+        return Path(given)
+    if _PROGRAM.match(given):
         return given
     note = "a string without a line break is a file's name, unless it is a clause or a directive, such as `a(1).` or `.input a`"
     message = f"{reprlib.repr(given)} is neither a file that exists nor the text of a program"

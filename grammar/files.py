@@ -8,6 +8,9 @@ from pathlib import Path
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Source, Span
 
+TEXT_NAME = "<text>"
+"""The name of a program that is no file."""
+
 _INCLUDE = re.compile(r"^([ \t]*)\.include[ \t]+(\"[^\"\n]*\")", re.MULTILINE)
 _ONCE = re.compile(r"^([ \t]*)\.once\b", re.MULTILINE)
 

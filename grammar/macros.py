@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from pcpp import Action, OutputDirective, Preprocessor
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.grammar.files import dialect_lines, read_file
+from dlog.grammar.files import TEXT_NAME, dialect_lines, read_file
 from dlog.grammar.suggest import closest
 
 DEEPEST = 100
@@ -69,7 +69,8 @@ class Expansion(Preprocessor):  # type: ignore[misc]
 
     def pieces(self) -> Iterator[tuple[str, str, int]]:
         """The tokens of the result in order: text, file, line."""
-        self.temp_path.insert(0, os.path.dirname(self.name))
+        if self.name != TEXT_NAME:  # beside a text is the current folder, where the folders that are named come first
+            self.temp_path.insert(0, os.path.dirname(self.name))
         is_file = os.path.isfile(self.name)
         path = os.path.abspath(self.name) if is_file else self.name
         try:

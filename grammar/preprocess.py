@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
-from dlog.grammar.files import read_file
+from dlog.grammar.files import TEXT_NAME, read_file
 from dlog.grammar.source import Source, Span
 
 if TYPE_CHECKING:
     from dlog.grammar.macros import Expansion
 
 NEEDED = re.compile(r"^[ \t]*(#|\.include\b|\.once\b)|\bRAM_DOMAIN_SIZE\b", re.MULTILINE)
-TEXT_NAME = "<text>"
 
 
 def preprocess(program: Path | str, include_dirs: Sequence[str | Path] = (), macros: Sequence[str] = ()) -> Source:

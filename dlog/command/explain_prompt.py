@@ -18,7 +18,7 @@ from dlog.engine.compiler import parse
 from dlog.engine.ir.rules import Program
 from dlog.engine.state.files import text_to_extend
 from dlog.functors import functions_of
-from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.diagnostics import DlogError, printable
 from dlog.grammar.syntax import Clause, ComponentDecl, Item
 from dlog.pipeline import Job
 from dlog.proofs.model import Proof
@@ -179,7 +179,7 @@ class ExplainPrompt:
         return self._rules(proof.relation).get(proof.rule or "", 0)
 
     def _say(self, text: str) -> None:
-        print(text, file=self._out)
+        print(printable(text), file=self._out)
 
 
 def _clauses_by_head(items: Iterable[Item]) -> dict[str, list[int]]:

@@ -24,17 +24,22 @@ class Program:
 
     @property
     def source(self) -> Path | str:
-        """The file, or a text that includes it: then `folder()` is where includes are looked for."""
-        return self.text if self.steps else folder() / self.name / "program.dl"
+        """The file, or a text that includes it."""
+        return self.text if self.steps else self._file
 
     @property
     def text(self) -> str:
-        """A text that includes the file."""
+        """A text that includes the file, by its whole path: a file of the same name in the current folder is somebody's own."""
+        include = f'#include "{self._file}"'
         if not self.steps:
-            return f'#include "{self.name}/program.dl"\n'
+            return f"{include}\n"
         first = 1 if self.name == "label_propagation" else 0
         lines = [f"STEP({n}, {n + 1})" for n in range(first, self.steps)]
-        return "\n".join(["#define STEPS_FOLLOW", f'#include "{self.name}/program.dl"', *lines, ""])
+        return "\n".join(["#define STEPS_FOLLOW", include, *lines, ""])
+
+    @property
+    def _file(self) -> Path:
+        return folder() / self.name / "program.dl"
 
 
 def folder() -> Path:

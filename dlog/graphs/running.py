@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dlog.graphs.library import Program, folder
+from dlog.graphs.library import Program
 from dlog.graphs.mistakes import mistake
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Running:
         """The same with a program file or a program's text."""
         from dlog.api import run
 
-        options: dict[str, Any] = {"threads": self.threads, "include": (str(folder()),), "macros": macros}
+        options: dict[str, Any] = {"threads": self.threads, "macros": macros}
         result = run(source, as_facts(facts), engine=self.engine, **options)
         return {name: as_columns(result[name].to_arrow()) for name in wanted}
 
@@ -61,7 +61,7 @@ class Running:
 
         if self.engine != "embedded":
             return None
-        text = read_text(program.source, (str(folder()),), program.macros)
+        text = read_text(program.source, (), program.macros)
         return text if is_incremental(readable(text.compiled())) else None
 
     def session(self, program: Program, facts: Relations) -> Any:
@@ -72,7 +72,7 @@ class Running:
         """The same with a program file or a program's text."""
         from dlog.sessions import session
 
-        options: dict[str, Any] = {"threads": self.threads, "include": (str(folder()),), "macros": macros}
+        options: dict[str, Any] = {"threads": self.threads, "macros": macros}
         return session(source, as_facts(facts), engine=self.engine, **options)
 
 

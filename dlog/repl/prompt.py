@@ -19,7 +19,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.styles import Style
 from pygments.token import Name
 
-from dlog.caches import home, named_folder
+from dlog.caches import Untrusted, home, named_folder, own_content, own_folder
 from dlog.engine.ir.functors import written_functors
 from dlog.grammar.words import AGGREGATES, DIRECTIVES, QUALIFIERS
 from dlog.highlighting import DatalogLexer
@@ -123,12 +123,15 @@ def data_folder() -> Path:
 
 
 def _history() -> History:
-    """The history of entered lines; of this conversation only, where there is no place for more."""
+    """The history of entered lines; of this conversation only, where there is no place for more, or others can put a link to a
+    file of this user's there."""
     try:
-        folder = data_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / "history"
-        path.touch(mode=0o600)
+        path = own_folder(data_folder()) / "history"
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o600))
+        own_content(path)
+    except Untrusted as problem:
+        warnings.warn(f"{problem}: what is typed is not remembered there", RuntimeWarning, stacklevel=1)
+        return InMemoryHistory()
     except (OSError, RuntimeError):
         return InMemoryHistory()
     return FileHistory(str(path))

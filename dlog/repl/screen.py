@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from dlog.grammar.diagnostics import DlogError, render
+from dlog.grammar.diagnostics import DlogError, printable, render
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,8 +45,8 @@ class Screen:
         """Where statements come from."""
 
     def line(self, *parts: tuple[str, str] | str) -> None:
-        """One line of pairs of a style and text."""
-        pairs = [("", part) if isinstance(part, str) else part for part in parts]
+        """One line of pairs of a style and text; control characters are shown as signs."""
+        pairs = [("", printable(part)) if isinstance(part, str) else (part[0], printable(part[1])) for part in parts]
         if self.colours:
             from rich.text import Text
 
@@ -111,7 +111,7 @@ class Screen:
 
 
 def _literally(text: str) -> Any:
-    """Text whose brackets are not markup."""
+    """Text whose brackets are not markup, with signs for control characters."""
     from rich.text import Text
 
-    return Text(text)
+    return Text(printable(text))

@@ -45,8 +45,8 @@ def session(
     Parameters
     ----------
     program
-        A program file, or the text of a program: a string with a line break is text, any other one a file's name where there
-        is such a file, else text if it looks like a clause or a directive.
+        A program file, or the text of a program: a string with a line break is text, and so is one that looks like a clause or
+        a directive; any other one is a file's name.
     facts
         The folder of the input files, or the rows of input relations by name. They, and the facts of the program's text, are
         the first round; without either the session is at round 0.

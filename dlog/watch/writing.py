@@ -17,6 +17,7 @@ from dlog.codec import Row
 from dlog.display.render import quoted_text, value_text
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.state.files import text_to_extend
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import stage
 from dlog.sessions.follow.envelopes import Delivered, Upserts
 
@@ -64,7 +65,7 @@ class Writer:
                 os.makedirs(output, exist_ok=True)
                 for name in relations:
                     suffix = "csv" if csv else "jsonl"
-                    self._files[name] = text_to_extend(Path(output, f"{name}.changes.{suffix}"), anew)
+                    self._files[name] = text_to_extend(_no_link(Path(output, f"{name}.changes.{suffix}")), anew)
 
     def write(self, lines: Sequence[Line]) -> None:
         """Writes the changes of one relation in one round."""
@@ -80,6 +81,15 @@ class Writer:
     def flush(self) -> None:
         for file in self._files.values() or (sys.stdout,):
             file.flush()
+
+
+def _no_link(path: Path) -> Path:
+    """A file that is to be written. Raises DlogError for a link: it may have come with the folder, in an archive, and lead to
+    any file of this user's."""
+    if path.is_symlink():
+        notes = ("it may have come with the folder, from somebody else: remove it, or name another folder with -D",)
+        raise DlogError(Diagnostic("unwritable-file", f"cannot write {path}: it is a link", notes=notes))
+    return path
 
 
 def _csv_line(line: Line) -> str:

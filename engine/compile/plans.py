@@ -15,17 +15,22 @@ from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.strata.dependencies import components
 from dlog.engine.compile.walk import parts, walk
 from dlog.grammar.diagnostics import Diagnostic
+from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import Atom, Clause, ExecutionPlan
+from dlog.grammar.syntax import And, Atom, Body, Clause, ExecutionPlan
 
 
-def check_plans(clauses: Sequence[Clause], shown: Collection[str], inline: frozenset[str], problems: Problems) -> None:
+def check_plans(
+    clauses: Sequence[Clause], inputs: Collection[str], shown: Collection[str], inline: frozenset[str], problems: Problems
+) -> None:
     """Adds what is wrong with the plans of clauses whose names are right. Rules that read `inline` relations get other atoms
-    later, and are not looked at; nor are those that no `shown` relation needs, which Souffle drops before."""
-    clauses = [clause for clause in clauses if clause.body is not None]
+    later, and are not looked at; nor are those that Souffle drops before: no `shown` relation needs them, or they read one that
+    is empty whatever the `inputs` have."""
     planned = [clause for clause in clauses if clause.plan is not None]
     if not planned:
         return
+    empty = _empty(clauses, inputs)
+    clauses = [clause for clause in clauses if clause.body is not None]
     edges = _edges(clauses)
     cycles, needed = _cycles(edges), _reached(shown, edges)
     for clause in planned:
@@ -33,6 +38,8 @@ def check_plans(clauses: Sequence[Clause], shown: Collection[str], inline: froze
             continue
         for body in alternatives(clause.body, problems):
             read = [literal.name for literal in body if isinstance(literal, Atom)]
+            if not empty.isdisjoint(read):
+                continue
             for head in (head for head in clause.heads if head.name in needed):
                 _check_plan(clause.plan, read, cycles[head.name], problems)
 
@@ -48,6 +55,27 @@ def ineffective_plans(clauses: Sequence[Clause]) -> Iterator[Diagnostic]:
         if all(read.isdisjoint(cycles[head.name]) for head in clause.heads):
             message = "a plan of a rule that is not recursive has no effect"
             yield Diagnostic("ineffective-plan", message, (Label(clause.plan.span),))
+
+
+def _empty(clauses: Sequence[Clause], inputs: Collection[str]) -> set[str]:
+    """The relations that nothing fills: they are read, are no inputs, and each of their rules reads another such relation."""
+    filled = {*inputs, *(name for clause in clauses if clause.body is None for name in _heads(clause))}
+    rules = [(head.name, _certain(clause.body)) for clause in clauses if clause.body is not None for head in clause.heads]
+    read = {name for _, names in rules for name in names} - filled
+    empty: set[str] = set()
+    while new := read - empty - {head for head, names in rules if empty.isdisjoint(names)}:
+        empty |= new
+    return empty
+
+
+def _heads(clause: Clause) -> list[str]:
+    return [clause.name] if type(clause) is LiteralFact else [head.name for head in clause.heads]
+
+
+def _certain(body: Body) -> list[str]:
+    """What every alternative of a body reads."""
+    literals = body.parts if isinstance(body, And) else (body,)
+    return [literal.name for literal in literals if isinstance(literal, Atom)]
 
 
 def _edges(clauses: Sequence[Clause]) -> dict[str, list[str]]:

@@ -125,7 +125,8 @@ def resolve(program: Program, source: Source) -> Resolved:
         _check_clause(clause, resolved, problems)
     problems.check()
     shown = {each.relation for each in io if each.action in ("output", "printsize")}
-    check_plans((*clauses, *subsumptions), shown, inline, problems)
+    inputs = {each.relation for each in io if each.action == "input"}
+    check_plans((*clauses, *subsumptions), inputs, shown, inline, problems)
     problems.check()
     return resolved
 
@@ -203,7 +204,8 @@ def _joins(decls: list[RelationDecl], lattices: Lattices, subsumptive: set[str],
     for name in lattices.columns.keys() & subsumptive:
         message = f"`{name}` has a lattice column: it cannot have a subsumption, too"
         problems.add("lattice", message, Label(lattices.place(name)))
-    found = ((decl, name) for decl in decls for name in decl.names if lattices.columns.get(name))
+    names = [name for decl in decls for name in decl.names]
+    found = ((decl, name) for decl in decls for name in decl.names if lattices.columns.get(name) and names.count(name) == 1)
     return tuple(joining_clause(decl, name, lattices) for decl, name in found if lattices.joins(name))
 
 

@@ -7,7 +7,7 @@ What does not fit a column's kind without loss is refused at the directive. Reco
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -60,15 +60,31 @@ def _read(io: Io, program: Program, path: Path, way: str, relation: Relation, bu
             budget.take(about.num_rows * 8 * len(chosen), str(path))
             for group in range(about.num_row_groups):
                 budget.take(about.row_group(group).total_byte_size, str(path))
+            # Texts stay in their dictionaries, which is what has been counted: a long one may be the value of many rows.
+            texts = [names[i] for i, (_, type_) in zip(chosen, relation.attributes, strict=True) if _is_text(type_)]
             if len(set(names)) < len(names):
-                return [within_memory(pq.read_table(path).column(i)) for i in chosen]
-            table = pq.read_table(path, columns=[names[i] for i in chosen])
+                table = pq.read_table(path, read_dictionary=texts)
+                return [within_memory(table.column(i)) for i in chosen]
+            table = pq.read_table(path, columns=[names[i] for i in chosen], read_dictionary=texts)
             return [within_memory(table.column(names[i])) for i in chosen]
         with pa.OSFile(str(path)) as file:  # not by Feather, whose first form Arrow reads without a look at its lengths
-            table = pa.ipc.open_file(file).read_all()
+            table = _unpacked(pa.ipc.open_file(file), budget, str(path))
         return [within_memory(table.column(i)) for i in _chosen(io, program, path, relation, table.schema.names)]
     except (pa.ArrowException, UnicodeDecodeError) as error:  # names of columns need not be text
         raise directive_error(io, program, "bad-file", f"{path} is not a {way} file: {error}") from error
+
+
+def _is_text(type_: Type) -> bool:
+    return type_.kind in (Kind.SYMBOL, Kind.RECORD)
+
+
+def _unpacked(file: Any, budget: Part, name: str) -> pa.Table:
+    """An Arrow file, whose batches may be packed: each is counted before the next one is read."""
+    batches = []
+    for number in range(file.num_record_batches):
+        batches.append(file.get_batch(number))
+        budget.take(batches[-1].get_total_buffer_size(), name)  # not `nbytes`, which believes offsets
+    return pa.Table.from_batches(batches, file.schema)
 
 
 def _chosen(io: Io, program: Program, path: Path, relation: Relation, names: list[str]) -> list[int]:

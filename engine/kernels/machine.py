@@ -12,7 +12,7 @@ from __future__ import annotations
 from dlog.engine.kernels.arithmetic import arithmetic_block
 from dlog.engine.kernels.block import compact, gather, select_compare, select_flag, select_nonzero
 from dlog.engine.kernels.codes import Operation, Status
-from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.jit import entry, inlined, kernel
 from dlog.engine.kernels.core.memory import atomic_add, cycles
 from dlog.engine.kernels.core.structs import Array, Pointer
 from dlog.engine.kernels.generate import copy_carried, extend, join, scan, scan_queue
@@ -70,7 +70,7 @@ def read_ticks():
     return cycles()
 
 
-@kernel
+@inlined
 def generate(ctl: Control, code: Instruction, level: Level):
     """Runs a level's generator; returns the rows it made, 0 when exhausted, _FAIL with ctl.error set."""
     op = code.operation

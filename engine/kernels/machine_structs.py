@@ -161,6 +161,7 @@ class Homes(Struct):
     old: i64  # while it grows: how many hashes below the edge have
     edge: i64  # while it grows: hashes from here on have moved; else 0
     room: i64  # the places of the table, some of which are behind all homes
+    sure: i64  # so many more entries leave the last place free; there may be room for more
 
 
 class Symbols(Struct):

@@ -8,6 +8,7 @@ opening programs of 500 to 10,000 rules in ten shapes: a session, check, plan, r
 chain   200,000 iterations of one tuple each    growth  time per derived tuple over three decades
 orders  the same rules with their atoms in every order
 rounds  programs maintained while their inputs change
+rounds-rivals  single rounds and many in a call beside differential dataflow (built by cargo): the session, its engine
 latency single rounds, ten million of them: whether their times and the memory stay as they were, with a picture
 strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
@@ -55,6 +56,7 @@ from tests.bench import (
     orders,
     rivals,
     rounds,
+    rounds_rivals,
     scaling,
     skew,
     spark,
@@ -88,6 +90,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "growth": scaling.run_growth,
     "orders": orders.run,
     "rounds": rounds.run,
+    "rounds-rivals": rounds_rivals.run,
     "latency": latency.run,
     "strings": strings.run,
     "memory": memory.run,
@@ -119,6 +122,7 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
     parser.add_argument("bench", nargs="?", default="suite", choices=BENCHES)
     own: dict[str, Iterable[str]] = {
         "rounds": rounds.WORKLOADS,
+        "rounds-rivals": rounds_rivals.WORKLOADS,
         "latency": latency.GRAPHS,
         "equivalence": equivalence.WORKLOADS,
         "spark": spark_workloads.WORKLOADS,

@@ -34,11 +34,20 @@ def test_text_is_text_with_or_without_a_line_break(way: Way, text: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("name", ["p.dl", "p (1).dl", "p", "a(x) :- b.", ".decl a(x: number)", "a(1)."])
+@pytest.mark.parametrize("name", ["p.dl", "p (1).dl", "p", "a(x) :- b.dl", ".decl a.dl"])
 def test_what_names_a_file_is_that_file(way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     Path(name).write_text(FACT)
     assert way(name) == way(Path(name)) == way(tmp_path / name) == [(1,)]
+
+
+@BOTH
+@pytest.mark.parametrize("text", [FACT, f" {FACT} "])
+def test_text_is_text_whatever_files_there_are(way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Who can write to the current folder could otherwise have another program run."""
+    monkeypatch.chdir(tmp_path)
+    Path(text).write_text(FACT.replace("1", "2"))
+    assert way(text) == [(1,)] and way(Path(text)) == [(2,)]
 
 
 @BOTH

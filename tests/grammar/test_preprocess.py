@@ -89,6 +89,17 @@ def test_files_in_angle_brackets_come_from_include_dirs_or_beside_the_program(
     assert "cannot find the file `x.dl`" in errors(main)
 
 
+@pytest.mark.parametrize("include", ['#include "x.dl"', ".include \"x.dl\"", "#include <x.dl>"])
+def test_a_text_includes_from_include_dirs_before_the_current_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, include: str
+) -> None:
+    """Which may be anybody's; a file of the text's own name changes nothing."""
+    here = write({"c/x.dl": "current(1).", "c/<text>": "", "b/x.dl": "dir(1)."}).resolve().parents[1] / "c"
+    monkeypatch.chdir(here)
+    assert clauses(preprocess(f"{include}\n", ["../b"])) == "dir(1).\n"
+    assert clauses(preprocess(f"{include}\n")) == "current(1).\n"
+
+
 def test_places_point_into_included_files(folder: Path) -> None:
     main = write(
         {

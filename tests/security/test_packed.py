@@ -37,3 +37,26 @@ def test_a_parquet_file_of_many_equal_numbers_is_refused_above_the_limit(tmp_pat
     program = ".decl r(x: number)\n.input r(IO=parquet)\n.printsize r\n"
     with pytest.raises(DlogError, match=r"out of memory: .*r\.parquet holds more than the 32 MiB that there are"):
         dlog.run(program, facts=tmp_path, memory="32M")
+
+
+def test_a_long_text_of_many_rows_in_a_parquet_file_is_kept_once(tmp_path: Path) -> None:
+    """Parquet says that there is one; as a column of texts they would be 2 GiB."""
+    texts = pa.array(["a" * (1 << 20)]).take(pa.array(np.zeros(2000, np.int32)))
+    way = {"compression": "zstd", "dictionary_pagesize_limit": 1 << 30, "store_schema": False, "write_statistics": False}
+    pq.write_table(pa.table({"x": texts, "y": np.arange(2000)}), tmp_path / "r.parquet", **way)
+    pool = pa.default_memory_pool()
+    before = pool.max_memory()
+    program = ".decl r(x: symbol, y: number)\n.input r(IO=parquet)\n.decl n(n: number)\nn(n) :- n = count : { r(_, _) }.\n"
+    assert list(dlog.run(program, facts=tmp_path, memory="256M")["n"]) == [(2000,)]
+    assert pool.max_memory() - before < 1 << 30
+
+
+def test_batches_of_an_arrow_file_are_counted_one_after_the_other(tmp_path: Path) -> None:
+    batch = pa.record_batch({"x": np.ones(1_000_000, np.int64)})
+    packed = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.OSFile(str(tmp_path / "r.arrow"), "wb") as file, pa.ipc.new_file(file, batch.schema, options=packed) as writer:
+        for _ in range(20):
+            writer.write_batch(batch)
+    program = ".decl r(x: number)\n.input r(IO=arrow)\n.printsize r\n"
+    with pytest.raises(DlogError, match=r"out of memory: .*r\.arrow holds more than the 32 MiB that there are"):
+        dlog.run(program, facts=tmp_path, memory="32M")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.security.planted import dlog
+from tests.security.planted import STARTER, dlog, run
 
 COMMANDS = "\x1b]52;c;cm0gLXJmIH4K\x07\x1b[2J\x9b2J\x7f\u202e"
 """Of terminals: a text for the clipboard, a screen without anything, a line from right to left."""
@@ -100,3 +101,25 @@ def test_patterns_from_outside_forge_no_lines(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text(json.dumps([["(\nerror: forged"]]))
     said = told(tmp_path, PATTERNS.replace(".input p", '.input p(IO=jsonfile, filename="p.json")'))
     assert said.startswith('warning: wrong pattern provided for match("(␤error: forged"') and "\nerror" not in said
+
+
+ASKED = """.decl p(a: symbol)
+.input p
+.decl q(a: symbol)
+q(a) :- p(a).
+.output q
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "typed"),
+    [
+        (("repl", "-F", ".", "p.dl"), "?- p(a).\np(\"new\").\n.why p(a).\nr(a) :- p(a).\n"),
+        (("run", "-t", "explain", "p.dl"), "query q(x)\n;\n"),
+    ],
+)
+def test_prompts_show_rows_with_signs_for_controls(tmp_path: Path, command: tuple[str, ...], typed: str) -> None:
+    (tmp_path / "p.dl").write_text(ASKED)
+    (tmp_path / "p.facts").write_text(f"{COMMANDS}\n")
+    done = run(sys.executable, "-P", "-c", STARTER, *command, cwd=tmp_path, said=typed)
+    assert "␛]52;c;cm0gLXJmIH4K" in done.stdout and not OBEYED.search(done.stdout + done.stderr)

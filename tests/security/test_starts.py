@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import dlog
+from dlog.grammar.preprocess import preprocess
+from dlog.graphs import library
 from tests.conftest import ROOT
 from tests.security.planted import PROGRAM, STARTER, module, run
 
@@ -55,6 +58,20 @@ STARTS: dict[str, tuple[str, ...]] = {
     "the module, options before": (sys.executable, "-B", "-W", "ignore", "-mdlog"),
     "the module, options joined": (sys.executable, "-Bmdlog"),
 }
+
+
+def test_programs_on_graphs_are_those_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some are included by texts, which look in the current folder first: there `pagerank/program.dl` is anybody's."""
+    names = library.names()
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "program.dl").write_text("#error planted\n")
+    monkeypatch.chdir(tmp_path)
+    for program in (library.Program(name, steps=steps) for name in names for steps in (0, 3)):
+        assert str(library.folder() / program.name / "program.dl") in preprocess(program.text).files
+    graph = dlog.graph([(1, 2), (2, 3)])
+    assert dict(graph.label_propagation(1)) == {1: 2, 2: 1, 3: 2}
+    assert len(list(graph.maximal_independent_set())) in (1, 2)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlog.graphs.library import Program, folder
+from dlog.graphs.library import Program
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,7 +56,7 @@ class SparkRunning:
         """A `dlog.Session` on a program and its first facts."""
         from dlog.sessions import session
 
-        options: dict[str, Any] = {"include": (str(folder()),), "macros": program.macros, "spark": self.shared or self.spark}
+        options: dict[str, Any] = {"macros": program.macros, "spark": self.shared or self.spark}
         return session(program.source, facts, engine="spark", **options)
 
 
@@ -70,7 +70,7 @@ def _compiled(source: Path | str, macros: tuple[str, ...]) -> Typed:
     """A program that reads those of the library: they do not change."""
     from dlog.pipeline import compile_program
 
-    return compile_program(source, (str(folder()),), macros)
+    return compile_program(source, (), macros)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,11 @@ class Kernel:
     """A function that is compiled. Called from Python it runs in the library, or where that lacks it, through Numba; Numba
     takes it, in another kernel, for its dispatcher."""
 
-    def __init__(self, function: Callable[..., Any], types: tuple[str, ...] | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], types: tuple[str, ...] | None = None, inlined: bool = False) -> None:
         update_wrapper(self, function)
         self.py_func = function
         self.types = types
+        self.inlined = inlined
         self._run: Callable[..., Any] = self._find
 
     @property
@@ -71,6 +72,7 @@ class Kernel:
         options = {"cache": _keeps()} if _callable else {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         if options.get("cache"):
             numba.config.CACHE_DIR = str(cache_folder())
+        options["forceinline"] = self.inlined
         dispatcher = numba.njit(nogil=True, error_model="numpy", boundscheck=False, **options)(self.py_func)
         dispatcher.get_call_template = self._call_template(dispatcher.get_call_template)
         return dispatcher
@@ -139,6 +141,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def kernel(function: Function) -> Function:
     """Compiles a function over structs, arrays and scalars; releases the GIL, wraps integers, divides without raising."""
     return cast(Function, Kernel(function) if JIT else _plain(function))
+
+
+def inlined(function: Function) -> Function:
+    """A kernel whose body takes the place of its calls. For what runs once or twice per row and is called in one or two places:
+    LLVM judges by the length of a body, not by how often it runs."""
+    return cast(Function, Kernel(function, inlined=True) if JIT else _plain(function))
 
 
 def entry(*types: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,6 +84,30 @@ def test_history_is_kept(data: Path) -> None:
 def test_without_a_place_for_it_history_is_of_this_conversation(data: Path) -> None:
     data.write_text("a file, no folder")
     assert typed(f".decl a(x: number){ENTER}?- a(X).{ENTER}{CTRL_D}") == "0 rows\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no such modes")
+@pytest.mark.parametrize("left", ["a link", "a pipe", "a file of everybody's", "nothing yet"])
+def test_nothing_is_remembered_where_others_can_write(data: Path, tmp_path: Path, left: str) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("kept\n")
+    data.mkdir()
+    path = data / "history"
+    match left:
+        case "a link":
+            path.symlink_to(mine)
+        case "a pipe":
+            os.mkfifo(path)
+        case "a file of everybody's":
+            path.touch()
+            path.chmod(0o666)
+        case _:
+            data.chmod(0o777)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert typed(f".decl a(x: number){ENTER}?- a(X).{ENTER}{CTRL_D}") == "0 rows\n"
+    assert mine.read_text() == "kept\n"
+    assert not path.is_file() or path.stat().st_size in (0, len("kept\n"))
 
 
 def test_the_place_of_data_follows_the_system(monkeypatch: pytest.MonkeyPatch) -> None:

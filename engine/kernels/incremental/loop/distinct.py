@@ -11,8 +11,9 @@ al., DBSP). Derivations may have weights, and a row a bound in the place of 0 (`
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import announce, doom, log_fresh
-from dlog.engine.kernels.incremental.loop.supports import gather_bucket, may_hold, schedule, support_at
+from dlog.engine.kernels.incremental.loop.supports import AHEAD, gather_bucket, may_hold, schedule, support_at
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.histories import (
     add_entry,
@@ -29,6 +30,15 @@ from dlog.engine.kernels.row_structs import History
 
 
 @kernel
+def warm_support(collection: Collection, row):
+    """Asks for the first count of a row's derivations, and for its iteration."""
+    number = collection.derivation.support[row]
+    if number != 0:
+        prefetch(support_at(collection, number).address)
+    prefetch(collection.inner.iters.address + row * 4)
+
+
+@kernel
 def process_distinct(ctl: Control, scope: Scope, collection: Collection, iteration, time):
     """The rows of a bucket become changes of this iteration; false with ctl.error set."""
     if iteration >= collection.derivation.bucket_count:
@@ -36,6 +46,8 @@ def process_distinct(ctl: Control, scope: Scope, collection: Collection, iterati
     rows = gather_bucket(ctl, scope, collection, iteration)
     data = collection.derivation.buckets[iteration].data
     for i in range(rows):
+        if i + AHEAD < rows:
+            warm_support(collection, data[i + AHEAD])
         if not evaluate_row(ctl, collection, data[i], iteration, time):
             return False
     list_empty(ctl, collection.derivation.buckets[iteration])
@@ -91,8 +103,14 @@ def bound_of(collection: Collection, row):
 def end_distinct(ctl: Control, collection: Collection, time):
     """Ends a round: counts settle, rows keep when they are present, and net changes go out; false with ctl.error set."""
     touched = collection.touched
-    for i in range(touched.count):
-        if not end_row(ctl, collection, touched.data[i], time):
+    data = touched.data
+    count = touched.count
+    for i in range(count):
+        if i + 2 * AHEAD < count:
+            prefetch(collection.derivation.support.address + data[i + 2 * AHEAD] * 4)
+        if i + AHEAD < count:
+            warm_support(collection, data[i + AHEAD])
+        if not end_row(ctl, collection, data[i], time):
             return False
     list_empty(ctl, touched)
     log_fresh(collection)

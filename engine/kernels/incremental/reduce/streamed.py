@@ -8,7 +8,7 @@ what they were before it.
 from __future__ import annotations
 
 from dlog.engine.kernels.combine import Combine
-from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.reduce.grouped import announce_group, group_word
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
@@ -127,7 +127,7 @@ def count_few(
     return entry
 
 
-@kernel
+@inlined
 def count_group(ctl: Control, groups: Collection, sums: Words, group, time, diff, entry: Change) -> Change:
     """Writes the log's entry of a group that gets so many members (its one word in `sums`); returns where the next one goes.
     ctl.error says whether memory did not suffice."""

@@ -47,6 +47,7 @@ def set_homes(homes: Homes, count, room):
     homes.old = 0
     homes.edge = 0
     homes.room = room
+    homes.sure = 0
 
 
 @kernel
@@ -79,6 +80,7 @@ def begin_growing(homes: Homes, count, room):
     homes.count = count
     homes.edge = ALL
     homes.room = room
+    homes.sure = 0
 
 
 @kernel
@@ -95,9 +97,14 @@ def still_fits(homes: Homes, places, width, extra):
 
 @kernel
 def missing_room(homes: Homes, places, width, extra):
-    """How many places a table lacks for so many more entries to leave the last one free, wherever they go."""
-    end = end_of_run(places, width, homes.count - 1)
-    return max(end + extra + 1 - homes.room, 0)
+    """How many places a table lacks for so many more entries to leave the last one free, wherever they go. An entry makes the
+    last run one longer at most: where there was room for many, it is not looked at for every one."""
+    if extra <= homes.sure:
+        homes.sure -= extra
+        return 0
+    free = homes.room - end_of_run(places, width, homes.count - 1) - 1
+    homes.sure = max(free - extra, 0)
+    return max(extra - free, 0)
 
 
 @kernel

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LARGEST = 6000
 """Characters of a program that is taken: long ones take long to run, and say no more."""
 
@@ -41,19 +42,49 @@ WORDS = """
 count sum min max mean range autoinc() nil true false inline eqrel brie btree choice-domain magic overridable
 number unsigned float symbol cat strlen substr ord to_number to_unsigned to_float to_string itof ftoi utoi itou contains match
 not_match not_contains band bor bxor bshl bshr bshru land lor lxor lnot bnot as stateful __FILE__ __LINE__ __COUNTER__ defined
+.number_type .symbol_type history(3) @0 @1 @-1 @17 @other @near @text @@chain @@joined @@last @[a] debug_delta(a) btree_delete
+no_inline no_magic print("a") regex_captures("(a)(b)?",x) split("a,b",",") date timestamp date("2024-02-29") add_days year
+timestamp("2024-02-29T12:00:00") as(x,symbol) as(x,number) $A $A() $A(x) [x,y] [] nil 1e3 1_000 0x1_0 1.5e-3 <> -> <:
+recursive_iteration_cnt() substr("é",0,1) mean bit_xor
 :- <- := <= >= < > = != ! -> :: : ; , . ( ) { } [ ] _ $ @ @@ ? | & + - * / % ^ ** << >> >>> && || ^^ x y z a b
 """
 OPERATORS = ["+", "-", "*", "/", "%", "^", "band", "bor", "bxor", "bshl", "bshr", "land", "lor", "min", "max"]
+PRAGMAS = ('.pragma "word-size" "32"\n', '.pragma "legacy"\n', '.pragma "magic-transform" "*"\n', '.pragma "inline" "a"\n')
 RELATIONS = ["=", "!=", "<", "<=", ">", ">="]
 
 
 @cache
 def corpus() -> tuple[str, ...]:
-    """All programs in files, and all strings of the tests that declare something, once each."""
+    """All programs in files, all strings of the tests that declare something, and some random programs, once each."""
     texts = {path.read_text(encoding="utf-8", errors="surrogateescape"): None for path in _files()}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         texts.update((text, None) for text in _declarations(path))
+    texts |= dict.fromkeys(drawn())
     return tuple(text for text in texts if len(text) <= LARGEST)
+
+
+def drawn(number: int = 40) -> list[str]:
+    """Random programs of every strategy, always the same."""
+    from hypothesis import HealthCheck, Phase, given, seed, settings
+
+    from tests import strategies, strategies_components, strategies_retention, strategies_short
+
+    component_programs = strategies_components.component_programs().map(lambda cases: cases[0])
+    sources: tuple[Any, ...] = (
+        *(strategies.random_programs(), strategies.dated_programs(), strategies.calling_programs(), component_programs),
+        *(strategies.counting_programs(), strategies_short.short_programs(), strategies_retention.retention_programs()),
+    )
+    texts: list[str] = []
+    for source in sources:
+
+        @seed(0)
+        @settings(max_examples=number, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+        @given(source)
+        def take(case: Any) -> None:
+            texts.append(case.text + "".join(f".input {name}\n" for name in case.facts))
+
+        take()
+    return texts
 
 
 @cache
@@ -86,6 +117,8 @@ def mutant(seed: int, number: int) -> str:
     text = random.choice(sound() if random.random() < 0.9 else corpus())
     for _ in range(random.choice((1, 1, 1, 2, 4))):
         text = random.choices(MUTATIONS, WEIGHTS)[0](text, random)
+    if random.random() < 0.1:
+        text = random.choice(PRAGMAS) + text
     return text + "\n"
 
 
