@@ -19,6 +19,7 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.functors import Given, for_stored_program
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
+from dlog.grammar.source import Source
 from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
 from dlog.sessions.past_rounds import refuse_new
@@ -35,7 +36,8 @@ def reopen(state: State, given: Text | None, engines: Engines, functors: Given) 
     """The program that was given, or the state's own, on a state. Raises DlogError where they do not fit."""
     left = None if state.text is None else stored_text(state.text, state.path)
     # Whoever can write there has chosen the state's own program, and what it calls.
-    text = given or replace(left or stored_text("", state.path), functors=for_stored_program(functors))
+    own = replace(left, functors=for_stored_program(functors)) if left else Text(Source("\n"), (), functors)
+    text = given or own
     program = text.compiled()
     if left is None or Counter(left.formatted) == Counter(text.formatted):
         return text, Durable(state, text, program, engines)
