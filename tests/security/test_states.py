@@ -71,6 +71,26 @@ def test_the_program_of_a_state_names_nothing_to_be_written(tmp_path: Path) -> N
         assert [*database.execute("SELECT sql FROM sqlite_master WHERE name = 'kept'")] == [("CREATE TABLE kept (x)",)]
 
 
+def test_the_program_of_a_state_without_rounds_names_no_files_to_read(tmp_path: Path) -> None:
+    """Nor what Spark reads, which may be a query that runs code."""
+    (tmp_path / "secret").write_text("7\n")
+    program = f'.decl edge(a: number)\n.input edge(filename="{tmp_path / "secret"}")\n'
+    with dlog.session(program, state=tmp_path / "state"):
+        pass
+    with dlog.session(program, state=tmp_path / "later") as session:
+        session.insert("edge", [(1,)])
+        session.commit()
+    told = json.loads((tmp_path / "state" / "manifest.json").read_text())
+    told["tables"] = json.loads((tmp_path / "later" / "manifest.json").read_text())["tables"]
+    for name in ("program.bytes", "program.ends"):
+        shutil.copy(tmp_path / "later" / name, tmp_path / "state")
+    told.pop("checksum")
+    for name in ("manifest.json", "manifest.copy"):
+        (tmp_path / "state" / name).write_text(json.dumps({**told, "checksum": _checksum(told)}))
+    with dlog.session(None, state=tmp_path / "state", facts=tmp_path) as session:
+        assert list(session["edge"]) == []
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_pickles_in_a_state_are_not_run(tmp_path: Path) -> None:
     marker = tmp_path / "was run"
