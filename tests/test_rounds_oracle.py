@@ -18,6 +18,7 @@ from dlog.engine.runtime.incremental.recompute import Recompute
 from dlog.functors import linked
 from tests.engine.runtime.maintaining import (
     anew_rounds,
+    beside_rounds,
     fused_rounds,
     layered_rounds,
     replanned_rounds,
@@ -40,6 +41,7 @@ ENGINES: dict[str, MakeEngine] = {
     "layered": with_classes_kept(layered_rounds),
     "replanned": with_classes_kept(replanned_rounds),
     "anew": with_classes_kept(anew_rounds),
+    "beside": with_classes_kept(beside_rounds),
     "sharded": sharded_rounds,
     "exchanging": exchanging_rounds,
 }

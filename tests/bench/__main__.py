@@ -8,6 +8,7 @@ opening programs of 500 to 10,000 rules in ten shapes: a session, check, plan, r
 chain   200,000 iterations of one tuple each    growth  time per derived tuple over three decades
 orders  the same rules with their atoms in every order
 rounds  programs maintained while their inputs change
+rounds-rivals  single rounds and many in a call beside differential dataflow (built by cargo): the session, its engine
 latency single rounds, ten million of them: whether their times and the memory stay as they were, with a picture
 strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
@@ -20,6 +21,7 @@ spark-rounds  small rounds of warm sessions on Spark
 spark-graph  graphs in Spark, of integers and of strings, against GraphFrames
 graph   the graph library on a million edges, beside NetworkX and igraph
 late    streams that begin with one row, beside the same streams all at once
+workers bulk rounds on one thread and on two: loads, batches, rules that are added
 live    sessions that are opened again, and rules that come and go beside a large closure
 collections  breadth-first search and degrees by collections, beside the same by rules
 wide    single rounds that touch one chain of rules among many
@@ -54,6 +56,7 @@ from tests.bench import (
     orders,
     rivals,
     rounds,
+    rounds_rivals,
     scaling,
     skew,
     spark,
@@ -70,6 +73,7 @@ from tests.bench import (
     tpch,
     tpch_batches,
     wide,
+    workers,
 )
 from tests.bench.process import ROUNDS, Options
 from tests.bench.workloads import WORKLOADS
@@ -86,6 +90,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "growth": scaling.run_growth,
     "orders": orders.run,
     "rounds": rounds.run,
+    "rounds-rivals": rounds_rivals.run,
     "latency": latency.run,
     "strings": strings.run,
     "memory": memory.run,
@@ -99,6 +104,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "graph": graph.run,
     "live": live.run,
     "wide": wide.run,
+    "workers": workers.run,
     "late": late.run,
     "collections": collections.run,
     "history": history.run,
@@ -116,11 +122,13 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
     parser.add_argument("bench", nargs="?", default="suite", choices=BENCHES)
     own: dict[str, Iterable[str]] = {
         "rounds": rounds.WORKLOADS,
+        "rounds-rivals": rounds_rivals.WORKLOADS,
         "latency": latency.GRAPHS,
         "equivalence": equivalence.WORKLOADS,
         "spark": spark_workloads.WORKLOADS,
         "spark-bulk": spark_bulk.WORKLOADS,
         "wide": wide.CHAINS,
+        "workers": workers.WORKLOADS,
         "tails": tails.WORKLOADS,
         "tpch": tpch.WORKLOADS,
         "tpch-batches": tpch_batches.WORKLOADS,

@@ -18,6 +18,7 @@ from tests.bench import (
     rounds_degrees,
     rounds_engine,
     rounds_rival,
+    rounds_rivals,
     rounds_triangles,
     rounds_w10,
 )
@@ -208,6 +209,27 @@ def test_an_absent_rival_is_named(monkeypatch, tmp_path) -> None:
     data = small_w10()
     with pytest.raises(NotMeasured, match="not installed"):
         rounds_rival.measured("reach", data, data["single"])
+
+
+@pytest.mark.parametrize("name", rounds_rivals.CASES)
+def test_rounds_beside_rivals_end_as_their_twins_do(name: str, monkeypatch) -> None:
+    phases = ((1, 10), (5, 4))
+    monkeypatch.setattr(rounds_rivals, "PHASES", phases)
+    monkeypatch.setattr(rounds_rivals, "ROUNDS", 30)
+    monkeypatch.setitem(rounds_rivals.CASES, name, dataclasses.replace(rounds_rivals.CASES[name], nodes=20, edges=40))
+    stream, root = rounds_rivals.stream_of(name)
+    twin = {
+        "reach": partial(twins.reached_rows, root=root),
+        "bfs": partial(twins.distance_rows, root=root),
+        "components": twins.component_rows,
+        "degrees": twins.distribution_rows,
+    }[name]
+    session, engine = rounds_rivals.by_session(name), rounds_rivals.by_engine(name)
+    first, second = rounds_rivals.Run.of(session), rounds_rivals.Run.of(engine)
+    rows = twin(20, stream.last)
+    assert first.answer == second.answer
+    assert first.answer[:2] == (len(rows), rounds_rivals.checksum(rows))
+    assert [len(calls) for calls in session["calls"]] == [10, 4] and len(first.median) == 2
 
 
 def test_all_workloads_can_be_named() -> None:

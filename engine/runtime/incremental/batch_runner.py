@@ -4,6 +4,7 @@ signals and readers in other threads their turn."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -19,12 +20,14 @@ from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.fused_batches import FusedBatches
 from dlog.engine.runtime.incremental.last_commit import LastCommit
 from dlog.engine.runtime.incremental.mistakes import at_rule, mistake
+from dlog.engine.runtime.incremental.strata import StratumTasks
+from dlog.engine.runtime.incremental.strata_runner import Failed, StrataRun, StrataRunner
 from dlog.engine.runtime.lowering.external import evaluate
 from dlog.engine.runtime.lowering.lowered import ExternalCall
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.collection import Collection
-from dlog.engine.runtime.storage.native import words
+from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError, InternalError
 
@@ -55,6 +58,14 @@ class BatchRunner:
         self.control = self.worker.control
         self.control[L.control.budget] = MAX_ROWS_PER_CALL
         self._interrupted_work = 0
+        self.few = BULK_ROWS
+        """Changes of one input below which they are brought in and gone through in one call."""
+        self.shared = StrataRunner(catalog.memory, MAX_ROWS_PER_CALL) if catalog.memory.threads > 1 else None
+
+    def close(self) -> None:
+        """Ends the threads."""
+        if self.shared is not None:
+            self.shared.close()
 
     def take_work(self) -> int:
         """The rows that paths made since this was asked."""
@@ -69,17 +80,52 @@ class BatchRunner:
         self._reset(flow)
         rounds.begin_batch(flow.work.address, self.control.address, count)
         for name, updates in given.items():
-            if not self._bring_in(input_of(flow, name), updates, first):
+            target = input_of(flow, name)
+            activation.touch(self.control.address, target.address)
+            if not self._bring_in(target, updates, first, self.control):
                 raise self.mistake(flow)
 
     def run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
         """One batch. Raises what a rule's evaluation raises."""
         if len(given) == 1:
             ((name, updates),) = given.items()
-            if updates.rows < BULK_ROWS:
+            if updates.rows < self.few:
                 return self._run_few(flow, input_of(flow, name), updates, first, count)
+        if self.shared is not None and sum([updates.rows for updates in given.values()]) >= self.shared.least:
+            return self._run_shared(flow, given, first, count, self.shared)
         self.begin(flow, given, first, count)
         return self.run_begun(flow)
+
+    def _run_shared(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int, shared: StrataRunner) -> None:
+        """A bulk batch: inputs, then strata, then what is to be settled, side by side."""
+        self._reset(flow)
+        rounds.begin_batch(flow.work.address, self.control.address, count)
+        shared.begin(flow, self.control)
+        targets = [(input_of(flow, name), updates) for name, updates in given.items()]
+        for target, _ in targets:
+            activation.touch(self.control.address, target.address)
+        try:
+            shared.each([partial(self._bring_in, t, updates, first) for t, updates in targets])
+            run = StrataRun(shared, flow, partial(self._run_alone, flow), self._is_waited_for, self.access.yield_turn)
+            run.all()
+            self._interrupted_work += run.rows
+            shared.settle(flow)
+        except Failed as failure:
+            raise self.mistake(flow, failure.control) from None
+
+    def _run_alone(self, flow: Dataflow, stratum: StratumTasks) -> None:
+        """Runs the tasks of a stratum that are marked."""
+
+        def resume() -> int:
+            return int(rounds.run_tasks(flow.work.address, self.control.address, stratum.last))
+
+        flow.work[L.work.at], flow.work[L.work.begun] = stratum.first, 0
+        self._finish(flow, resume(), resume)
+
+    def _is_waited_for(self) -> bool:
+        """Whether readers wait who may have a turn; raises what signals do."""
+        check()
+        return bool(self.access.waiting) and self.commit.shows_settled
 
     def _run_few(self, flow: Dataflow, target: Collection, updates: Updates, first: int, count: int) -> None:
         """A batch of few changes of one input: in one call, if nothing comes between."""
@@ -101,8 +147,10 @@ class BatchRunner:
 
     def run_new(self, flow: Dataflow) -> None:
         """A batch without changes of inputs, in which a dataflow derives what it could not take over."""
+        if self.shared is not None and flow.changes_to_read() >= self.shared.least:
+            return self._run_shared(flow, {}, 0, 1, self.shared)
         self.begin(flow, {}, 0, 1)
-        self.run_begun(flow)
+        return self.run_begun(flow)
 
     def run_begun(self, flow: Dataflow) -> None:
         self._finish(flow, self._resume(flow), lambda: self._resume(flow))
@@ -137,16 +185,15 @@ class BatchRunner:
     def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray], rows: int) -> np.ndarray:
         return evaluate(call, args, rows, self.catalog)
 
-    def mistake(self, flow: Dataflow) -> Exception:
-        """The error that compiled code has left."""
-        return mistake(self.control, self.catalog.memory, flow, self.program, self.max_iterations)
+    def mistake(self, flow: Dataflow, control: Struct | None = None) -> Exception:
+        """The error that compiled code has left in a worker's control block."""
+        return mistake(control or self.control, self.catalog.memory, flow, self.program, self.max_iterations)
 
     # -------------------------------------------------------------------------------------------------------------- inputs
 
-    def _bring_in(self, target: Collection, updates: Updates, first: int) -> bool:
-        """Brings an input's changes in; false with ctl.error set."""
-        control = self.control.address
-        activation.touch(control, target.address)
+    def _bring_in(self, target: Collection, updates: Updates, first: int, worker: Struct) -> bool:
+        """Brings an input's changes in, with the control block of a worker; false with its error set."""
+        control = worker.address
         bulk = updates.rows >= BULK_ROWS and target.struct[L.collection.fresh] and updates.last == first
         if bulk and (updates.diffs > 0).all():
             columns = [np.ascontiguousarray(c, np.int64) for c in updates.columns]

@@ -106,15 +106,19 @@ class Dataflow:
         self._loops: list[Struct] = []
         self.spare = new_list(L.change.size)
         self._tasks: list[Task] = []
+        self._strata_of_tasks: list[int] = []
         self._others: list[Reading] = []
         """Readers that are no tasks."""
         self._taken_tasks: set[int] = set()
+        self.scheduled: list[tuple[int, Task]] = []
+        """The tasks of a batch in their order, each with the number of its stratum."""
         self._inputs()
         for number, stratum in enumerate(program.strata):
             if stratum.rules:
                 check()
                 first = len(self._tasks)
                 self._builder(stratum, number).build()
+                self._strata_of_tasks += [number] * (len(self._tasks) - first)
                 if state_reuse is not None and state_reuse.takes(number):
                     self._taken_tasks.update(range(first, len(self._tasks)))
         self._leave_out()
@@ -271,7 +275,7 @@ class Dataflow:
 
     def _work(self) -> Struct:
         work = Struct(L.work.size)
-        self._plan_work(work, self._tasks)
+        self._plan_work(work, range(len(self._tasks)))
         work.point(L.work.touched, Struct(len(self.collections)))
         work.point(L.work.kept, Struct(len(self.collections)))
         work.point(L.work.spare, self.spare)
@@ -280,8 +284,10 @@ class Dataflow:
         work[L.work.limit] = 2**31 - 2
         return work
 
-    def _plan_work(self, work: Struct, tasks: Sequence[Task]) -> None:
-        """Writes the schedule of a batch: its tasks, and the readers of every log."""
+    def _plan_work(self, work: Struct, numbers: Sequence[int]) -> None:
+        """Writes the schedule of a batch: its tasks, by their numbers among all, and the readers of every log."""
+        tasks = [self._tasks[number] for number in numbers]
+        self.scheduled = [(self._strata_of_tasks[number], self._tasks[number]) for number in numbers]
         work.point(L.work.tasks, words(w for task in tasks for w in (task.kind, task.address)))
         work[L.work.count] = len(tasks)
         work.point(L.work.marks, Struct((len(tasks) + 63) // 64))
@@ -290,13 +296,18 @@ class Dataflow:
 
     def do_new(self) -> bool:
         """Lets a batch derive what was not taken over; false where that is nothing."""
-        tasks = [task for number, task in enumerate(self._tasks) if number not in self._taken_tasks]
-        self._plan_work(self.work, tasks)
-        return bool(tasks)
+        numbers = [number for number in range(len(self._tasks)) if number not in self._taken_tasks]
+        self._plan_work(self.work, numbers)
+        return bool(numbers)
+
+    def changes_to_read(self) -> int:
+        """How many changes there are for the tasks of a batch, none of which has run."""
+        logs = {reading.log.address: reading.log for _, task in self.scheduled for reading in task.reads}
+        return sum([log[L.items.count] for log in logs.values()])
 
     def do_all(self) -> None:
         """Lets batches do everything again."""
-        self._plan_work(self.work, self._tasks)
+        self._plan_work(self.work, range(len(self._tasks)))
 
     @property
     def seeds(self) -> frozenset[int]:

@@ -557,3 +557,4 @@ class Maintained(PlainRounds):
             flow, self._flow = self._flow, None
             if flow is not None:
                 flow.free()
+            self._runner.close()

@@ -131,8 +131,9 @@ class References:
 class ObjectCode:
     """The struct of a path and its code, one after the other, without what references resolve to."""
 
-    def __init__(self, header: dict[int, int], levels: Sequence[Sequence[int]], gates: Sequence[int]) -> None:
+    def __init__(self, header: dict[int, int], levels: Sequence[Sequence[int]], gates: Sequence[int], shareable: bool) -> None:
         """`header` has the path's fields, but for those that point into the code."""
+        self._shareable = shareable
         starts, end = [], L.path.size + len(levels) + len(gates)
         for level in levels:
             starts.append(end)
@@ -160,7 +161,7 @@ class ObjectCode:
         words[self._places] = [resolved[r] for r in self._which]
         if references.seed_list is not None:
             struct.keep[L.path.list] = references.seed_list
-        return LoweredPath(path, struct, [struct.part(*level) for level in self._levels], False)
+        return LoweredPath(path, struct, [struct.part(*level) for level in self._levels], self._shareable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class RoundLowering(PathLowering):
         header[L.path.few] = few = self._few()
         if few:
             header |= self._columns()
-        self.object_code = ObjectCode(header, self.code.levels, list(self.gates.values()))
+        self.object_code = ObjectCode(header, self.code.levels, list(self.gates.values()), self.code.shareable)
         return self.object_code.linked(self.path, self.references, self.references.resolved)
 
     def _columns(self) -> dict[int, int]:

@@ -95,6 +95,21 @@ def anew_rounds(program: Program, **options: Any) -> RoundsEngine:
     return Anew(program, **options) if is_incremental(program) else make_engine(program, **options)
 
 
+class Beside(Maintained):
+    """Runs the strata of every batch side by side, on several threads."""
+
+    def __init__(self, program: Program, **options: Any) -> None:
+        super().__init__(program, **{"threads": 3} | options)
+        self._runner.few = 0
+        if self._runner.shared is not None:
+            self._runner.shared.least = 0
+
+
+def beside_rounds(program: Program, **options: Any) -> RoundsEngine:
+    """The engine for a program, on three threads where it is maintained."""
+    return Beside(program, **options) if is_incremental(program) else make_engine(program, **options)
+
+
 def with_classes_kept(make: Callable[..., RoundsEngine]) -> Callable[..., RoundsEngine]:
     """Engines that keep equivalence relations by their classes."""
 

@@ -1,0 +1,239 @@
+"""Runs the strata of a bulk batch side by side.
+
+A stratum that does not read what another one derives writes nothing that the other one reads: its collections, reductions and
+scope are its own, and what both read is complete. So each runs as soon as what it reads is there, on whichever worker is free.
+What workers note comes together in the order of the strata: nothing depends on which one was faster. Recursive strata that go
+through the same changes take turns: how far they are is noted with the changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
+from heapq import heappop, heappush
+
+import numpy as np
+
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Status
+from dlog.engine.kernels.incremental.loop import batches
+from dlog.engine.runtime.incremental.batch_worker import BatchWorker, set_marks, touched_by
+from dlog.engine.runtime.incremental.dataflow import Dataflow
+from dlog.engine.runtime.incremental.strata import StratumTasks, marked, strata_of
+from dlog.engine.runtime.storage.native import Struct, view
+from dlog.engine.runtime.storage.relation import Memory
+
+SHARED_ROWS = 20_000
+"""Fewest rows that a batch goes through for which other threads are woken."""
+WAKE_SECONDS = 0.05
+"""Seconds after which signals and readers get their turn, at the latest."""
+UNLIMITED = 2**62
+
+
+class Failed(Exception):
+    """A worker's kernels failed; `control` has their error."""
+
+    def __init__(self, control: Struct) -> None:
+        super().__init__("kernels failed")
+        self.control = control
+
+
+class StrataRunner:
+    """The workers of an engine, beside the one that runs all else."""
+
+    def __init__(self, memory: Memory, budget: int) -> None:
+        self.workers = [BatchWorker(memory, number, budget) for number in range(memory.threads)]
+        self.least = SHARED_ROWS
+        self._pool: ThreadPoolExecutor | None = None
+        self._scheduled: object = None
+        self._strata: list[StratumTasks] = []
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(len(self.workers), thread_name_prefix="dlog-rounds")
+        return self._pool
+
+    def strata(self, flow: Dataflow) -> list[StratumTasks]:
+        """The strata of the flow's batches."""
+        if self._scheduled is not flow.scheduled:
+            self._scheduled, self._strata = flow.scheduled, strata_of(flow)
+        return self._strata
+
+    def begin(self, flow: Dataflow, control: Struct) -> None:
+        """Gets ready for a batch of the flow, with the limits of `control`."""
+        for worker in self.workers:
+            worker.begin(flow, control)
+
+    def each(self, tasks: Sequence[Callable[[Struct], bool]]) -> None:
+        """Runs independent tasks, each with a worker's control block. Raises Failed where one returns false."""
+        share = len(self.workers)
+
+        def run(worker: BatchWorker, at: int) -> bool:
+            return all(task(worker.control) for task in tasks[at::share])
+
+        futures = [self.pool.submit(run, worker, at) for at, worker in enumerate(self.workers)]
+        wait(futures)
+        for worker, future in zip(self.workers, futures, strict=True):
+            if not future.result():
+                raise Failed(worker.control)
+
+    def settle(self, flow: Dataflow) -> None:
+        """Ends a batch of which all tasks have run. Raises Failed."""
+        # As `rounds.settle_batch`, whose loop this is: there is no way back from half of it.
+        limits = [worker.control[L.control.limit] for worker in self.workers]
+        for worker in self.workers:
+            worker.control[L.control.limit] = UNLIMITED
+        flow.work[L.work.over] = 1
+        touched = touched_by(flow.work)
+        try:
+            self.each([partial(_settle, collection) for collection in touched])
+        finally:
+            for worker, limit in zip(self.workers, limits, strict=True):
+                worker.control[L.control.limit] = limit
+        flow.work[L.work.first] = 0
+
+
+def _settle(collection: int, control: Struct) -> bool:
+    return bool(batches.settle(control.address, collection))
+
+
+class StrataRun:
+    """The strata of one batch, which has begun. `alone` runs a stratum's tasks from the first to the last with nothing beside
+    it; `pause` is asked, meanwhile, whether all are to stop for a moment, and `rest` is that moment."""
+
+    def __init__(
+        self,
+        runner: StrataRunner,
+        flow: Dataflow,
+        alone: Callable[[StratumTasks], None],
+        pause: Callable[[], bool],
+        rest: Callable[[], None],
+    ) -> None:
+        self._runner = runner
+        self._flow = flow
+        self._alone, self._pause, self._rest = alone, pause, rest
+        self._strata = runner.strata(flow)
+        self._missing = [len(stratum.waits) for stratum in self._strata]
+        self._followers: list[list[int]] = [[] for _ in self._strata]
+        for place, stratum in enumerate(self._strata):
+            for other in stratum.waits:
+                self._followers[other].append(place)
+        self._ready = [place for place, missing in enumerate(self._missing) if missing == 0]
+        self._left = len(self._strata)
+        self._idle = list(runner.workers)
+        self._running: dict[Future[int], tuple[BatchWorker, int]] = {}
+        self._touched: dict[int, list[int]] = {}
+        self._halted = False
+        self.rows = 0
+        """That paths have made."""
+
+    def all(self) -> None:
+        """Runs all strata. Raises Failed, and what `alone`, `pause` and `rest` raise."""
+        before = touched_by(self._flow.work)
+        try:
+            while self._left:
+                self._start()
+                if self._running:
+                    self._attend()
+        finally:
+            self._halted = True
+            wait(self._running)
+            for worker in self._runner.workers:
+                worker.end()
+            for stratum in self._strata:
+                for reduction in stratum.reductions:
+                    reduction.struct.point(L.reduction.work, self._flow.work)
+        self._gather(before)
+
+    # ---------------------------------------------------------------------------------------------------------- schedule
+
+    def _start(self) -> None:
+        """Has strata run, those of the text's order first, as far as there are workers for them."""
+        later = []
+        while self._ready and self._idle:
+            place = heappop(self._ready)
+            stratum = self._strata[place]
+            if stratum.alone and self._running:
+                later.append(place)
+                break
+            if any(not stratum.entered.isdisjoint(self._strata[other].entered) for _, other in self._running.values()):
+                later.append(place)
+                continue
+            self._begin(place, stratum)
+        for place in later:
+            heappush(self._ready, place)
+
+    def _begin(self, place: int, stratum: StratumTasks) -> None:
+        numbers = marked(stratum, bool(self._flow.work[L.work.first]))
+        if not numbers:
+            self._end(place, [])
+        elif stratum.alone:
+            work = self._flow.work
+            count = work[L.work.touched_count]
+            set_marks(work, numbers)
+            self._alone(stratum)
+            self._end(place, touched_by(self._flow.work)[count:])
+        else:
+            worker = self._idle.pop()
+            worker.take(stratum, numbers)
+            self._submit(worker, place)
+
+    def _submit(self, worker: BatchWorker, place: int) -> None:
+        self._running[self._runner.pool.submit(self._run, worker)] = worker, place
+
+    def _run(self, worker: BatchWorker) -> int:
+        while True:
+            status = worker.run()
+            if status != Status.YIELD or self._halted:
+                return status
+
+    def _end(self, place: int, touched: list[int]) -> None:
+        """A stratum is complete: others may begin that waited for it."""
+        self._touched[place] = touched
+        self._left -= 1
+        for follower in self._followers[place]:
+            self._missing[follower] -= 1
+            if self._missing[follower] == 0:
+                heappush(self._ready, follower)
+
+    def _attend(self) -> None:
+        """Waits for a stratum to end, or for what may stop all of them."""
+        ended = wait(self._running, WAKE_SECONDS, FIRST_COMPLETED).done
+        if self._pause():
+            self._halted = True
+            ended = wait(self._running).done
+            self._rest()
+            self._halted = False
+        for future in ended:
+            worker, place = self._running.pop(future)
+            status = future.result()
+            if status == Status.YIELD:
+                self._submit(worker, place)
+            elif status == Status.DONE:
+                self._idle.append(worker)
+                self._end(place, worker.touched())
+            else:
+                raise Failed(worker.control)
+
+    # ------------------------------------------------------------------------------------------------------------- notes
+
+    def _gather(self, before: list[int]) -> None:
+        """Notes in the flow's work what workers have noted in theirs; `before` are the collections touched by the inputs."""
+        work = self._flow.work
+        touched = before + [address for place in sorted(self._touched) for address in self._touched[place]]
+        view(work[L.work.touched], len(touched), np.int64)[:] = touched
+        work[L.work.touched_count] = len(touched)
+        set_marks(work, ())
+        work[L.work.at] = work[L.work.count]
+        for worker in self._runner.workers:
+            work[L.work.tick] = max(work[L.work.tick], worker.work[L.work.tick])
+            for field in (L.work.ran, L.work.seeded, L.work.processed):
+                work[field] += worker.work[field]
+            self.rows += worker.rows
