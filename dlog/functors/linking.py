@@ -12,7 +12,7 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.ir.traversal import functors as functors_of_rule
 from dlog.engine.ir.traversal import user_aggregates
 from dlog.functors.calls import Called
-from dlog.functors.marks import Function
+from dlog.functors.marks import Function, is_marked
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
 Given: TypeAlias = Mapping[str, Function] | ModuleType | Iterable[ModuleType] | None
@@ -27,6 +27,8 @@ def linked(program: Program, given: Given) -> Program:
     missing = []
     for name in set(_called(program)) & {n for n, function in found.items() if function is None}:
         notes = ("name the module that has it with `-l MODULE` (and its folder with `-L DIR`), or functors={...} in Python",)
+        if isinstance(given, MarkedFunctions):
+            notes = ("the program of a state calls functions of modules that are marked with `@dlog.functor`, and no others",)
         label = Label(program.functors[name].span, "declared here")
         message = f"there is no function for the functor `@{name}`"
         missing.append(Diagnostic("missing-functor", message, (label,), notes, program.source))
@@ -46,6 +48,19 @@ def _called(program: Program) -> Iterator[str]:
 def functions_of(program: Program) -> dict[str, Function]:
     """The functions that a program has been linked with."""
     return {name: f.function.function for name, f in program.functors.items() if isinstance(f.function, Called)}
+
+
+class MarkedFunctions(dict[str, Function]):
+    """Those of modules that are marked as functors."""
+
+
+def for_stored_program(given: Given) -> Given:
+    """What a program can call that comes from the folder of a state, where somebody else may have written it: of modules only
+    the functions that are marked, and none that the modules have or import for themselves."""
+    if given is None or isinstance(given, Mapping):
+        return given
+    modules = [given] if isinstance(given, ModuleType) else list(given)
+    return MarkedFunctions((n, f) for module in reversed(modules) for n, f in vars(module).items() if is_marked(f))
 
 
 def _found(name: str, given: Given) -> Function | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import getattr_static
 from typing import Any, Final, Literal, TypeAlias, overload
 
 Function: TypeAlias = Callable[..., Any]
@@ -59,6 +60,11 @@ def functor(
         return marked
 
     return mark if function is None else mark(function)
+
+
+def is_marked(value: object) -> bool:
+    """Whether it is said of something that it is for a functor."""
+    return isinstance(getattr_static(value, _MARK, None), Mark)
 
 
 def mark_of(function: Function) -> Mark:

@@ -108,8 +108,8 @@ class Session(Changing):
             self._followers.noted = engine.round
             engine.keep_history(self._followers.history)
             self._restored = engine.round > 0
-            if not self._restored:
-                self._open(facts)
+            if not self._restored:  # files that a program names which comes from the folder are not read
+                self._open(None if given is None and isinstance(facts, str | Path) else facts)
         except BaseException:
             if state is not None:
                 state.close()

@@ -16,7 +16,7 @@ from dlog.engine.compile.components import Expansion, expand
 from dlog.engine.compile.strata.stratify import stratify
 from dlog.engine.compile.walk import walk
 from dlog.engine.compiler import check_tree, parse
-from dlog.engine.ir.rules import Program
+from dlog.engine.ir.rules import Io, Program
 from dlog.engine.state.files import damaged
 from dlog.engine.state.manifest import NAME
 from dlog.functors import Given, linked
@@ -38,6 +38,8 @@ class Text:
     items: tuple[syntax.Item, ...]
     functors: Given = field(default=None, compare=False, repr=False)
     """Functions for the functors that the program declares."""
+    stored: int = field(default=0, compare=False)
+    """The end of what comes from the folder of a state, where somebody else may have written it."""
 
     def __str__(self) -> str:
         """The program as it is now, in the canonical layout."""
@@ -77,11 +79,14 @@ class Text:
     def checked(self, items: tuple[syntax.Item, ...] | None = None) -> Program:
         """The typed program alone: it cannot be evaluated where it calls functors."""
         with stage("compiler"), self.expansion.reported():
-            return stratify(check_tree(syntax.Program(self.expanded if items is None else items), self.source))
+            found = stratify(check_tree(syntax.Program(self.expanded if items is None else items), self.source))
+        if not self.stored:
+            return found
+        return replace(found, io=tuple(_without_targets(io) if io.span.start < self.stored else io for io in found.io))
 
     def placed_in(self, source: Source) -> Text:
         """The same program whose text goes on in `source`."""
-        text = Text(source, self.items, self.functors)
+        text = replace(self, source=source)
         vars(text)["expansion"] = self.expansion  # not computed again
         return text
 
@@ -89,7 +94,7 @@ class Text:
         """The items of a further text alone; their spans are in the joined text."""
         joined = self.source.followed_by(more)
         with stage("parser"):
-            return Text(joined, parse(joined.hidden_before(len(self.source.text) + 1)).items, self.functors)
+            return replace(self, source=joined, items=parse(joined.hidden_before(len(self.source.text) + 1)).items)
 
 
 def read_text(program: Path | str, include: Sequence[str], macros: Sequence[str]) -> Text:
@@ -105,7 +110,7 @@ def stored_text(text: str, folder: Path) -> Text:
     source = Source(f"{text}\n")
     with stage("parser"):
         try:
-            return Text(source, parse(source).items)
+            return Text(source, parse(source).items, stored=len(source.text))
         except DlogError:
             raise damaged(folder / NAME, "the text of its program is no program") from None
 
@@ -115,7 +120,17 @@ def added(text: Text, more: Path | str, include: Sequence[str] = (), macros: Seq
     path("text", more, "rules as text, or the Path of a file of them")
     with stage("preprocessor"):
         new = text.parsed(preprocess(more, include, macros))
-    return Text(new.source, text.items + new.items, text.functors)
+    return replace(new, items=text.items + new.items)
+
+
+def _without_targets(io: Io) -> Io:
+    """A directive whose relation is read or written where somebody says, without what it names besides to be written to: files
+    of wrong rows, tables of databases."""
+
+    def is_target(name: str, value: str) -> bool:
+        return (name, io.action) == ("table", "output") or (name == "errors" and value.startswith("reject"))
+
+    return replace(io, params=tuple((name, value) for name, value in io.params if not is_target(name, value)))
 
 
 def new_facts(before: Text, now: Text) -> tuple[syntax.Clause, ...]:

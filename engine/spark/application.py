@@ -37,6 +37,8 @@ NOT_BY_TCP = "spark.python.unix.domain.socket.enabled"
 system, without passwords."""
 SOCKETS = "spark.python.unix.domain.socket.dir"
 """Where they are; else among the temporary files."""
+HERE = ("spark.driver.host", "spark.driver.bindAddress")
+"""Where Spark's driver listens: to everybody, unless it is told otherwise, and whoever talks to it need not say who it is."""
 MAX_FOLDER_CHARACTERS = 64
 """Characters of a folder's name: systems take 104 or 108 for a socket's, and Spark's own have 43."""
 
@@ -121,6 +123,8 @@ def _unlike_given(chosen: Mapping[str, str]) -> dict[str, str]:
     given = SparkConf()
     found = {key: value for key, value in chosen.items() if key not in SETTINGS or given.get(key, value) == value}
     master = chosen.get("spark.master") or given.get("spark.master") or ""
+    if _is_this_machine(master) and not any(key in found or given.contains(key) for key in HERE):
+        found |= dict.fromkeys(HERE, "127.0.0.1")
     place = None if given.contains(NOT_BY_TCP) or not master.startswith("local") else _sockets()
     return found if place is None else {**found, NOT_BY_TCP: "true", SOCKETS: given.get(SOCKETS, str(place))}
 
@@ -275,6 +279,10 @@ def refuses_barriers(spark: SparkSession) -> bool:
 def is_local(spark: SparkSession) -> bool:
     """Whether all tasks run in this machine's one process: what they write here can be read here."""
     master = _master(spark)
+    return _is_this_machine(master)
+
+
+def _is_this_machine(master: str) -> bool:
     return master.startswith("local") and not master.startswith("local-cluster")
 
 

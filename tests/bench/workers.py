@@ -1,27 +1,44 @@
 """Bulk rounds on one thread and on several: the first commit of a graph, a round of 100,000 changes, and rules that are added
 beside what is there. What is small enough for one thread is not here: it is the same for any number.
+
+Times are what a step takes on cores that nothing else needs, from the clocks of processor time of its threads: all that is not
+done by workers, and where workers run side by side the busiest one's. Where they wait for each other counts for nothing.
+Differential dataflow, with as many workers, tells time on the wall, which needs a quiet machine.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Program
+from dlog.engine.kernels import layout as L
+from dlog.engine.runtime.incremental.batch_worker import BatchWorker
 from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.strata_runner import StrataRun, StrataRunner
+from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
-from tests.bench.inputs import Rows
-from tests.bench.process import Options
-from tests.bench.report import as_ratio, save, seconds, show
+from tests.bench.engine_rust import binary
+from tests.bench.inputs import Rows, cache_folder
+from tests.bench.process import NotMeasured, Options, measure
+from tests.bench.report import as_ratio, console, save, seconds, show
 from tests.bench.rounds_engine import insertions, text_of, warm_up
 
 THREADS = (1, 2)
+STEPS = ("load", "batch", "rules")
+COMPARED = ("reach", "degrees")
+"""Workloads that differential dataflow has a program for."""
 CHANGES = 100_000
 ADDED = """
 .decl back(x: number, y: number)
@@ -49,7 +66,7 @@ sibling(x, y) :- edge(p, x), edge(p, y), x < y.
 mutual(x, y) :- edge(x, y), edge(y, x).
 """
 WORKLOADS = {
-    "closure": (text_of("closure"), 2000, 6000),
+    "closure": (text_of("closure"), 1000, 3000),
     "reach": (text_of("reach"), 1_000_000, 4_000_000),
     "degrees": (text_of("degrees"), 1_000_000, 4_000_000),
     "triangles": (text_of("triangles"), 1_000_000, 4_000_000),
@@ -66,39 +83,41 @@ class Times:
 
     load: float
     batch: float
-    rules: float
+    rules: float | None
     rows: dict[str, int]
 
 
 def run(options: Options) -> bool:
     """Measures, prints and saves; false where numbers of threads differ in their answers."""
     found = {name: [_best(name, threads, options.repeats) for threads in THREADS] for name in options.workloads}
-    steps = ("load", "batch", "rules")
-    header = ["program", *(f"{step}, {t}" for step in steps for t in (*THREADS, "ratio"))]
-    load = os.getloadavg()[0]
-    show(f"bulk rounds by threads (load of the machine {load:.1f})", header, (_cells(n, f, steps) for n, f in found.items()))
-    save("workers", {name: [asdict(times) for times in each] for name, each in found.items()}, options.json)
+    rivals = {f"{name}, differential": each for name in found if (each := _rival(name, options)) is not None}
+    header = ["program", *(f"{step}, {t}" for step in STEPS for t in (*THREADS, "ratio"))]
+    title = f"bulk rounds by threads: the longest way (load of the machine {os.getloadavg()[0]:.1f})"
+    show(title, header, (_cells(name, each) for name, each in (found | rivals).items()))
+    save("workers", {name: [asdict(times) for times in each] for name, each in (found | rivals).items()}, options.json)
     return all(one.rows == each[0].rows for each in found.values() for one in each)
 
 
-def _cells(name: str, found: list[Times], steps: tuple[str, ...]) -> list[str]:
+def _cells(name: str, found: list[Times]) -> list[str]:
     cells = [name]
-    for step in steps:
+    for step in STEPS:
         taken = [getattr(times, step) for times in found]
-        cells += [*map(seconds, taken), as_ratio(taken[0] / taken[-1])]
+        none = None in taken
+        cells += ["-"] * (len(taken) + 1) if none else [*map(seconds, taken), as_ratio(taken[0] / taken[-1])]
     return cells
 
 
 def _best(name: str, threads: int, repeats: int) -> Times:
     """The least time of each step."""
     each = list(_measured(name, threads, repeats))
-    return Times(min(t.load for t in each), min(t.batch for t in each), min(t.rules for t in each), each[0].rows)
+    rules = [t.rules for t in each if t.rules is not None]
+    return Times(min(t.load for t in each), min(t.batch for t in each), min(rules), each[0].rows)
 
 
 def _measured(name: str, threads: int, repeats: int) -> Iterator[Times]:
     text, nodes, count = WORKLOADS[name]
     program, more = (compile_source(Source(t, name)) for t in (text, text + ADDED))
-    edges = np.random.default_rng(5).integers(0, nodes, (count, 2))
+    edges = _edges(nodes, count)
     given = {"edge": edges} | {other: np.zeros((1, 1), np.int64) for other in program.inputs - {"edge"}}
     for known in (program, more):
         warm_up(known, given)
@@ -107,22 +126,92 @@ def _measured(name: str, threads: int, repeats: int) -> Iterator[Times]:
 
 
 def _once(program: Program, more: Program, given: dict[str, Rows], nodes: int, threads: int) -> Times:
-    engine, clock = Maintained(program, threads=threads), time.perf_counter
+    engine = Maintained(program, threads=threads)
     updates = {name: insertions(rows, 1) for name, rows in given.items()}
-    start = clock()
-    engine.commit(updates)
-    load = clock() - start
+    load = _taken(lambda: engine.commit(updates))
     change = {"edge": _changes(given["edge"], nodes)}
-    start = clock()
-    engine.commit(change)
-    batch = clock() - start
+    batch = _taken(lambda: engine.commit(change))
     followed = Maintained(more, threads=threads, old=engine)
-    start = clock()
-    followed.commit({})
-    rules = clock() - start
+    rules = _taken(lambda: followed.commit({}))
     rows = {name: followed.rows(name) for name in more.relations}
     followed.close()
     return Times(load, batch, rules, rows)
+
+
+def _taken(step: Callable[[], object]) -> float:
+    """The processor time of the longest way through a step: of this thread, and of the busiest worker of each section."""
+    start = time.thread_time()
+    with _sections() as sections:
+        step()
+    return time.thread_time() - start + sum([max(section.values(), default=0.0) for section in sections])
+
+
+@contextmanager
+def _sections() -> Iterator[list[dict[int, float]]]:
+    """By section of batches, what each worker (its number) needs."""
+    found: list[dict[int, float]] = []
+    run_all, each, run = StrataRun.all, StrataRunner.each, StrataRun._run
+
+    def noted(number: int, work: Callable[[], Any]) -> Any:
+        start = time.thread_time()
+        result = work()
+        found[-1][number] = found[-1].get(number, 0.0) + time.thread_time() - start
+        return result
+
+    def all_noted(self: StrataRun) -> None:
+        found.append({})
+        run_all(self)
+
+    def run_noted(self: StrataRun, worker: BatchWorker) -> int:
+        return int(noted(worker.control[L.control.number], lambda: run(self, worker)))
+
+    def each_noted(self: StrataRunner, tasks: Sequence[Callable[[Struct], bool]]) -> None:
+        found.append({})
+        each(self, [lambda c, t=t: noted(c[L.control.number], lambda: t(c)) for t in tasks])  # type: ignore[misc]
+
+    with (
+        patch.object(StrataRun, "all", all_noted),
+        patch.object(StrataRun, "_run", run_noted),
+        patch.object(StrataRunner, "each", each_noted),
+    ):
+        yield found
+
+
+def _rival(name: str, options: Options) -> list[Times] | None:
+    """Differential dataflow's loads and batches by workers; None where there are none."""
+    if name not in COMPARED:
+        return None
+    try:
+        program, folder = binary("differential", "dd_rounds"), _written(name)
+        return [_best_of_rival([program, name, str(folder), "0", "1x1", "-w", str(t)], options) for t in THREADS]
+    except NotMeasured as reason:
+        console.print(f"{name}, differential: {reason}", markup=False)
+        return None
+
+
+def _best_of_rival(command: list[str], options: Options) -> Times:
+    told = [json.loads(measure(command, options.timeout).stdout.splitlines()[-1]) for _ in range(options.repeats)]
+    return Times(min(t["load"] for t in told), min(t["calls"][0][0] for t in told) / 1e9, None, {"result": told[0]["rows"]})
+
+
+def _written(name: str) -> Path:
+    """The graph and its changes, all of one round, for the program in Rust."""
+    _, nodes, count = WORKLOADS[name]
+    folder, edges = cache_folder() / f"workers-{name}", _edges(nodes, count)
+    folder.mkdir(parents=True, exist_ok=True)
+    edges.astype("<u4").tofile(folder / "first.u32")
+    change = _changes(edges, nodes)
+    rows = np.column_stack([np.zeros(change.rows, np.int64), change.diffs, *change.columns])
+    rows.astype("<i4").tofile(folder / "changes.i32")
+    return folder
+
+
+def _edges(nodes: int, count: int) -> Rows:
+    """Edges of which none comes twice."""
+    edges = np.random.default_rng(5).integers(0, nodes, (count, 2))
+    _, first = np.unique(edges[:, 0] * nodes + edges[:, 1], return_index=True)
+    kept: Rows = edges[np.sort(first)]
+    return kept
 
 
 def _changes(edges: Rows, nodes: int) -> Updates:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import py_compile
+import sys
 from pathlib import Path
 
 import pytest
 
+import dlog
 from tests.security import planted
 
 PROGRAM = """.functor half(x: number): number
@@ -66,3 +68,25 @@ def test_a_module_beside_a_program_is_not_imported_by_another(own: Path, here: P
     done = planted.dlog("run", "program.dl", "-l", "halves", "-L", str(own), cwd=here)
     assert (done.returncode, (tmp_path / "ran").exists()) == (1, False)
     assert "cannot be loaded: ModuleNotFoundError: No module named 'helper'" in done.stderr
+
+
+STORED = """.functor system(text: symbol): number
+.functor half(x: number): number
+.decl a(text: symbol)
+.decl r(x: number)
+r(@system(text)) :- a(text).
+r(@half(strlen(text))) :- a(text).
+"""
+
+
+@pytest.mark.parametrize("begun", ["from os import system", "def system(text):\n    import os\n    return os.system(text)"])
+def test_the_program_of_a_state_calls_no_function_that_is_not_for_functors(own: Path, tmp_path: Path, begun: str) -> None:
+    """Whoever made the folder has chosen the program, and what it calls; what the user names is meant to be called."""
+    with dlog.session(STORED, state=tmp_path / "state", functors={"system": len, "half": abs}) as session:
+        session.insert("a", [(f"touch {tmp_path / 'ran'}",)])
+        session.commit()
+    (own / "halves.py").write_text(f"{begun}\n{MODULE}")
+    command = ("repl", "--state", str(tmp_path / "state"), "-l", "halves", "-L", str(own))
+    done = planted.run(sys.executable, "-P", "-c", planted.STARTER, *command, cwd=tmp_path, said="?- r(x).\n")
+    assert "there is no function for the functor `@system`" in done.stderr and not (tmp_path / "ran").exists()
+    assert "@dlog.functor" in done.stderr and "`@half`" not in done.stderr

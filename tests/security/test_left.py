@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -190,3 +190,42 @@ def test_files_named_like_those_of_killed_writers_end_no_run(tmp_path: Path, num
     file.write_text("somebody's")
     remove_left([file])
     assert file.exists()
+
+
+BACKTRACKING = """.decl text(x: symbol)
+text("{a}b").
+.decl r(x: symbol)
+r(x) :- text(x), match("(a*)*(\\\\1)*c", x).
+.output r
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system ends such a process after ten seconds of work")
+def test_patterns_are_not_tried_behind_the_end_of_a_killed_run(place: Place) -> None:
+    """Which is long before the process has worked for ten seconds."""
+    (place.folder / "p.dl").write_text(BACKTRACKING.format(a=40 * "a"))
+    process = place.dlog("run", "p.dl")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    try:
+        until(lambda: _works(children.read_text().split()))
+        [child] = children.read_text().split()
+    finally:
+        process.kill()
+        process.wait()
+    until(lambda: not _works([child]), seconds=5)
+
+
+def _works(processes: list[str]) -> bool:
+    """Whether there is one, and it has worked: a zombie does not any more."""
+    try:
+        fields = Path(f"/proc/{processes[0]}/stat").read_text().rpartition(") ")[2].split()
+    except (IndexError, OSError):
+        return False
+    return fields[0] not in "ZX" and int(fields[11]) > 20
+
+
+def until(holds: Callable[[], bool], seconds: float = 100) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)

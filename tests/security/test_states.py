@@ -6,9 +6,10 @@ import copy
 import json
 import os
 import shutil
+import sqlite3
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from dlog.sessions.persistence.inspection import check_state, dump_state, repair
 from tests.conftest import ROOT
 from tests.dlog.persistence.state_frames import Frame, parts_of, taking_frames
 from tests.dlog.persistence.state_sessions import PATHS, put
-from tests.security.planted import pickled, run
+from tests.security.planted import STARTER, pickled, run
 
 TEXTS = """.type Pair = [a: number, rest: Pair]
 .decl said(a: symbol, b: symbol)
@@ -43,6 +44,51 @@ def written(folder: Path) -> list[str]:
         for number in range(5):
             put(session, (number, number + 1))
     return sorted(path.name for path in folder.iterdir() if path.is_file())
+
+
+STEALTHY = """.decl edge(a: number, b: number)
+.input edge(errors="reject:{file}")
+.output edge(IO=sqlite, table="kept")
+"""
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_program_of_a_state_names_nothing_to_be_written(tmp_path: Path) -> None:
+    """Whoever made the folder has chosen it; the user says what is read, and where to it is written."""
+    mine, rows, table = tmp_path / "mine", tmp_path / "rows.facts", tmp_path / "tables.db"
+    mine.write_text("kept\n")
+    rows.write_text("1\t2\nwrong\n")
+    with closing(sqlite3.connect(table)) as database:
+        database.execute("CREATE TABLE kept (x)")
+    with dlog.session(STEALTHY.format(file=mine), state=tmp_path / "state") as session:
+        session.insert("edge", [(1, 2)])
+        session.commit()
+    command = ("repl", "--state", str(tmp_path / "state"))
+    typed = f'.load edge {rows}\n.save edge {table} IO=sqlite\n.load edge {rows} errors="reject:bad"\n'
+    done = run(sys.executable, "-P", "-c", STARTER, *command, cwd=tmp_path, said=typed)
+    assert "line 2" in done.stderr and mine.read_text() == "kept\n" and (tmp_path / "bad").read_text() == "wrong\n"
+    with closing(sqlite3.connect(table)) as database:
+        assert [*database.execute("SELECT sql FROM sqlite_master WHERE name = 'kept'")] == [("CREATE TABLE kept (x)",)]
+
+
+def test_the_program_of_a_state_without_rounds_names_no_files_to_read(tmp_path: Path) -> None:
+    """Nor what Spark reads, which may be a query that runs code."""
+    (tmp_path / "secret").write_text("7\n")
+    program = f'.decl edge(a: number)\n.input edge(filename="{tmp_path / "secret"}")\n'
+    with dlog.session(program, state=tmp_path / "state"):
+        pass
+    with dlog.session(program, state=tmp_path / "later") as session:
+        session.insert("edge", [(1,)])
+        session.commit()
+    told = json.loads((tmp_path / "state" / "manifest.json").read_text())
+    told["tables"] = json.loads((tmp_path / "later" / "manifest.json").read_text())["tables"]
+    for name in ("program.bytes", "program.ends"):
+        shutil.copy(tmp_path / "later" / name, tmp_path / "state")
+    told.pop("checksum")
+    for name in ("manifest.json", "manifest.copy"):
+        (tmp_path / "state" / name).write_text(json.dumps({**told, "checksum": _checksum(told)}))
+    with dlog.session(None, state=tmp_path / "state", facts=tmp_path) as session:
+        assert list(session["edge"]) == []
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -204,3 +204,28 @@ def test_sockets_in_the_file_system_are_where_nobody_else_can_enter(tmp_path: Pa
         done = run(sys.executable, "-P", "-c", ON_SPARK, str(ROOT), cwd=tmp_path, TMPDIR=short)
         assert done.stdout == "0o40700 True True\n", done.stderr
         assert not list(Path(short).glob("dlog*"))
+
+
+LISTENING = """import os, re, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from dlog.engine.spark.application import start
+os.environ["PYTHONPATH"] = sys.argv[1]
+spark = start("local[1]", {"spark.ui.enabled": "false"})
+process = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+links = (os.readlink(path) for path in Path(f"/proc/{process}/fd").iterdir())
+own = {found[1] for link in links if (found := re.fullmatch(r"socket:\\[([0-9]+)\\]", link))}
+rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/{process}/net/{name}").read_text().splitlines()[1:]]
+print(*sorted(row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in own))
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="the system does not tell who listens where")
+def test_spark_that_dlog_starts_for_this_machine_listens_to_nobody_else(tmp_path: Path) -> None:
+    """Whoever reaches its ports need not say who it is, and what comes there is unpacked as Java's objects."""
+    pytest.importorskip("pyspark")
+    done = run(sys.executable, "-P", "-c", LISTENING, str(ROOT), cwd=tmp_path)
+    heard = done.stdout.split()
+    assert len(heard) > 1, done.stderr
+    assert set(heard) <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}

@@ -17,8 +17,9 @@ from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.values.differences import apply_changes, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
-from dlog.functors import Given
+from dlog.functors import Given, for_stored_program
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
+from dlog.grammar.source import Source
 from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
 from dlog.sessions.past_rounds import refuse_new
@@ -34,7 +35,9 @@ _SHOWN_CLAUSES = 10
 def reopen(state: State, given: Text | None, engines: Engines, functors: Given) -> tuple[Text, Durable]:
     """The program that was given, or the state's own, on a state. Raises DlogError where they do not fit."""
     left = None if state.text is None else stored_text(state.text, state.path)
-    text = given or replace(left or stored_text("", state.path), functors=functors)
+    # Whoever can write there has chosen the state's own program, and what it calls.
+    own = replace(left, functors=for_stored_program(functors)) if left else Text(Source("\n"), (), functors)
+    text = given or own
     program = text.compiled()
     if left is None or Counter(left.formatted) == Counter(text.formatted):
         return text, Durable(state, text, program, engines)

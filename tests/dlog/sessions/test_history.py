@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.sessions.persistence import folder
+from dlog.sessions.persistence import checkpoints
 from tests.dlog.persistence.state_sessions import PATHS, Open, code, crash, put
 from tests.examples import examples
 from tests.rounds import State, Story, grouped, states_of, stories
@@ -86,7 +86,7 @@ def test_history_survives_however_a_session_ends(story: Story, window: int, ends
             commit(s, story.rounds[done : done + size])
             done += size
             end = ends[k % len(ends)]
-            patch.setattr(folder, "MIN_LOG_BYTES", 0 if end == "checkpoints" else 1 << 20)
+            patch.setattr(checkpoints, "MIN_LOG_BYTES", 0 if end == "checkpoints" else 1 << 20)
             if end in ("closes", "crashes"):
                 s.close() if end == "closes" else crash(s)
                 s = dlog.session(story.case.text, history=window, threads=1, state=place, sync="never")

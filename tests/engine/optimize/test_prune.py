@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
+
+from dlog.engine.compile.strata.dependencies import relations_asked
+from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.optimize.prune import prune
 from tests.engine.compile.rules_of import compiled
 from tests.engine.optimize.passing import EDGE, LEFT, after, unchanged
@@ -48,3 +54,19 @@ def test_lattices_go_with_their_relations() -> None:
 def test_inputs_that_nothing_needs_are_not_read() -> None:
     program = compiled(".decl e(x: number)\n.decl f(x: number)\n.decl p(x: number)\n.input e, f\n.output p\np(x) :- e(x).")
     assert [(i.action, i.relation) for i in prune(program, frozenset({"p"})).io] == [("input", "e"), ("output", "p")]
+
+
+def test_a_stratum_whose_rows_may_go_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many relations it has: each of them would look at the rules of all."""
+    count = 30
+    cycle = "".join(f".decl m{i}(x: number)\nm{i}(x) :- m{(i + 1) % count}(x).\n" for i in range(count))
+    program = compiled(f"{cycle}.decl e(x: number)\nm0(x) :- e(x).\nm0(a) <= m0(b) :- a < b.")
+    asked: list[Stratum] = []
+
+    def counted(of: Program, stratum: Stratum) -> set[str]:
+        asked.append(stratum)
+        return relations_asked(of, stratum)
+
+    monkeypatch.setattr(sys.modules[prune.__module__], "relations_asked", counted)
+    assert prune(program, frozenset({"m3"})).strata == program.strata
+    assert len(asked) == 1

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Barrier
 
 import numpy as np
 import pytest
 
 from dlog.engine.compiler import compile_source
+from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.incremental import strata_runner
+from dlog.engine.runtime.incremental.batch_runner import BatchRunner
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.strata import strata_of
 from dlog.engine.values.updates import Updates
@@ -57,9 +60,14 @@ def _tables(engine: Maintained) -> Mapping[str, list[list[int]]]:
     return {name: [c.tolist() for c in engine.table(name).columns] for name in engine.program.relations}
 
 
+def _rows(engine: Maintained) -> Mapping[str, list[tuple[int, ...]]]:
+    return {name: sorted(zip(*columns, strict=True)) for name, columns in _tables(engine).items()}
+
+
 def _story(threads: int) -> list[object]:
     """All tables, row by row, after a load, a large batch, and rules that are added."""
-    edges, found = _edges(30_000, 1), []
+    edges = _edges(30_000, 1)
+    found: list[object] = []
     engine = Maintained(compile_source(Source(SEVERAL)), threads=threads)
     _commit(engine, edges[:0], edges)
     found.append(_tables(engine))
@@ -124,3 +132,73 @@ def test_iterations_are_limited_on_threads_too() -> None:
     with pytest.raises(DlogError, match="more than 5 iterations"):
         _commit(engine, chain[:0], chain)
     engine.close()
+
+
+def _yielding() -> Beside:
+    """An engine whose workers come back every few rows, after a first round."""
+    engine = Beside(compile_source(Source(SEVERAL)))
+    assert engine._runner.shared is not None
+    for worker in engine._runner.shared.workers:
+        worker.control[L.control.budget] = 100
+    _commit(engine, _edges(0, 1), _edges(9000, 1))
+    return engine
+
+
+def test_readers_get_their_turn_while_all_workers_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = Maintained(compile_source(Source(SEVERAL)))
+    _commit(alone, _edges(0, 1), _edges(9000, 1))
+    _commit(alone, _edges(9000, 1)[:4000], _edges(4000, 3))
+    engine = _yielding()
+    seen: list[bool] = []
+    before = engine.rows("out")
+    monkeypatch.setattr(BatchRunner, "_is_waited_for", lambda self: len(seen) < 3)
+    monkeypatch.setattr(engine._access, "yield_turn", lambda: seen.append(all_stand_still(engine)))
+    _commit(engine, _edges(9000, 1)[:4000], _edges(4000, 3))
+    assert seen == [True] * 3 and before > 0
+    assert _tables(engine) == _tables(alone)
+    engine.close()
+    alone.close()
+
+
+def all_stand_still(engine: Maintained) -> bool:
+    """Whether no worker runs: the pool takes a task on each of its threads at once."""
+    shared = engine._runner.shared
+    assert shared is not None
+    barrier = Barrier(len(shared.workers))
+    return all(f.result(60) >= 0 for f in [shared.pool.submit(barrier.wait, 30) for _ in shared.workers])
+
+
+def test_an_interruption_takes_the_round_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = _yielding()
+    before = _rows(engine)
+
+    def interrupt(self: BatchRunner) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(BatchRunner, "_is_waited_for", interrupt)
+        _commit(engine, _edges(9000, 1)[:4000], _edges(4000, 3))
+    assert _rows(engine) == before
+    _commit(engine, _edges(9000, 1)[:4000], _edges(4000, 3))
+    assert engine.round == 2
+    engine.close()
+
+
+def test_memory_that_does_not_suffice_takes_the_round_back() -> None:
+    refused = 0
+    for more in range(0, 400_000, 23_456):
+        engine = Beside(compile_source(Source(SEVERAL)))
+        _commit(engine, _edges(0, 1), _edges(3000, 1))
+        before = _rows(engine)
+        assert engine._runner.shared is not None
+        limit = engine.memory.used + more
+        engine.worker.control[L.control.limit] = limit
+        try:
+            _commit(engine, _edges(3000, 1)[:1000], _edges(9000, 3))
+        except DlogError:
+            refused += 1
+            engine.worker.control[L.control.limit] = 2**62
+            assert _rows(engine) == before
+        engine.close()
+        assert engine.memory.used == 0
+    assert refused > 3
