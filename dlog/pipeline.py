@@ -175,8 +175,9 @@ def _computed(written: Program, executed: Program) -> list[str]:
     """The relations whose stored rows mean what their names say."""
     from dlog.engine.optimize import defined
 
-    computed, given = defined(executed) | executed.classes.keys(), written.relations.keys() - defined(written)
-    return [name for name in executed.relations if name in computed | given | observed_relations(written)]
+    given = written.relations.keys() - defined(written)
+    stored = {*defined(executed), *executed.classes, *given, *observed_relations(written)}
+    return [name for name in executed.relations if name in stored]
 
 
 def load_inputs(

@@ -169,13 +169,13 @@ class Executor:
         started, ticks = time.perf_counter(), int(read_ticks())
         self._load_facts()
         self.catalog.keys.forget()
-        last_use = self._last_uses()
+        unused = self._unused_after()
         try:
             for number, stratum in enumerate(self.program.strata):
                 check()
                 if stratum.rules:
                     self._run_stratum(number, stratum)
-                for name in (n for n, last in last_use.items() if last == number):
+                for name in unused.get(number, ()):
                     self.catalog.forget(name)
         finally:
             self.thread_pool.close()
@@ -196,6 +196,13 @@ class Executor:
             for name in (*stratum.relations, *relations_asked(self.program, stratum)):
                 last[name] = number
         return last
+
+    def _unused_after(self) -> dict[int, list[str]]:
+        """By stratum, the relations whose last use it is."""
+        unused: dict[int, list[str]] = {}
+        for name, number in self._last_uses().items():
+            unused.setdefault(number, []).append(name)
+        return unused
 
     def _run_stratum(self, number: int, stratum: Stratum) -> None:
         run = self._scope_run(number, stratum)
