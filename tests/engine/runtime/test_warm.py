@@ -84,7 +84,7 @@ def in_a_process(code: str, *arguments: str, **variables: str) -> subprocess.Com
 def decorator(function: ast.FunctionDef) -> str:
     """How a kernel is declared, "" for a function of Python."""
     names = {n.id for d in function.decorator_list for n in ast.walk(d) if isinstance(n, ast.Name)}
-    return next(iter(names & {"kernel", "entry"}), "")
+    return "kernel" if "inlined" in names else next(iter(names & {"kernel", "entry"}), "")
 
 
 def calls_from_python(tree: ast.AST) -> Iterator[str]:
