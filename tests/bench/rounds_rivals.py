@@ -23,7 +23,7 @@ from tests.bench.engine_rust import binary
 from tests.bench.inputs import Rows, cache_folder
 from tests.bench.process import NotMeasured, Options, measure
 from tests.bench.report import console, save, show
-from tests.bench.rounds_engine import WARM, Maintained, changes, load, rows_of, session_of
+from tests.bench.rounds_engine import WARM, Maintained, WrongAnswer, changes, load, rows_of, session_of
 from tests.bench.rounds_measure import duration
 from tests.bench.rounds_streams import Stream, changing_graph, diffs, rooted_graph
 
@@ -99,9 +99,9 @@ def best_of(name: str, options: Options) -> dict[str, Run | str]:
 
 
 def _better(one: Run, other: Run) -> Run:
-    """The best of each figure; of answers that differ both must be seen."""
+    """The best of each figure. Raises WrongAnswer where two runs of one way end differently."""
     if one.answer != other.answer:
-        raise NotMeasured(f"answers differ between runs: {one.answer} and {other.answer}")
+        raise WrongAnswer(f"answers differ between runs: {one.answer} and {other.answer}")
     median, slow = ([*map(min, a, b)] for a, b in ((one.median, other.median), (one.slow, other.slow)))
     return Run(median, slow, min(one.load, other.load), one.answer)
 
