@@ -23,9 +23,14 @@ def read_file(path: Path) -> str:
         reason = (error.strerror or str(error)).lower()
         raise DlogError(Diagnostic("program-file", f"cannot read `{path}`: {reason}", place=str(path))) from None
     try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
+        return text_of(data)
     except UnicodeDecodeError as error:
         raise DlogError(_not_text(path, error)) from None
+
+
+def text_of(data: bytes) -> str:
+    """The text of what a file holds. Raises UnicodeDecodeError."""
+    return data.decode("utf-8-sig").replace("\r\n", "\n")
 
 
 def _not_text(path: Path, error: UnicodeDecodeError) -> Diagnostic:

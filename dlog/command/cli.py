@@ -31,7 +31,7 @@ from dlog.command.options import (
     switch,
     usage_error,
 )
-from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line
+from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line, printable
 
 if TYPE_CHECKING:
     from dlog.command.findings import WarningChoice
@@ -287,8 +287,8 @@ def fmt(programs: tuple[Path, ...], write: bool, check: bool) -> None:
         elif not write:
             sys.stdout.write(after)
         elif before != after:
-            rewrite(path, after)
-            print(f"formatted {path}", file=sys.stderr)
+            rewrite(path, before, after)
+            print(one_line(f"formatted {path}"), file=sys.stderr)
     if unformatted:
         note = "`dlog fmt --write` rewrites it"
         raise DlogError([Diagnostic("not-formatted", f"{path} is not formatted", notes=(note,)) for path in unformatted])
@@ -326,7 +326,7 @@ def plan(
         text = explain_plan(*source, facts)
     else:
         text = explain_stage(*source, stage.value)
-    print(text.rstrip("\n"))
+    print(printable(text.rstrip("\n")))
 
 
 @app.command()

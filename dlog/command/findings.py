@@ -117,7 +117,7 @@ def print_findings(found: list[Diagnostic], said: list[str]) -> None:
     """Raises DlogError with the mistakes, if there are any."""
     warnings = [finding for finding in found if finding.severity == "warning"]
     for line in said:
-        print(line)
+        print(one_line(line))
     if warnings:
         print(render_all(warnings), file=sys.stderr)
     if mistakes := [finding for finding in found if finding.severity == "error"]:

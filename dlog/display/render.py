@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dlog.branch import Branch
+from dlog.grammar.diagnostics import printable
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -106,6 +107,6 @@ def _rule_table(rules: Sequence[RuleProfile]) -> RichTable:
     table.add_column("rule", overflow="fold")
     for rule in sorted(rules, key=lambda rule: -rule.seconds):
         # Text, not str: the brackets of a record are not markup.
-        text = Text(" ".join(rule.text.split()))
+        text = Text(printable(" ".join(rule.text.split())))
         table.add_row(f"{rule.seconds:.3f}", count(rule.derived), count(rule.new), count(rule.iterations), text)
     return table

@@ -12,9 +12,10 @@ import pytest
 
 import dlog
 from dlog.command.explain_prompt import ExplainPrompt
-from dlog.command.formatting import UNFINISHED, rewrite
+from dlog.command.formatting import UNFINISHED, formatted, rewrite
 from dlog.engine.state import files
 from dlog.engine.state.manifest import NAME
+from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
 from dlog.sessions.persistence.inspection import repair_state
 from tests.dlog.persistence.state_sessions import PATHS, put
@@ -71,7 +72,7 @@ def test_a_formatted_program_does_not_run_with_the_rights_of_who_formats(tmp_pat
     program = tmp_path / "p.dl"
     program.write_text(PROGRAM)
     program.chmod(0o4775)
-    rewrite(program, PROGRAM)
+    rewrite(program, PROGRAM, PROGRAM)
     assert stat.S_IMODE(program.stat().st_mode) == 0o775
 
 
@@ -81,18 +82,70 @@ def test_others_cannot_write_to_a_program_that_was_theirs(tmp_path: Path) -> Non
     program.write_text(PROGRAM)
     os.chown(program, 65534, -1)
     program.chmod(0o777)
-    rewrite(program, PROGRAM)
+    rewrite(program, PROGRAM, PROGRAM)
     assert stat.S_IMODE(program.stat().st_mode) == 0o644 and program.stat().st_uid == 0
+
+
+@pytest.mark.parametrize("way", ["file", "folder"])
+def test_a_formatted_program_replaces_no_file_that_a_link_leads_to_since_it_was_read(tmp_path: Path, way: str) -> None:
+    """Else who can write to the folder of a program has any file of who formats it say what they want."""
+    shared, other = tmp_path / "shared", tmp_path / "other"
+    shared.mkdir()
+    other.mkdir()
+    program, victim = shared / "p.dl", other / ("p.dl" if way == "folder" else "profile")
+    program.write_text("//$(touch run)\n.decl   a(x:number)\n")
+    victim.write_text("precious\n")
+    before, after = formatted(program)
+    program.unlink()
+    if way == "file":
+        program.symlink_to(victim)
+    else:
+        shared.rmdir()
+        shared.symlink_to(other)
+    with pytest.raises(DlogError, match=r"p\.dl has been changed since it was read"):
+        rewrite(program, before, after)
+    assert victim.read_text() == "precious\n" and [path.name for path in other.iterdir()] == [victim.name]
+
+
+@pytest.mark.parametrize("left", ["pipe", "bytes", "link", "nothing"])
+def test_a_formatted_program_replaces_nothing_that_has_been_put_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text(".decl   a(x:number)\n")
+    before, after = formatted(program)
+    resolved = program.resolve()
+    monkeypatch.setattr(Path, "resolve", lambda path: resolved)  # what follows comes after it was
+    program.unlink()
+    match left:
+        case "pipe":
+            os.mkfifo(program)
+        case "bytes":
+            program.write_bytes(b"\xff")
+        case "link":
+            (tmp_path / "same").write_text(before)
+            program.symlink_to(tmp_path / "same")
+    with pytest.raises(DlogError, match=r"p\.dl has been changed since it was read"):
+        rewrite(program, before, after)
+    assert not list(tmp_path.glob(f"*{UNFINISHED}")) and after != before
+    assert left != "link" or (tmp_path / "same").read_text() == before
+
+
+def test_a_formatted_program_keeps_its_links(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("\ufeff.decl   a(x:number)\r\n", newline="")
+    (tmp_path / "p.dl").symlink_to("there")
+    rewrite(tmp_path / "p.dl", *formatted(tmp_path / "p.dl"))
+    assert (tmp_path / "p.dl").is_symlink() and (tmp_path / "there").read_bytes() == b".decl a(x: number)\n"
 
 
 def test_what_a_killed_formatter_left_goes_with_the_next_one(tmp_path: Path) -> None:
     program, left, other = tmp_path / "p.dl", tmp_path / f".p.dl.12345678{UNFINISHED}", tmp_path / ".p.dl.mine"
     for path in (program, left, other):
         path.write_text(PROGRAM)
-    rewrite(program, PROGRAM)
+    rewrite(program, PROGRAM, PROGRAM)
     assert left.exists()  # somebody may be writing it
     os.utime(left, (time.time() - 3600, time.time() - 3600))
-    rewrite(program, PROGRAM)
+    rewrite(program, PROGRAM, PROGRAM)
     assert not left.exists() and other.exists()
 
 

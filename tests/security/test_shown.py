@@ -114,7 +114,7 @@ q(a) :- p(a).
 @pytest.mark.parametrize(
     ("command", "typed"),
     [
-        (("repl", "-F", ".", "p.dl"), "?- p(a).\np(\"new\").\n.why p(a).\nr(a) :- p(a).\n"),
+        (("repl", "-F", ".", "p.dl"), '?- p(a).\np("new").\n.why p(a).\nr(a) :- p(a).\n'),
         (("run", "-t", "explain", "p.dl"), "query q(x)\n;\n"),
     ],
 )
@@ -123,3 +123,20 @@ def test_prompts_show_rows_with_signs_for_controls(tmp_path: Path, command: tupl
     (tmp_path / "p.facts").write_text(f"{COMMANDS}\n")
     done = run(sys.executable, "-P", "-c", STARTER, *command, cwd=tmp_path, said=typed)
     assert "␛]52;c;cm0gLXJmIH4K" in done.stdout and not OBEYED.search(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize(
+    "arguments", [*(("plan", "--stage", stage) for stage in ("ast", "typed", "strata", "plan")), ("run", "--stats"), ("check",)]
+)
+def test_what_is_shown_of_a_program_has_signs_for_controls(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    name = f"{COMMANDS}.dl"
+    (tmp_path / name).write_text(f'{ASKED.replace(".input p", "")}q(a) :- p(a), a != "{COMMANDS}".\np("x").\n')
+    done = dlog(*arguments, name, cwd=tmp_path)
+    assert done.returncode == 0 and "␛]52;c;cm0gLXJmIH4K" in done.stdout + done.stderr
+    assert not OBEYED.search(done.stdout + done.stderr)
+
+
+def test_names_of_formatted_programs_are_shown_with_signs_for_controls(tmp_path: Path) -> None:
+    (tmp_path / f"{COMMANDS}.dl").write_text(".decl   a(x:number)\n")
+    done = dlog("fmt", "--write", f"{COMMANDS}.dl", cwd=tmp_path)
+    assert done.stderr.startswith("formatted ␛]52") and not OBEYED.search(done.stderr)
