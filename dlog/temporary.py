@@ -7,6 +7,7 @@ the folders of this user whose locks are free. Files of others in the same place
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import re
 import secrets
@@ -43,14 +44,14 @@ class Lease:
         self.token = secrets.token_hex(TOKEN_SIZE // 2)
         self._owner = os.getpid()
         # It is open as long as the process lives, and gets its name when it is locked: whoever sweeps takes it for left before.
-        self._lock = open(folder / f".{LOCK}", "xb", buffering=0)  # noqa: SIM115
+        self._lock = open(os.open(folder / f".{LOCK}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0)  # noqa: SIM115
         self.is_locked = lock(self._lock.fileno())
         self._lock.write(self.token.encode())
         os.rename(folder / f".{LOCK}", folder / LOCK)
 
     def remove(self) -> None:
         if _kept.pop(self.folder, None) is not None and self._owner == os.getpid():
-            shutil.rmtree(self.folder, ignore_errors=True)
+            _remove(self.folder, os.fstat(self._lock.fileno()))
         self._lock.close()
 
 
@@ -61,7 +62,7 @@ def lease(kind: str, place: Path | None = None) -> Lease:
     try:
         made = _kept[folder] = Lease(folder)
     except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove_begun(folder)
         raise
     return made
 
@@ -97,10 +98,10 @@ def sweep(places: Iterable[Path]) -> None:
             for folder in found:
                 if folder in _kept:
                     continue
-                if _is_left(folder):
-                    shutil.rmtree(folder, ignore_errors=True)
+                if (left := free_lock(folder)) is not None:
+                    _remove(folder, left)
                 else:
-                    _remove_if_begun(folder)
+                    _remove_begun(folder, YOUNG)
 
 
 def _is_like_ours(entry: os.DirEntry[str]) -> bool:
@@ -133,31 +134,62 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _is_left(folder: Path) -> bool:
-    """Whether a folder had an owner, and nobody holds it any more. Others may have given its name to what is this user's, but
-    was never a folder of ours: that has no lock with a token in it."""
-    try:
-        about = (folder / LOCK).lstat()
-        return (about.st_uid, about.st_size) == (os.getuid(), TOKEN_SIZE) and _is_free(folder / LOCK)
-    except OSError:
-        return False
+def free_lock(folder: Path) -> os.stat_result | None:
+    """What is known of a folder's lock that had an owner, and nobody holds any more. Others may have given the folder's name to
+    what is this user's, but was never a folder of ours: that has no lock with a token in it."""
+    with suppress(OSError), _opened(folder / LOCK) as file:
+        about = os.fstat(file)
+        if (about.st_uid, about.st_size) == (os.getuid(), TOKEN_SIZE) and lock(file):
+            return about
+    return None
 
 
-def _remove_if_begun(folder: Path) -> None:
-    """Removes a folder whose owner was killed before it had its lock: nothing else is in it then."""
-    with suppress(OSError):
-        if time.time() - folder.stat().st_mtime > YOUNG:  # it may be about to get one
-            (folder / f".{LOCK}").unlink(missing_ok=True)
+def _remove(folder: Path, lock: os.stat_result) -> None:
+    """Removes the folder that has this lock, which goes last, and no other one that others have given its name since."""
+    if os.open not in os.supports_dir_fd:
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    with suppress(OSError), _opened(folder) as descriptor:
+        if os.path.samestat(os.stat(LOCK, dir_fd=descriptor, follow_symlinks=False), lock):
+            for name in sorted(os.listdir(descriptor), key=LOCK.__eq__):
+                _remove_within(descriptor, name)
             folder.rmdir()
+
+
+def _remove_within(folder: int, name: str) -> None:
+    with suppress(OSError):
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)
+
+
+def _remove_begun(folder: Path, age: float = -math.inf) -> None:
+    """Removes a folder, if it is as old, whose owner did not come to lock it: nothing else is in it then."""
+    begun = f".{LOCK}"
+    with suppress(OSError), _opened(folder) as descriptor:
+        names = os.listdir(descriptor)
+        if names not in ([], [begun]) or time.time() - os.fstat(descriptor).st_mtime <= age:  # it may be about to get one
+            return
+        if names and os.stat(begun, dir_fd=descriptor, follow_symlinks=False).st_size in (0, TOKEN_SIZE):
+            os.unlink(begun, dir_fd=descriptor)
+        folder.rmdir()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """The descriptor of a file or folder, which is no link. Nobody waits for a pipe. Raises OSError."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 def _is_free(path: Path) -> bool:
     """Whether nobody holds the lock of a file. Raises OSError."""
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
+    with _opened(path) as file:
         return lock(file)
-    finally:
-        os.close(file)
 
 
 def lock(file: int) -> bool:

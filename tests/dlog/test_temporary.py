@@ -68,6 +68,8 @@ def test_what_somebody_gave_the_name_of_a_folder_of_ours_stays(tmp_path: Path, m
         mine.mkdir(parents=True)
         (mine / "chapter").write_text("years of work")
     (tmp_path / "dlog-dump-begun" / f".{LOCK}").write_text("")
+    (tmp_path / "dlog-dump-named").mkdir()
+    (tmp_path / "dlog-dump-named" / f".{LOCK}").write_text("who owns this")
     (tmp_path / "dlog-dump-owned" / LOCK).write_text("me")
     begun = tmp_path / "dlog-dump-left"
     begun.mkdir()
@@ -75,6 +77,62 @@ def test_what_somebody_gave_the_name_of_a_folder_of_ours_stays(tmp_path: Path, m
     lease("dump", tmp_path).remove()
     assert not begun.exists()
     assert len(list(tmp_path.glob("dlog-dump-*/thesis/chapter"))) == 3
+    assert (tmp_path / "dlog-dump-named" / f".{LOCK}").read_text() == "who owns this"
+
+
+@pytest.fixture
+def thesis(tmp_path: Path) -> Path:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "chapter").write_text("years of work")
+    return mine
+
+
+def test_what_has_been_given_the_name_of_a_folder_of_ours_meanwhile_is_not_removed_at_the_end(
+    tmp_path: Path, thesis: Path
+) -> None:
+    made = lease("dump", tmp_path)
+    (made.folder / "rows").mkdir()
+    made.folder.rename(tmp_path / "moved")
+    thesis.rename(made.folder)
+    made.remove()
+    assert (made.folder / "chapter").read_text() == "years of work"
+    sweep([tmp_path])
+    (tmp_path / "moved").rename(tmp_path / "dlog-dump-moved")
+    sweep([tmp_path])
+    assert [path.name for path in tmp_path.iterdir()] == [made.folder.name]
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_what_is_given_the_name_of_a_folder_of_ours_while_it_is_removed_stays(
+    tmp_path: Path, thesis: Path, monkeypatch: pytest.MonkeyPatch, held: bool
+) -> None:
+    """Another one of ours that is in use stays, too."""
+    left, free_lock = tmp_path / "dlog-dump-left", temporary.free_lock
+    other = lease("worker", tmp_path) if held else None
+    left.mkdir()
+    (left / LOCK).write_text("0" * temporary.TOKEN_SIZE)
+
+    def meanwhile(folder: Path) -> os.stat_result | None:
+        found = free_lock(folder)
+        if found is not None:
+            folder.rename(tmp_path / "moved")
+            (thesis if other is None else other.folder).rename(folder)
+        return found
+
+    monkeypatch.setattr(temporary, "free_lock", meanwhile)
+    sweep([tmp_path])
+    assert (left / ("chapter" if other is None else LOCK)).exists()
+
+
+def test_a_folder_without_a_lock_is_not_left_where_it_cannot_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int) -> bool:
+        raise OSError("no locks left")
+
+    monkeypatch.setattr(temporary, "lock", full)
+    with pytest.raises(OSError, match="no locks left"):
+        lease("dump", tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_only_looks_alike_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

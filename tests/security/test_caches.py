@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dlog.caches import Untrusted, _is_own_group, own_content, own_folder
-from dlog.engine.kernels.core import library
+from dlog.engine.kernels.core import building, library
 from dlog.grammar import parser
 from dlog.zipped import unpacked
 from tests.conftest import ROOT
@@ -335,3 +335,13 @@ def test_links_lead_as_the_system_follows_them(tmp_path: Path) -> None:
     (tmp_path / "e").symlink_to("d")
     with pytest.raises(OSError, match="symbolic links"):
         own_folder(tmp_path / "d" / "cache")
+
+
+def test_the_lock_of_a_build_is_for_this_user_alone(tmp_path: Path) -> None:
+    mask = os.umask(0)
+    try:
+        with building._alone(tmp_path / "library.lock"):
+            pass
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "library.lock").stat().st_mode & 0o777 == 0o600

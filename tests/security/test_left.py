@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dlog.temporary import PREFIX, _is_left, remove_left
+from dlog.temporary import PREFIX, free_lock, remove_left
 from tests.security.planted import LEFT_OUT, STARTER
 
 SLOW = """.decl n(x: number)
@@ -67,7 +67,7 @@ class Place:
 
 def shared() -> Iterator[Path]:
     """Those in memory whose owner is no more: others belong to tests that run beside this one."""
-    return (folder for folder in Path("/dev/shm").glob(f"{PREFIX}*") if _is_left(folder))
+    return (folder for folder in Path("/dev/shm").glob(f"{PREFIX}*") if free_lock(folder) is not None)
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def _remove_remains(path: Path) -> None:
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[IO[str]]:
     """Waits until no other process is in here, where the system can tell."""
-    with path.open("w") as file:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
         try:
             import fcntl
         except ImportError:
