@@ -58,6 +58,7 @@ class Base(Struct):
     keys: i64  # how many values from there on,
     offsets: Numbers  # and where each one's rows begin
     dead: i64  # how many of the rows are dead
+    removed: i64  # rows of the collection that have gone since (renewal.py)
     samples: Numbers  # where the key column is implied (implied.py): the keys of some rows,
     tail: Numbers  # and those of the rows that came later
 

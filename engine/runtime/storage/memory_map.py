@@ -40,6 +40,7 @@ COLLECTION = (
     L.collection.base_low,
     L.collection.base_keys,
     L.collection.base_dead,
+    L.collection.base_removed,
     L.collection.direct_low,
     L.collection.direct_count,
     L.collection.pair_homes_count,

@@ -10,7 +10,6 @@ import numpy as np
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.loop import batches as batch
-from dlog.engine.kernels.incremental.loop import inputs
 from dlog.engine.kernels.incremental.store import indexes, loading, slots
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection, Role
@@ -46,7 +45,7 @@ class Store:
         staged = np.array(listed, np.int64).reshape(len(listed), self.collection.arity + 2)
         batch.forget_changes(control, address)
         batch.begin(control, address, len(rounds))
-        assert inputs.apply_input(control, address, int(staged.ctypes.data), len(staged))
+        assert loading.bring_in(control, address, int(staged.ctypes.data), 0, len(staged))
         assert batch.settle(control, address)
         assert self.logged(len(rounds)) == [self.followed(round) for round in rounds]
 

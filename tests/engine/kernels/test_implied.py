@@ -96,15 +96,18 @@ def test_another_index_makes_a_column() -> None:
     store.close()
 
 
-def test_a_base_that_is_mostly_dead_leaves_a_column() -> None:
+def test_the_key_of_the_rows_that_are_left_is_implied_if_they_are_many() -> None:
     random = Random(8)
     store = loaded(random, 2, 0)
     rows = sorted(store.rows)
-    store.batch([[(row, -1) for row in rows[: ROWS // 2 + 1]]])
-    assert store.collection.struct[L.collection.base_rows] == 0
-    assert not is_implied(store, 0)
-    store.check()
-    store.batch([[(row, 1) for row in rows[:300]]])
+    for left, implied_then in ((ROWS - 500, True), (1000, False)):
+        store.batch([[(row, -1) for row in sorted(store.rows)[left:]]])
+        store.batch([[(rows[0], -1)]])
+        assert store.collection.struct[L.collection.base_rows] == left
+        assert is_implied(store, 0) == implied_then
+        store.check()
+        store.batch([[(rows[0], 1)]])
+    store.batch([[(row, 1) for row in rows[-300:]]])
     store.check()
     store.batch([[(row, -1) for row in sorted(store.rows)]])
     store.load(rows)

@@ -25,6 +25,14 @@ PROGRAMS = {
     "without": ".decl p(x: number)\np(x) :- e(x, _), !e(_, x).",
     "triangles": ".decl p(x: number, y: number, z: number)\np(x, y, z) :- e(x, y), e(y, z), e(x, z).",
 }
+CHURNED = {
+    "few": ("p(x, y) :- e(0, x), e(x, y).", 1.9),
+    "two": ("p(x, z) :- e(x, y), e(y, z).", 1.25),
+    "closed": ("p(x, y) :- e(x, y), e(y, z), e(z, x).", 2.2),
+    "reached": ("p(0, 0).\np(y, 0) :- p(x, 0), e(x, y).", 1.4),
+}
+"""Rules that join edges, and how much memory they may take after long churn for each byte when all edges come at once."""
+EDGE_COUNT, NODES, COMMITS = (30_000, 3000, 300) if JIT else (600, 100, 40)
 CYCLES = 12 if JIT else 2
 ROUNDS = 40 if JIT else 4
 """Rounds of a cycle; the second half takes back what the first one did."""
@@ -66,3 +74,36 @@ def test_rounds_that_take_each_other_back_leave_nothing_behind(name: str, at_onc
     assert used[-1] == used[CYCLES // 2]
     engine.close()
     assert engine.memory.used == 0
+
+
+def random_edges(count: int, seed: int) -> np.ndarray:
+    """Different edges, in no order."""
+    random = np.random.default_rng(seed)
+    return random.choice(NODES * NODES, count, replace=False)
+
+
+def edges_as_updates(gone: np.ndarray, come: np.ndarray, round: int) -> dict[str, Updates]:
+    both = np.concatenate([gone, come]).astype(np.int64)
+    diffs = np.concatenate([np.full(len(gone), -1), np.ones(len(come), np.int64)])
+    return {"e": Updates((both // NODES, both % NODES), diffs, np.full(len(both), round, np.int64))}
+
+
+@pytest.mark.parametrize("name", CHURNED)
+def test_edges_that_come_and_go_for_long_take_little_more_memory_than_those_that_are_there(name: str) -> None:
+    text, bound = CHURNED[name]
+    program = compile_source(Source(f"{EDGES}.decl p(x: number, y: number)\n{text}"))
+    share, nothing = EDGE_COUNT // 200, np.empty(0, np.int64)
+    edges = random_edges(EDGE_COUNT + COMMITS * share, 1)
+    there = edges[:EDGE_COUNT].copy()
+    engine, other = Maintained(program), Maintained(program)
+    engine.commit(edges_as_updates(nothing, there, 1))
+    for number in range(COMMITS):
+        at = np.arange(number * share, (number + 1) * share) * 7919 % EDGE_COUNT
+        come = edges[EDGE_COUNT + number * share : EDGE_COUNT + (number + 1) * share]
+        engine.commit(edges_as_updates(there[at], come, engine.round + 1))
+        there[at] = come
+    other.commit(edges_as_updates(nothing, there, 1))
+    assert engine.table("p").rows == other.table("p").rows
+    assert engine.memory.used <= bound * other.memory.used
+    for one in (engine, other):
+        one.close()

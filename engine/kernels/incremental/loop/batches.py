@@ -6,7 +6,7 @@ from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import with_rows
 from dlog.engine.kernels.incremental.store.base import drop_base
-from dlog.engine.kernels.incremental.store.collections import leave_base, remove_row, trim_rows
+from dlog.engine.kernels.incremental.store.collections import remove_row, trim_rows
 from dlog.engine.kernels.incremental.store.histories import (
     clear_bit,
     close_item,
@@ -100,7 +100,7 @@ def settle(ctl: Control, collection: Collection):
     if collection.fresh != 0:
         collection.fresh = 0
         return trim_rows(ctl, collection) and imply_key(ctl, collection)
-    return leave_base(ctl, collection)
+    return True
 
 
 @kernel

@@ -142,3 +142,4 @@ def drop_base(ctl: Control, collection: Collection):
     collection.base.keys = 0
     collection.base.offsets = Numbers(0)
     collection.base.dead = 0
+    collection.base.removed = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.incremental.store.base import drop_base, find_base
+from dlog.engine.kernels.incremental.store.base import find_base
 from dlog.engine.kernels.incremental.store.histories import clear_bit, get_bit, open_item, put_bit
 from dlog.engine.kernels.incremental.store.implied import cell_at, resize_tail, write_keys
 from dlog.engine.kernels.incremental.store.index_building import build_index, clear_index, may_insert, trim_index
@@ -25,8 +25,8 @@ from dlog.engine.kernels.incremental.store.roles import (
     grow_history,
     grow_words,
 )
-from dlog.engine.kernels.incremental.store.slot_room import make_slot, resize_slots, trim_slots
-from dlog.engine.kernels.incremental.store.slots import find_values, place_row, remove_slot, slotted
+from dlog.engine.kernels.incremental.store.slot_room import make_slot, trim_slots
+from dlog.engine.kernels.incremental.store.slots import find_values, place_row, remove_slot
 from dlog.engine.kernels.layout import IMPLIED, NEVER
 from dlog.engine.kernels.machine_structs import Column, Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Index
@@ -294,6 +294,7 @@ def remove_row(ctl: Control, collection: Collection, row):
             return False
     clear_bit(collection.alive, row)
     collection.live -= 1
+    collection.base.removed += 1
     if row < collection.base.rows:
         collection.base.dead += 1
         return True
@@ -316,19 +317,3 @@ def free_number(ctl: Control, collection: Collection, row):
     collection.free[count] = row
     collection.free_count = count + 1
     return True
-
-
-@kernel
-def leave_base(ctl: Control, collection: Collection):
-    """Makes rows of a base that is mostly dead ordinary ones; false with ctl.error set."""
-    rows = collection.base.rows
-    if collection.base.dead * 2 <= rows:
-        return True
-    if not write_keys(ctl, collection):
-        return False
-    drop_base(ctl, collection)
-    alive = collection.alive
-    for row in range(rows):
-        if get_bit(alive, row) == 0 and not free_number(ctl, collection, row):
-            return False
-    return resize_slots(ctl, collection, max(slotted(collection) * 2, 64))

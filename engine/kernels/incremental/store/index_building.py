@@ -148,7 +148,7 @@ def drop_leading(index: Index):
 
 @kernel
 def clear_index(ctl: Control, index: Index):
-    """Empties an index: one of row numbers, and dense."""
+    """Empties an index: one of row numbers and, where one column at most is its key, dense."""
     release(ctl, index.slabs.address, index.group_capacity * Slab.size)
     release(ctl, index.slots.address, index.slot_homes.room * 4)
     release(ctl, index.pool.address, index.pool_capacity * 4)
@@ -164,7 +164,7 @@ def clear_index(ctl: Control, index: Index):
     index.pool = Numbers(0)
     index.pool_size = 0
     index.pool_capacity = 0
-    index.dense = 1
+    index.dense = 1 if index.key_count <= 1 else 0
     for size in range(FREE_SIZES):
         index.free[size] = 0
 

@@ -25,6 +25,8 @@ STRETCH = 64
 """Rows of a slab that are compared together."""
 LONG = 1024
 """Rows of a group from which on it is not searched for each row that leaves it."""
+LEAST = 6
+"""Items of a slab from which on it gives way to a smaller one."""
 # ----------------------------------------------------------------------------------------------------------------- slabs
 
 
@@ -49,41 +51,69 @@ def size_for(items):
 
 @kernel
 def extend_slab(ctl: Control, index: Index, slab: Slab):
-    """Gives a full slab the next power of two, or a run a place in the pool with little to spare: most change once or twice.
-    Freed ones of each size are kept in lists threaded through their first item."""
-    capacity = slab.capacity
+    """Gives a full slab a quarter more, or a run a place in the pool with little to spare: most change once or twice. False
+    with ctl.error set."""
     count = slab.count
+    return move_slab(ctl, index, slab, count + 1 + (count >> 2 if slab.capacity > 0 else 0))
+
+
+@kernel
+def move_slab(ctl: Control, index: Index, slab: Slab, items):
+    """Gives the rows of a slab another place in the pool, with room for so many; false with ctl.error set."""
+    size = size_for(items)
+    start = take_place(ctl, index, size)
+    if start < 0:
+        return False
     first = slab_first(slab)
-    target = room_of(size_for(count + 1))
-    if capacity > 0:
-        target = 1
-        while target <= capacity:
-            target *= 2
-    size = size_for(target)
-    lists = index.free
-    start = lists[size] - 1
+    capacity = slab.capacity
     pool = index.pool
-    if start >= 0:
-        lists[size] = pool[start]
-    else:
-        start = index.pool_size
-        room = index.pool_capacity
-        if start + target > room:
-            wanted = max(grown(room), start + target, 64)
-            pool = Numbers(resize(ctl, pool.address, room * 4, wanted * 4))
-            if not pool:
-                return False
-            index.pool = pool
-            index.pool_capacity = wanted
-        index.pool_size = start + target
-    for i in range(count):
+    for i in range(slab.count):
         if capacity == 0:
             pool[start + i] = item_of_row(index, first - RUN + i)
         else:
             pool[start + i] = pool[first + i]
     free_slab(index, first, capacity)
     slab.start = start
-    slab.capacity = target
+    slab.capacity = room_of(size)
+    return True
+
+
+@kernel
+def take_place(ctl: Control, index: Index, size):
+    """A place in the pool for a slab of a size; -1 with ctl.error set. Freed ones of each size are kept in lists threaded
+    through their first item."""
+    lists = index.free
+    start = lists[size] - 1
+    if start >= 0:
+        lists[size] = index.pool[start]
+        return start
+    start = index.pool_size
+    end = start + room_of(size)
+    room = index.pool_capacity
+    if end > room:
+        wanted = max(grown(room), end, 64)
+        pool = Numbers(resize(ctl, index.pool.address, room * 4, wanted * 4))
+        if not pool:
+            return -1
+        index.pool = pool
+        index.pool_capacity = wanted
+    index.pool_size = end
+    return start
+
+
+@kernel
+def shorten_slab(ctl: Control, index: Index, slab: Slab):
+    """Gives back the place of a slab in the pool that its rows need half of at most: for a smaller one or, where one row is
+    left, for none. False with ctl.error set."""
+    count = slab.count
+    capacity = slab.capacity
+    if count == 1 and capacity > 0 and index.values == 0:
+        start = slab.start
+        slab.start = index.pool[start]
+        slab.capacity = 0
+        free_slab(index, start, capacity)
+    elif capacity >= LEAST and count * 2 <= capacity:
+        return move_slab(ctl, index, slab, count + (count >> 3))
     return True
 
 
@@ -148,6 +178,7 @@ def index_remove(ctl: Control, index: Index, row):
     else:
         pool[at] = pool[start + last]
         slab.count = last
+        return shorten_slab(ctl, index, slab)
     return True
 
 

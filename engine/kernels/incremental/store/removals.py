@@ -11,7 +11,7 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import wrapped_product
 from dlog.engine.kernels.incremental.loop.changes import same_time
 from dlog.engine.kernels.incremental.store.groups import item_of_row, slab_at
-from dlog.engine.kernels.incremental.store.indexes import drop_group, extend_slab, place_of
+from dlog.engine.kernels.incremental.store.indexes import drop_group, extend_slab, place_of, shorten_slab
 from dlog.engine.kernels.incremental.store.keyed import hash_slot
 from dlog.engine.kernels.incremental.store.lists import list_free, sort_changes
 from dlog.engine.kernels.layout import BLOCK
@@ -70,7 +70,7 @@ def leave_group(ctl: Control, index: Index, gone: Changes, first, last):
         pool[at] = pool[start + count - 1]
         slab.count = count - 1
         ctl.work = ctl.work + at - start
-    return True
+    return shorten_slab(ctl, index, slab)
 
 
 @kernel
@@ -97,7 +97,7 @@ def sweep_slab(ctl: Control, index: Index, slab: Slab, gone: Changes, first, las
     slab.count = kept - start
     ctl.work += count
     release(ctl, table.address, places * 8)
-    return True
+    return shorten_slab(ctl, index, slab)
 
 
 @kernel

@@ -1,0 +1,124 @@
+"""Renewal of an input that much has come to and gone from: its rows become a base (base.py) again, as if they were loaded now.
+
+A row that came later takes several times the memory of one of the base, and one of the base that went leaves its place behind.
+When these are many for the rows that there are, and as many have gone, all rows are put in order again and indexes are built
+anew. So memory stays near that of loading what is there, and what it costs is spread over the rows that went. Rows that only
+come never cause it. Row numbers change, so it is done before the first change of a batch: no log has any, nor has a history.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.store.base import drop_base
+from dlog.engine.kernels.incremental.store.base_building import FEWEST, choose_key, load_base
+from dlog.engine.kernels.incremental.store.collections import free_number, trim_rows
+from dlog.engine.kernels.incremental.store.direct import drop_direct
+from dlog.engine.kernels.incremental.store.histories import get_bit
+from dlog.engine.kernels.incremental.store.implied import imply_key, is_implied, write_keys
+from dlog.engine.kernels.incremental.store.index_building import build_index, clear_index
+from dlog.engine.kernels.incremental.store.slot_room import drop_slots, resize_slots
+from dlog.engine.kernels.incremental.store.slots import more_slots, slotted
+from dlog.engine.kernels.layout import BLOCK
+from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
+from dlog.engine.kernels.round_structs import Collection, Control
+from dlog.engine.kernels.static.storage import load_cell, release, zeroed
+
+SHARE = 8
+"""Of so many rows one has gone, and one is none of the base or is dead there, when a collection is worn."""
+
+
+@kernel
+def is_worn(collection: Collection):
+    """Whether a collection's memory has suffered by rows that came and went. Not where this batch has changed it already."""
+    live = collection.live
+    if collection.pairs or collection.log.count != 0 or live < FEWEST:
+        return False
+    # Others weigh the more the less a row of the base takes.
+    share = 2 * SHARE if is_implied(collection) else SHARE
+    return min(collection.base.removed, collection.base.dead + slotted(collection)) * share >= live
+
+
+@kernel
+def renew(ctl: Control, collection: Collection):
+    """Renews a collection if it is worn and there is memory for that; false with ctl.error set."""
+    if not is_worn(collection):
+        return True
+    size = collection.live * collection.arity * 8
+    if ctl.account.bytes + size > ctl.limit:
+        return True
+    collection.base.removed = 0
+    if not write_keys(ctl, collection):
+        return False
+    words = Words(zeroed(ctl, size))
+    if not words:
+        return False
+    columns = WordColumns(ctl.scratch.address + 5 * BLOCK * 8)
+    take_rows(collection, words, columns)
+    key = choose_key(collection, columns, collection.live)
+    done = rebase(ctl, collection, columns, key) if key >= 0 else leave_base(ctl, collection)
+    release(ctl, words.address, size)
+    return done
+
+
+@kernel
+def take_rows(collection: Collection, words: Words, columns: WordColumns):
+    """Writes the values of all living rows, column after column."""
+    live = collection.live
+    alive = collection.alive
+    for c in range(collection.arity):
+        target = Words(words.address + c * live * 8)
+        columns[c] = target
+        column = collection.columns[c]
+        data = column.data
+        width = column.width
+        n = 0
+        for row in range(collection.rows):
+            if get_bit(alive, row) != 0:
+                target[n] = load_cell(data, width, row)
+                n += 1
+
+
+@kernel
+def rebase(ctl: Control, collection: Collection, columns: WordColumns, key):
+    """Makes all rows of a collection, which are in these columns, a base sorted by a column; false with ctl.error set."""
+    live = collection.live
+    before = collection.rows
+    drop_base(ctl, collection)
+    drop_direct(ctl, collection)
+    drop_slots(ctl, collection)
+    if not load_base(ctl, collection, columns, live, key):
+        return False
+    for word in range(((live + 63) >> 6), ((before + 63) >> 6)):
+        collection.alive[word] = 0
+    clear_behind(collection.alive, live)
+    release(ctl, collection.free.address, collection.free_capacity * 4)
+    collection.free = Numbers(0)
+    collection.free_capacity = 0
+    indexes = collection.indexes
+    for i in range(collection.index_count):
+        clear_index(ctl, indexes[i])
+        if not build_index(ctl, indexes[i], live):
+            return False
+    return trim_rows(ctl, collection) and imply_key(ctl, collection)
+
+
+@kernel
+def clear_behind(bits: Words, first):
+    """Clears the bits from one on in its word."""
+    if first & 63:
+        bits[first >> 6] &= (1 << (first & 63)) - 1
+
+
+@kernel
+def leave_base(ctl: Control, collection: Collection):
+    """Makes rows of a base that is mostly dead ordinary ones, where there is no column to sort them by; false with ctl.error
+    set."""
+    rows = collection.base.rows
+    if collection.base.dead * 2 <= rows:
+        return True
+    drop_base(ctl, collection)
+    alive = collection.alive
+    for row in range(rows):
+        if get_bit(alive, row) == 0 and not free_number(ctl, collection, row):
+            return False
+    return resize_slots(ctl, collection, more_slots(slotted(collection)))
