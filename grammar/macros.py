@@ -22,6 +22,9 @@ from dlog.grammar.suggest import closest
 DEEPEST = 100
 """Includes nested deeper than this include themselves."""
 MOST_INCLUDES = 10_000
+MOST_AGAIN = 1 << 24
+"""Characters of files that are included when they have been before: some lines of includes can stand for more than fits
+anywhere."""
 MOST_OF_A_LINE = 1 << 20
 MOST_OF_ALL = 1 << 26
 """Characters that macros may expand to, all steps counted: some lines of definitions can stand for more than fits anywhere."""
@@ -51,7 +54,7 @@ class Expansion(Preprocessor):  # type: ignore[misc]
         self.rewrite_paths: list[tuple[str, str]] = []
         self._line: list[Any] = []
         """The tokens of the line that is read."""
-        self._includes = self._depth = 0
+        self._includes = self._again = self._depth = 0
         self._expanded = self._before_line = 0
         """Characters that macros have expanded to, in all and before the line that is expanded."""
         self._expanded_line = ("", 0)
@@ -156,7 +159,13 @@ class Expansion(Preprocessor):  # type: ignore[misc]
             at = found.source.locate(found.labels[0].span.start) if found.source else None
             self._problem(found.message, note=f"in its line {at.line}, column {at.column}" if at else "")
             raise OutputDirective(Action.IgnoreAndRemove) from None
-        self.originals[self._shown(includepath)] = text.split("\n")
+        shown = self._shown(includepath)
+        self._again += len(text) if shown in self.originals else 0
+        if self._again > MOST_AGAIN:
+            note = "write `.once` or `#pragma once` at the top of what is included"
+            self._problem(f"too much is included again up to here: more than {MOST_AGAIN >> 20} MiB", note=note)
+            raise TooMuch
+        self.originals[shown] = text.split("\n")
         return io.StringIO(dialect_lines(text))
 
     def on_include_not_found(self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str) -> None:

@@ -89,7 +89,7 @@ def test_files_in_angle_brackets_come_from_include_dirs_or_beside_the_program(
     assert "cannot find the file `x.dl`" in errors(main)
 
 
-@pytest.mark.parametrize("include", ['#include "x.dl"', ".include \"x.dl\"", "#include <x.dl>"])
+@pytest.mark.parametrize("include", ['#include "x.dl"', '.include "x.dl"', "#include <x.dl>"])
 def test_a_text_includes_from_include_dirs_before_the_current_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch, include: str
 ) -> None:
@@ -264,6 +264,18 @@ def test_a_program_may_use_macros_on_many_lines() -> None:
 def test_files_that_include_each_other_twice_are_refused(folder: Path) -> None:
     first = write({**{f"f{i}.dl": f'#include "f{i + 1}.dl"\n' * 2 for i in range(40)}, "f40.dl": ""})
     assert errors(first).startswith("error: too much is included up to here: more than 20 files\n")
+
+
+def test_a_long_file_is_not_included_again_and_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(macros, "MOST_AGAIN", 1 << 20)
+    large = f"//{'x' * (1 << 20)}\n"
+    written = {f"f{i}.dl": f'#include "f{i + 1}.dl"\n' * 9 for i in range(3)}
+    said = errors(write({**written, "f3.dl": large[: 1 << 18]}))
+    assert (
+        said.startswith("error: too much is included again up to here: more than 1 MiB\n --> f2.dl:6:1\n") and "`.once`" in said
+    )
+    first = write({"f0.dl": "".join(f'#include "l{i}.dl"\n' for i in range(4)), **{f"l{i}.dl": large for i in range(4)}})
+    assert len(preprocess(first).text) > 4 << 20  # each of them once
 
 
 def test_a_file_that_includes_itself_twice_is_refused_once(folder: Path) -> None:
