@@ -6,6 +6,7 @@ What does not fit a column's kind without loss is refused at the directive. Reco
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -57,11 +58,8 @@ def _read(io: Io, program: Program, path: Path, way: str, relation: Relation, bu
             about = pq.read_metadata(path)
             names = about.schema.to_arrow_schema().names
             chosen = _chosen(io, program, path, relation, names)
-            budget.take(about.num_rows * 8 * len(chosen), str(path))
-            for group in range(about.num_row_groups):
-                budget.take(about.row_group(group).total_byte_size, str(path))
-            # Texts stay in their dictionaries, which is what has been counted: a long one may be the value of many rows.
-            texts = [names[i] for i, (_, type_) in zip(chosen, relation.attributes, strict=True) if _is_text(type_)]
+            take_parquet(about, len(chosen), budget, str(path))
+            texts = texts_of(relation, [names[i] for i in chosen])
             if len(set(names)) < len(names):
                 table = pq.read_table(path, read_dictionary=texts)
                 return [within_memory(table.column(i)) for i in chosen]
@@ -74,8 +72,18 @@ def _read(io: Io, program: Program, path: Path, way: str, relation: Relation, bu
         raise directive_error(io, program, "bad-file", f"{path} is not a {way} file: {error}") from error
 
 
-def _is_text(type_: Type) -> bool:
-    return type_.kind in (Kind.SYMBOL, Kind.RECORD)
+def take_parquet(about: Any, columns: int, budget: Part, file: str) -> None:
+    """Counts what a file says that it holds, texts in their dictionaries. Raises DlogError where that is too much."""
+    budget.take(about.num_rows * 8 * columns, file)
+    for group in range(about.num_row_groups):
+        budget.take(about.row_group(group).total_byte_size, file)
+
+
+def texts_of(relation: Relation, columns: Sequence[str]) -> list[str]:
+    """The columns for a relation's attributes that stay in their dictionaries, which is what has been counted: a long text may
+    be the value of many rows."""
+    pairs = zip(columns, relation.attributes, strict=True)
+    return [column for column, (_, type_) in pairs if type_.kind in (Kind.SYMBOL, Kind.RECORD)]
 
 
 def _unpacked(file: Any, budget: Part, name: str) -> pa.Table:

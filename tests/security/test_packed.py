@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import dlog
+from dlog.engine.ir.rules import Kind
+from dlog.engine.state.entries import Entries
+from dlog.engine.state.parts import Part
 from dlog.grammar.diagnostics import DlogError
+from dlog.sessions.persistence.bulk_files import TABLE, BulkChange
+from dlog.sessions.persistence.folder import State
+from dlog.sessions.persistence.inspection import check_state
 
 
 @pytest.mark.parametrize("line", [b"a" * 40_000_000, b"\n" * 40_000_000], ids=["one text", "empty lines"])
@@ -60,3 +67,42 @@ def test_batches_of_an_arrow_file_are_counted_one_after_the_other(tmp_path: Path
     program = ".decl r(x: number)\n.input r(IO=arrow)\n.printsize r\n"
     with pytest.raises(DlogError, match=r"out of memory: .*r\.arrow holds more than the 32 MiB that there are"):
         dlog.run(program, facts=tmp_path, memory="32M")
+
+
+NAMES = ".decl name(x: number, text: symbol)\n.input name\n"
+
+
+def with_a_part(folder: Path, rows: pa.Table) -> Path:
+    """A state with a bulk change from these rows, all checksums right."""
+    with dlog.session(NAMES, state=folder, threads=1) as session:
+        session.insert("name", [(-1, "one")])
+        session.commit()
+    way = {"compression": "zstd", "dictionary_pagesize_limit": 1 << 30, "store_schema": False, "write_statistics": False}
+    state = State(folder, "never", None)
+    pq.write_table(rows, folder / f"{0:032x}.parquet", **way)
+    content = (folder / f"{0:032x}.parquet").read_bytes()
+    part = Part(f"{0:032x}.parquet", len(content), zlib.crc32(content))
+    entry = BulkChange("name", (Kind.NUMBER, Kind.SYMBOL), 1, (part,)).entry
+    state._store.append(state.round + 1, {}, {TABLE: Entries.of([entry])})
+    state.close()
+    return folder
+
+
+def test_a_long_text_of_many_rows_in_a_state_is_kept_once(tmp_path: Path) -> None:
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2000, np.int32)), pa.array(["a" * (1 << 20)]))
+    folder = with_a_part(tmp_path / "state", pa.table({"x": np.arange(2000), "text": texts}))
+    pool = pa.default_memory_pool()
+    before = pool.max_memory()
+    assert check_state(folder)[0] == "round 2"
+    with dlog.session(None, state=folder, threads=1) as session:
+        assert session.rows("name") == 2001
+    assert pool.max_memory() - before < 1 << 30
+
+
+def test_what_a_state_holds_packed_is_counted_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"x": np.zeros(3_000_000, np.int64), "text": pa.array(["a"]).take(pa.array(np.zeros(3_000_000, np.int32)))})
+    folder = with_a_part(tmp_path / "state", rows)
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 1 << 20
+    monkeypatch.setattr("dlog.engine.formats.budget._left", lambda: 32 << 20)
+    with pytest.raises(DlogError, match=r"out of memory: .*\.parquet holds more than the 32 MiB that there are"):
+        check_state(folder)

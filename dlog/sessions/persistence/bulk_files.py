@@ -7,12 +7,14 @@ relation of a name has been dropped, with its bulk changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dlog.engine.formats.budget import Budget
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.state.files import damaged
@@ -77,20 +79,37 @@ class BulkDecoder:
 
 
 def read_parts(paths: Sequence[Path], relation: Relation, decoder: BulkDecoder) -> tuple[Columns, int]:
-    """The rows in files, one or several. Raises DlogError for values that the types do not have."""
+    """The rows in files, one or several. Raises DlogError for values that the types do not have, and for more than the machine
+    has memory left."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from dlog.engine.formats.columnar import take_parquet, texts_of
     from dlog.engine.spark.arrow import ArrowCodec
 
+    with Budget().part() as budget:
+        with _as_written(paths[0]):
+            found = [pq.read_metadata(path) for path in paths]
+            texts = [texts_of(relation, about.schema.to_arrow_schema().names) for about in found]
+        for path, about in zip(paths, found, strict=True):
+            take_parquet(about, about.num_columns, budget, str(path))
+        with _as_written(paths[0]):
+            data = pa.concat_tables([pq.ParquetFile(p, read_dictionary=t).read() for p, t in zip(paths, texts, strict=True)])
+            data.validate(full=True)
+            table = ArrowCodec(decoder.types, decoder.symbols, decoder.records).read(relation, data)
+    return tuple(words(column) for column in table.columns), table.rows
+
+
+@contextmanager
+def _as_written(path: Path) -> Iterator[None]:
+    """Takes what a file has against being read for damage."""
+    import pyarrow as pa
+
     try:
-        data = pa.concat_tables([pq.ParquetFile(path).read() for path in paths])
-        data.validate(full=True)
-        table = ArrowCodec(decoder.types, decoder.symbols, decoder.records).read(relation, data)
+        yield
     except (pa.ArrowException, OSError, ValueError, DlogError) as error:
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise damaged(paths[0], f"a part of a relation cannot be read: {what}") from None
-    return tuple(words(column) for column in table.columns), table.rows
+        raise damaged(path, f"a part of a relation cannot be read: {what}") from None
 
 
 def rows_in(paths: Sequence[Path]) -> int:
