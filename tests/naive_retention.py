@@ -1,7 +1,7 @@
 """The oracle's share in relations that do not keep all of their rows: subsumption, choice domains, `debug_delta`.
 
 The iterations are part of what such a program means: a rule derives from the rows that the last iteration brought and those
-that stood then; what is fresh is sifted as a whole.
+that stood then; what is fresh is sifted as a whole, where there is a choice rule by rule.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from dlog.branch import Branch
 from dlog.grammar.syntax import (
     And,
     Atom,
@@ -80,25 +81,28 @@ class Iterations:
 
     def run(self) -> None:
         facts, plain, recursive = self._clauses()
-        given = self.evaluation.derived(facts, self.stratum)
-        given = {name: rows | self.evaluation.given[name] for name, rows in given.items()}
+        given = [*self._derived([fact] for fact in facts), self.evaluation.given]
         for name in self.stratum:
             if self._kept(name).keys:
-                self._stand({**self.rows, name: self._chosen(name, given.pop(name), set())})
-        derived = self.evaluation.derived(plain, self.stratum)
-        self._settle({name: rows | given.get(name, set()) for name, rows in derived.items()})
+                self._stand({**self.rows, name: self._chosen_one_by_one(name, given, set())})
+        others = {name: set().union(*(rows[name] for rows in given)) for name in self.stratum if not self._kept(name).keys}
+        self._settle([*self._derived(plain), {name: others.get(name, set()) for name in self.stratum}])
         self._go_on_from({name: set(rows) for name, rows in self.rows.items()})
         number = 0
         self._log(number)
         while any(self.delta.values()):
             number += 1
-            self._settle(self.evaluation.derived(recursive, self.stratum))
+            self._settle(self._derived(recursive))
             self._log(number)
 
     def _kept(self, name: str) -> Kept:
         return self.evaluation.retentions.get(name, Kept())
 
-    def _clauses(self) -> tuple[list[Clause], list[Clause], list[Clause]]:
+    def _derived(self, rules: Iterable[list[Clause]]) -> list[Rows]:
+        """What each rule says."""
+        return [self.evaluation.derived(rule, self.stratum) for rule in rules]
+
+    def _clauses(self) -> tuple[list[Clause], list[list[Clause]], list[list[Clause]]]:
         """Facts, rules that read nothing of the stratum, and the others, once for each atom that reads a delta."""
         facts, plain, recursive = [], [], []
         for clause in self.evaluation.clauses:
@@ -110,24 +114,25 @@ class Iterations:
             for goals in alternatives(clause.body):
                 places = [n for n, g in enumerate(goals) if isinstance(g, Atom) and g.name in self.stratum]
                 if not places:
-                    plain.append(replace(clause, body=And(tuple(goals))))
-                recursive += [replace(clause, body=And(tuple(_with_delta(goals, at)))) for at in places]
+                    plain.append([replace(clause, body=And(tuple(goals)))])
+                recursive.append([replace(clause, body=And(tuple(_with_delta(goals, at)))) for at in places])
         return facts, plain, recursive
 
     def _stand(self, rows: Rows) -> None:
         self.rows = rows
         self.evaluation.rows |= rows
 
-    def _settle(self, derived: Rows) -> None:
-        """What comes of an iteration."""
+    def _settle(self, derived: list[Rows]) -> None:
+        """What comes of an iteration, in which each rule has derived rows."""
         accepted, left = {}, {}
         for name in self.stratum:
-            fresh, rows, kept = derived[name] - self.rows[name], self.rows[name], self._kept(name)
+            rows, kept = self.rows[name], self._kept(name)
+            fresh = set().union(*(found[name] for found in derived)) - rows
             if kept.joins:
                 joined, touched = self._joined(name, fresh, rows)
                 accepted[name], left[name] = joined - rows, rows - (touched - joined)
             elif kept.keys:
-                accepted[name], left[name] = self._chosen(name, fresh, rows), rows
+                accepted[name], left[name] = self._chosen_one_by_one(name, derived, rows), rows
             else:
                 accepted[name] = fresh - self._dominated(name, fresh, fresh | rows)
                 left[name] = rows - self._dominated(name, rows, accepted[name])
@@ -160,6 +165,13 @@ class Iterations:
             if next(evaluation.solutions(subsumption.body, binding, scope), None) is not None:
                 return True
         return False
+
+    def _chosen_one_by_one(self, name: str, derived: list[Rows], rows: set[Row]) -> set[Row]:
+        """What is chosen of the rows of each rule in turn beside those that stand."""
+        chosen: set[Row] = set()
+        for found in derived:
+            chosen |= self._chosen(name, found[name] - rows, rows | chosen)
+        return chosen
 
     def _chosen(self, name: str, fresh: set[Row], rows: set[Row]) -> set[Row]:
         """The first rows of each key that none has yet."""
@@ -199,9 +211,13 @@ class Iterations:
         match value:
             case None:
                 return (0,)
+            case Branch(name, args):
+                adt, types = self.evaluation.branches[name]
+                names = sorted(n for n, (other, _) in self.evaluation.branches.items() if other == adt)
+                return (_depth(value), names.index(name), *(self._order(v, t) for v, t in zip(args, types, strict=True)))
             case tuple():
                 types = self.evaluation.fields(type_name, len(value))
-                return (1, *(self._order(v, t) for v, t in zip(value, types, strict=True)))
+                return (_depth(value), *(self._order(v, t) for v, t in zip(value, types, strict=True)))
             case str():
                 return (0, self.first.index(value), b"") if value in self.first else (1, 0, value.encode())
             case float():
@@ -213,6 +229,15 @@ class Iterations:
     def _log(self, iteration: int) -> None:
         for log, name in self.logs.items():
             self.evaluation.rows[log] |= {(*row, iteration) for row in self.delta[name]}
+
+
+def _depth(value: Any) -> int:
+    """How deep records are one in the other."""
+    match value:
+        case Branch(_, fields) | tuple(fields):
+            return 1 + max(map(_depth, fields), default=0)
+        case _:
+            return 0
 
 
 def _with_delta(goals: list[Goal], at: int) -> Iterator[Goal]:

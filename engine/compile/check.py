@@ -47,6 +47,8 @@ class Checked:
     eqrels: frozenset[str] = frozenset()
     classes: Mapping[str, str] = field(default_factory=dict)
     functors: dict[str, UserFunctor] = field(default_factory=dict)
+    first_symbols: tuple[str, ...] = ()
+    """Those of the program that this one is made of."""
 
 
 def check(resolved: Resolved) -> Checked:
@@ -65,7 +67,8 @@ def check(resolved: Resolved) -> Checked:
                 rules.append(rule)
             else:
                 rows.add(rule.head.relation, row)
-    retentions = _retentions(resolved, problems)
+    facts = rows.rows()
+    retentions = _retentions(resolved, facts, problems)
     problems.check()
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
     eqrels = resolved.eqrels & relations.keys()
@@ -73,11 +76,11 @@ def check(resolved: Resolved) -> Checked:
     rules += _reading_rules(retentions, rules, relations)
     table, io, inline = resolved.table.types, resolved.io, resolved.inline
     known = retentions, resolved.options, eqrels
-    own = resolved.source, table, relations, rows.rows(), tuple(rules), io, inline
+    own = resolved.source, table, relations, facts, tuple(rules), io, inline
     return Checked(*own, *known, functors=resolved.functors)
 
 
-def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:
+def _retentions(resolved: Resolved, facts: Mapping[str, tuple[Row, ...]], problems: Problems) -> dict[str, Retention]:
     """What relations keep, of those that do not keep every row."""
     dominated: dict[str, list[Rule]] = {}
     for clause in resolved.subsumptions:
@@ -96,7 +99,11 @@ def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:
         logs.setdefault(name, []).append(log)
     return {
         name: Retention(
-            tuple(dominated.get(name, ())), resolved.choices.get(name, ()), tuple(logs.get(name, ())), joins.get(name)
+            tuple(dominated.get(name, ())),
+            resolved.choices.get(name, ()),
+            tuple(logs.get(name, ())),
+            joins.get(name),
+            facts.get(name, ()) if name in resolved.choices else (),
         )
         for name in resolved.relations
         if dominated.get(name) or name in resolved.choices or name in logs or name in joins

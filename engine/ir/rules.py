@@ -343,13 +343,15 @@ class Retention:
 
     `dominated` are rules of subsumption: their first two atoms are two rows of the relation, and the first one, which is the
     head, leaves where the body holds. `keys` are those of a choice domain, their columns ascending: of rows that agree on one,
-    the first stays. `logs` are relations of all rows that came (`debug_delta`), each with the number of its iteration."""
+    the first stays. `logs` are relations of all rows that came (`debug_delta`), each with the number of its iteration. `facts`
+    are those of the text where there are keys: the first rows, in this order."""
 
     dominated: tuple[Rule, ...] = ()
     keys: tuple[tuple[int, ...], ...] = ()
     logs: tuple[str, ...] = ()
     join: Rule | None = None
     """Makes one row of two that have the same key, where columns are those of lattices."""
+    facts: tuple[tuple[Constant | Record, ...], ...] = ()
 
 
 @dataclass(frozen=True)

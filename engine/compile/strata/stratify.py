@@ -93,7 +93,7 @@ def stratify(checked: Checked) -> Program:
         lattices,
         checked.inline,
         checked.retentions,
-        _first_symbols(checked),
+        checked.first_symbols or _first_symbols(checked),
         checked.options,
         checked.eqrels,
         checked.classes,

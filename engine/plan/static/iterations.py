@@ -3,17 +3,18 @@
 
 An iteration derives from the rows of the last one (the delta) and all that stand, both as they were when it began, and then
 settles what is fresh: rows that are dominated by fresh rows or by rows that stand are rejected, all at once; rows that stand
-and that an accepted one dominates leave; of rows that agree on a key of a choice domain the first stays. So an iteration
-depends on sets of rows alone, not on their order, on plans, or on threads. Rows from outside and rules without recursion come
-before the first iteration. Source: the semi-naive evaluation of subsumption in Souffle.
+and that an accepted one dominates leave; of rows that agree on a key of a choice domain the first stays. There the rules come
+one after the other, each with all of its rows. So an iteration depends on sets of rows alone, not on their order, on plans, or
+on threads. Rows from outside and rules without recursion come before the first iteration. Source: the semi-naive evaluation of
+subsumption in Souffle.
 
-Each step has relations of its own: `r%new` (derived), `r%fresh` (and not among the rows), `r%bad` (dominated, of these),
-`r%delta` (accepted), `r%gone` (dominated, of the rows that stand), `r%kept`.
+Each step has relations of its own: `r%new` (derived), `r%fresh` (and not among the rows), `r%chosen` (by the rules so far),
+`r%bad` (dominated, of these), `r%delta` (accepted), `r%gone` (dominated, of the rows that stand), `r%kept`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -25,7 +26,7 @@ from dlog.engine.plan.static.build import build_scope
 from dlog.engine.plan.statistics import Statistics
 
 MARK: Final = "%"
-PARTS: Final = ("given", "new", "fresh", "bad", "delta", "gone", "kept", "touched", "joined")
+PARTS: Final = ("given", "new", "fresh", "chosen", "bad", "delta", "gone", "kept", "touched", "joined")
 PAIRED: Final = ("left", "right")
 """Parts with one more column, the first: the number of a pair of rows to be joined."""
 Numbered = tuple[Rule, int]
@@ -62,24 +63,40 @@ class Steps:
     def retention(self, name: str) -> Retention:
         return self.program.retentions.get(name, Retention())
 
+    @cached_property
+    def choosing(self) -> tuple[str, ...]:
+        """The relations with a choice domain."""
+        return tuple(name for name in self.relations if self.retention(name).keys)
+
     def derive(self, recursive: bool) -> list[Numbered]:
-        """The rules that fill `r%new`: of recursive ones, one for each atom that reads a delta."""
-        found = [] if recursive else [(self._copy(name, "new", part(name, "given")), 0) for name in self.relations]
+        """The rules that fill `r%new` all together."""
+        together = [name for name in self.relations if name not in self.choosing]
+        found = [] if recursive else [(self._copy(name, "new", part(name, "given")), 0) for name in together]
+        return found + [one for number in range(len(self.stratum.rules)) for one in self._versions(number, recursive, together)]
+
+    def turns(self, recursive: bool) -> Iterator[tuple[str, int, list[Numbered]]]:
+        """The relations with a choice domain, rule by rule: which one it is, and what fills `r%new`."""
         for number, rule in enumerate(self.stratum.rules):
-            places = [n for n, x in enumerate(rule.body) if isinstance(x, Atom) and x.relation in self.relations]
-            head = replace(rule.head, relation=part(rule.head.relation, "new"))
-            if not places and not recursive:
-                found.append((replace(rule, head=head), number))
-            for place in places if recursive and not _says_nothing(rule) else ():
-                found.append((replace(rule, head=head, body=_reading(rule.body, place, "delta")), number))
-        return found
+            if versions := self._versions(number, recursive, self.choosing):
+                yield rule.head.relation, number, versions
+
+    def _versions(self, number: int, recursive: bool, heads: Collection[str]) -> list[Numbered]:
+        """A rule of some relations: a recursive one once for each atom that reads a delta."""
+        rule = self.stratum.rules[number]
+        places = [n for n, x in enumerate(rule.body) if isinstance(x, Atom) and x.relation in self.relations]
+        if rule.head.relation not in heads or recursive != bool(places) or _says_nothing(rule):
+            return []
+        head = replace(rule.head, relation=part(rule.head.relation, "new"))
+        bodies = [_reading(rule.body, place, "delta") for place in places] if recursive else [rule.body]
+        return [(replace(rule, head=head, body=body), number) for body in bodies]
 
     def fresh(self, name: str) -> list[Numbered]:
         """What is new and may come beside the rows that stand."""
         row = self._row(name)
         keys = self.retention(name).keys or (tuple(range(len(row))),)
-        open_ = (Negation(Atom(name, tuple(v if c in key else None for c, v in enumerate(row)))) for key in keys)
-        return [(self._rule(name, "fresh", Atom(part(name, "new"), row), *open_), 0)]
+        standing = (name, part(name, "chosen")) if self.retention(name).keys else (name,)
+        taken = (Negation(Atom(r, tuple(v if c in key else None for c, v in enumerate(row)))) for r in standing for key in keys)
+        return [(self._rule(name, "fresh", Atom(part(name, "new"), row), *taken), 0)]
 
     def rejected(self, name: str) -> list[Numbered]:
         """The fresh rows that others dominate."""
@@ -180,7 +197,8 @@ def explain_iterated(stratum: Stratum, program: Program, statistics: Statistics)
     for name in steps.relations:
         lines += [f"  {line}" for line in _keeping(name, steps)]
     for title, recursive in (("enter", False), ("loop", True)):
-        if rules := steps.derive(recursive):
+        rules = [*steps.derive(recursive), *(one for _, _, versions in steps.turns(recursive) for one in versions)]
+        if rules:
             made = Stratum(tuple(part(n, "new") for n in steps.relations), tuple(rule for rule, _ in rules), False)
             whole = replace(steps.extended, strata=(made,))
             scope: Scope = build_scope(made, whole, statistics)

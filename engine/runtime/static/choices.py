@@ -1,9 +1,10 @@
 """The choice of a choice domain: of rows that agree on a key the first one, in the order of their values.
 
-Numbers are ordered by value, records field by field, nil first, algebraic data by their branches before; strings that stand in
-facts of the program's text come first, in the order of the text, and the others by their bytes. So the choice depends on which
-rows there are, not on how they came. With several keys the rows are gone through in that order, and one stays if it agrees on
-no key with one that stays already.
+Numbers are ordered by value; strings that stand in facts of the program's text come first, in the order of the text, and the
+others by their bytes. Records are ordered by their depth, nil first, then algebraic data by their branches, then field by
+field: no record comes before one that it holds, as none is made before. So the choice depends on which rows there are, not on
+how they came. With several keys the rows are gone through in that order, and one stays if it agrees on no key with one that
+stays already.
 """
 
 from __future__ import annotations
@@ -55,14 +56,25 @@ class ValueOrder:
         return np.where(first[at] == ids, at - len(first), ranks)
 
     def _of_records(self, type: Type, ids: np.ndarray) -> np.ndarray:
-        """Ranks of records by their fields. What they hold is found level by level, and ranked from the last level up."""
+        """Ranks of records. What they hold is found level by level, and ranked from the last level up."""
         levels = [{type.name: np.unique(ids)}]
         while any(len(found) for found in levels[-1].values()):
             levels.append(self._held(levels[-1]))
-        ranks = {name: np.zeros(len(found), np.int64) for name, found in levels[-1].items()}
-        for upper, lower in zip(levels[-2::-1], levels[:0:-1], strict=True):
-            ranks = {name: self._ranked(self._type(name), found, lower, ranks) for name, found in upper.items()}
-        return ranks[type.name][np.searchsorted(levels[0][type.name], ids)]
+        ranked = {name: _Ranked(none, none, none) for name, none in levels[-1].items()}
+        for level in levels[-2::-1]:
+            ranked = {name: self._ranked(self._type(name), found, ranked) for name, found in level.items()}
+        return ranked[type.name].of(ids)[0]
+
+    def text_places(self, relation: str, rows: StoredRelation) -> np.ndarray:
+        """Where each row stands among the facts of the text; those that do not all have the same place behind."""
+        facts = self.catalog.program.retentions[relation].facts
+        if not facts:
+            return np.zeros(rows.rows, np.int64)
+        columns = self.catalog.encoder.columns_of(facts, rows.kinds)
+        together = [np.concatenate((f, rows.column(c).astype(np.int64))) for c, f in enumerate(columns)]
+        groups, _ = _groups(together, [tuple(range(rows.arity))], len(facts) + rows.rows)
+        _, first, inverse = np.unique(groups[0], return_index=True, return_inverse=True)
+        return first[inverse[len(facts) :]].clip(max=len(facts))
 
     def _type(self, name: str) -> Type:
         return self.catalog.program.types[name]
@@ -83,34 +95,52 @@ class ValueOrder:
                         found.setdefault(type.name, []).append(values)
         return {name: np.unique(np.concatenate(parts)) for name, parts in found.items()}
 
-    def _ranked(
-        self, type: Type, ids: np.ndarray, lower: Mapping[str, np.ndarray], ranks: Mapping[str, np.ndarray]
-    ) -> np.ndarray:
-        """The ranks of distinct ids, which ascend; `ranks` are those of the ids in `lower`. 0 is that of nil."""
-        result = np.zeros(len(ids), np.int64)
-        ranked = 1
-        for places, fields in self._shapes(type, ids):
-            columns = [np.zeros(len(places), np.int64)]
+    def _ranked(self, type: Type, ids: np.ndarray, held: Mapping[str, _Ranked]) -> _Ranked:
+        """Distinct ids, which ascend, with the ranks of what the records hold."""
+        beside, depths = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
+        for number, (places, fields) in enumerate(self._shapes(type, ids)):
+            columns = [np.full(len(places), number, np.int64)]
             for field, values in fields:
                 if field.kind is Kind.RECORD:
-                    columns.append(ranks[field.name][np.searchsorted(lower[field.name], values)])
+                    ranks, below = held[field.name].of(values)
+                    depths[places] = np.maximum(depths[places], below)
+                    columns.append(ranks)
                 else:
                     columns.append(self.keys(field, _as_typed(field.kind, values)))
-            result[places[np.lexsort(columns[::-1])]] = np.arange(ranked, ranked + len(places))
-            ranked += len(places)
-        return result
+            depths[places] += 1
+            beside[places[np.lexsort(columns[::-1])]] = np.arange(len(places)) + number * len(ids)
+        ranks = np.empty(len(ids), np.int64)
+        ranks[np.lexsort((beside, depths))] = np.arange(len(ids))
+        return _Ranked(ids, ranks, depths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """Distinct ids of records of one type, ascending, their ranks among each other and their depths: nil is 0 deep."""
+
+    ids: np.ndarray
+    ranks: np.ndarray
+    depths: np.ndarray
+
+    def of(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        places = np.searchsorted(self.ids, ids)
+        return self.ranks[places], self.depths[places]
 
 
 def first_rows(
-    relation: StoredRelation, types: Sequence[Type], keys: Sequence[tuple[int, ...]], order: ValueOrder
+    relation: StoredRelation,
+    types: Sequence[Type],
+    keys: Sequence[tuple[int, ...]],
+    order: ValueOrder,
+    leading: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The places of the rows that stay, in their order."""
+    """The places of the rows that stay, in their order, which is that of `leading` before that of values."""
     rows = relation.rows
     if rows == 0:
         return np.empty(0, np.int64)
     columns = [relation.typed(c) for c in range(relation.arity)]
     ordered = [order.keys(type, column) for type, column in zip(types, columns, strict=True)]
-    places = np.lexsort(ordered[::-1]).astype(np.int64)
+    places = np.lexsort([*ordered[::-1], *([] if leading is None else [leading])]).astype(np.int64)
     groups, count = _groups(ordered, keys, rows)
     taken, chosen = np.zeros(count, np.uint8), np.empty(rows, np.int64)
     addresses = [int(a.ctypes.data) for a in (groups, taken, places, chosen)]

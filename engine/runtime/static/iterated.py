@@ -129,28 +129,37 @@ class IteratedRun:
     def _begin(self) -> None:
         """Rows from outside, and those of rules without recursion; all of them are the first delta."""
         for name in self._relations:
-            chosen = bool(self.steps.retention(name).keys)
+            chosen = name in self.steps.choosing
             self._assign(part(name, "fresh" if chosen else "given"), [name])
             self._assign(name, [])
             if chosen:
-                self._choose(name)
-                self._assign(name, [part(name, "delta")])
-        self._derive("enter", self.steps.derive(recursive=False))
+                self._choose(name, given=True)
+                self._assign(name, [part(name, "chosen")])
+        self._derive("enter", recursive=False)
         self._settle()
         for name in self._relations:
             self._assign(part(name, "delta"), [name])
             self._log(name)
 
     def _iterate(self) -> None:
-        self._derive("loop", self.steps.derive(recursive=True))
+        self._derive("loop", recursive=True)
         self._settle()
         for name in self._relations:
             self._log(name)
 
-    def _derive(self, step: str, rules: list[Numbered]) -> None:
+    def _derive(self, step: str, recursive: bool) -> None:
+        """What rules say of the rows as they stand. Where there is a choice, rows of a rule come before those of later ones."""
         if ITERATION_COUNTER in self.program.relations:
             self._fill(ITERATION_COUNTER, [np.array([self.iterations])], 1)
-        self._evaluate(step, rules, [part(name, "new") for name in self._relations])
+        together = [part(name, "new") for name in self._relations if name not in self.steps.choosing]
+        self._evaluate(step, self.steps.derive(recursive), together, derives=True)
+        for name in self.steps.choosing:
+            self._assign(part(name, "chosen"), [])
+        for name, number, rules in self.steps.turns(recursive):
+            self._evaluate(f"{step} {number}", rules, [part(name, "new")], derives=True)
+            if self._stored(part(name, "new")).rows:
+                self._evaluate(f"fresh {name}", self.steps.fresh(name), [part(name, "fresh")])
+                self._choose(name)
 
     def _settle(self) -> None:
         """What was derived becomes rows, as far as the relations keep it."""
@@ -169,9 +178,10 @@ class IteratedRun:
     def _sift(self, name: str) -> None:
         """Says which rows of one relation are accepted, and which leave."""
         kept = self.steps.retention(name)
-        self._evaluate(f"fresh {name}", self.steps.fresh(name), [part(name, "fresh")])
+        if not kept.keys:
+            self._evaluate(f"fresh {name}", self.steps.fresh(name), [part(name, "fresh")])
         if kept.keys:
-            self._choose(name)
+            self._assign(part(name, "delta"), [part(name, "chosen")])
         elif kept.join is not None:
             self._join(name)
         elif not kept.dominated:
@@ -186,12 +196,15 @@ class IteratedRun:
             self._evaluate(f"kept {name}{MARK}{of}", self.steps.kept(name, of), [part(name, "kept")])
             self._assign(part(name, of) if of else name, [part(name, "kept")])
 
-    def _choose(self, name: str) -> None:
-        """Of the fresh rows the first of each key."""
-        fresh, keys = self._stored(part(name, "fresh")), self.steps.retention(name).keys
+    def _choose(self, name: str, given: bool = False) -> None:
+        """Of the fresh rows the first of each key is chosen, too. Facts of the text are the first of what is `given`."""
+        fresh, chosen = self._stored(part(name, "fresh")), self._stored(part(name, "chosen"))
+        keys = self.steps.retention(name).keys
         types = [type for _, type in self.program.relations[name].attributes]
-        places = first_rows(fresh, types, keys, self._order)
-        self._fill(part(name, "delta"), [column[places] for column in _columns([fresh])], len(places))
+        leading = self._order.text_places(name, fresh) if given else None
+        places = first_rows(fresh, types, keys, self._order, leading)
+        columns = [np.concatenate((c, f[places])) for c, f in zip(_columns([chosen]), _columns([fresh]), strict=True)]
+        self._fill(part(name, "chosen"), columns, chosen.rows + len(places))
 
     def _join(self, name: str) -> None:
         """One row for each key that fresh rows have, pair by pair."""
@@ -229,8 +242,8 @@ class IteratedRun:
     def _stored(self, name: str) -> StoredRelation:
         return self.catalog.relations[name]
 
-    def _evaluate(self, step: str, rules: list[Numbered], into: Sequence[str]) -> None:
-        """Fills relations anew with what rules say."""
+    def _evaluate(self, step: str, rules: list[Numbered], into: Sequence[str], derives: bool = False) -> None:
+        """Fills relations anew with what rules say, which are those of the program where it `derives`."""
         for name in into:
             self._fill(name, [np.empty(0, np.int64) for _ in self._stored(name).kinds], 0)
         if not rules:
@@ -241,7 +254,7 @@ class IteratedRun:
         run = ScopeRun(self.scopes[step], self.catalog, self.thread_pool, self.pause)
         self._running = run, [number for _, number in rules]
         run.run()
-        self._account(run, step in ("enter", "loop"))
+        self._account(run, derives)
         self.catalog.complete.difference_update(into)
 
     def _account(self, run: ScopeRun, derives: bool) -> None:

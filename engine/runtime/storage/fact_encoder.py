@@ -43,13 +43,13 @@ class FactEncoder:
 
     def columns(self, program: Program, relation: str) -> tuple[np.ndarray, ...]:
         """The facts of a relation in the program's text: a column of int64 words for each attribute."""
-        return self._columns(program.facts.get(relation, ()), program.relations[relation].kinds)
+        return self.columns_of(program.facts.get(relation, ()), program.relations[relation].kinds)
 
     def updates(self, program: Program, facts: ConstantRows, diff: int, round: int) -> dict[str, Updates]:
         """Facts of relations of the program as changes of a round; of relations that have none, nothing."""
         return {
             name: Updates(
-                self._columns(rows, program.relations[name].kinds),
+                self.columns_of(rows, program.relations[name].kinds),
                 np.full(len(rows), diff, np.int64),
                 np.full(len(rows), round, np.int64),
             )
@@ -57,7 +57,8 @@ class FactEncoder:
             if rows
         }
 
-    def _columns(self, rows: Sequence[Sequence[Constant | Record]], kinds: Sequence[Kind]) -> tuple[np.ndarray, ...]:
+    def columns_of(self, rows: Sequence[Sequence[Constant | Record]], kinds: Sequence[Kind]) -> tuple[np.ndarray, ...]:
+        """Rows of constants: a column of int64 words for each of their kinds."""
         if Kind.RECORD not in kinds:
             return self._plain_columns(rows, kinds)
         arity = len(kinds)
