@@ -9,16 +9,17 @@ stays already.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from dlog.engine.formats.order import sort_key
+from dlog.engine.formats.order import sort_key, sorted_words
 from dlog.engine.ir.rules import Constant, Kind, Type
-from dlog.engine.kernels.static.choice import choose_rows
+from dlog.engine.kernels.static.choice import free_rows, least_rows
 from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.engine.values.shapes import own_types, shapes
 
@@ -72,8 +73,7 @@ class ValueOrder:
             return np.zeros(rows.rows, np.int64)
         columns = self.catalog.encoder.columns_of(facts, rows.kinds)
         together = [np.concatenate((f, rows.column(c).astype(np.int64))) for c, f in enumerate(columns)]
-        groups, _ = _groups(together, [tuple(range(rows.arity))], len(facts) + rows.rows)
-        _, first, inverse = np.unique(groups[0], return_index=True, return_inverse=True)
+        _, first, inverse = np.unique(_numbered(together), return_index=True, return_inverse=True)
         return first[inverse[len(facts) :]].clip(max=len(facts))
 
     def _type(self, name: str) -> Type:
@@ -134,31 +134,76 @@ def first_rows(
     order: ValueOrder,
     leading: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The places of the rows that stay, in their order, which is that of `leading` before that of values."""
-    rows = relation.rows
-    if rows == 0:
+    """The places of the rows that stay: first are those that `leading` puts first, then values decide."""
+    if relation.rows == 0:
         return np.empty(0, np.int64)
-    columns = [relation.typed(c) for c in range(relation.arity)]
-    ordered = [order.keys(type, column) for type, column in zip(types, columns, strict=True)]
-    places = np.lexsort([*ordered[::-1], *([] if leading is None else [leading])]).astype(np.int64)
-    groups, count = _groups(ordered, keys, rows)
-    taken, chosen = np.zeros(count, np.uint8), np.empty(rows, np.int64)
-    addresses = [int(a.ctypes.data) for a in (groups, taken, places, chosen)]
-    found = choose_rows(addresses[0], addresses[1], len(keys), rows, addresses[2], addresses[3])
-    return chosen[:found]
+    alike = keys[0] if len(keys) == 1 else ()
+    own = [c for c in range(relation.arity) if c not in alike]
+    compared = [] if leading is None else [leading]
+    compared += [_signed(order.keys(types[c], relation.typed(c))) for c in own]
+    held = [relation.column(c) for c in range(relation.arity)]
+    return _least(held, keys[0], compared) if alike else _free(held, keys, _sorted(compared))
 
 
-def _groups(columns: Sequence[np.ndarray], keys: Sequence[tuple[int, ...]], rows: int) -> tuple[np.ndarray, int]:
-    """For each key the group of each row, all groups numbered together, and how many there are."""
-    groups = np.zeros((len(keys), rows), np.int64)
-    count = 0
-    for number, key in enumerate(keys):
-        for column in key:
-            values, inverse = np.unique(columns[column], return_inverse=True)
-            _, groups[number] = np.unique(groups[number] * len(values) + inverse, return_inverse=True)
-        groups[number] += count
-        count = int(groups[number].max()) + 1
-    return groups, count
+def _least(held: Sequence[np.ndarray], key: Sequence[int], compared: Sequence[np.ndarray]) -> np.ndarray:
+    """The first row of each key."""
+    cells, chosen = _cells((*held, *compared)), np.empty(len(held[0]), np.int64)
+    columns, others = words(key), words(range(len(held), len(held) + len(compared)))
+    counts = len(key), others.address, len(compared), len(chosen)
+    return _chosen(chosen, least_rows(cells.address, columns.address, *counts, int(chosen.ctypes.data)))
+
+
+def _free(held: Sequence[np.ndarray], keys: Sequence[Sequence[int]], order: np.ndarray) -> np.ndarray:
+    """The rows that agree on no key with an earlier one that is here, too."""
+    cells, chosen = _cells(held), np.empty(len(held[0]), np.int64)
+    columns, ends = words([c for key in keys for c in key]), words(np.cumsum([len(key) for key in keys]).tolist())
+    rest = len(keys), int(order.ctypes.data), len(chosen), int(chosen.ctypes.data)
+    return _chosen(chosen, free_rows(cells.address, columns.address, ends.address, *rest))
+
+
+def _chosen(places: np.ndarray, count: int) -> np.ndarray:
+    if count < 0:
+        raise MemoryError
+    return np.sort(places[:count])
+
+
+def _cells(columns: Iterable[np.ndarray]) -> Struct:
+    return words([value for column in columns for value in (int(column.ctypes.data), column.itemsize)])
+
+
+def _signed(keys: np.ndarray) -> np.ndarray:
+    """The keys as 32 or 64 bits with a sign."""
+    if keys.dtype == np.uint64:
+        return (keys ^ np.uint64(1 << 63)).view(np.int64)
+    return np.ascontiguousarray(keys if keys.dtype in (np.int32, np.int64) else keys.astype(np.int64))
+
+
+def _sorted(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """The places of rows in their order: packed into words with their columns where all of that fits."""
+    rows = len(columns[0])
+    lows = [int(column.min()) for column in columns]
+    widths = [(int(column.max()) - low).bit_length() for column, low in zip(columns, lows, strict=True)]
+    place = (rows - 1).bit_length()
+    if sum(widths) + place > 63:
+        return np.lexsort(columns[::-1])
+    packed = np.zeros(rows, np.uint64)
+    for column, low, width in zip(columns, lows, widths, strict=True):
+        packed <<= np.uint64(width)
+        packed |= (column.astype(np.int64) - low).view(np.uint64)
+    packed <<= np.uint64(place)
+    packed |= np.arange(rows, dtype=np.uint64)
+    packed = sorted_words(packed, sum(widths) + place)
+    packed &= np.uint64((1 << place) - 1)
+    return packed.view(np.int64)
+
+
+def _numbered(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """A number for each row that is the same where rows are equal."""
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, inverse = np.unique(column, return_inverse=True)
+        _, numbers = np.unique(numbers * len(values) + inverse, return_inverse=True)
+    return numbers
 
 
 def _as_typed(kind: Kind, values: np.ndarray) -> np.ndarray:

@@ -129,11 +129,10 @@ class IteratedRun:
     def _begin(self) -> None:
         """Rows from outside, and those of rules without recursion; all of them are the first delta."""
         for name in self._relations:
-            chosen = name in self.steps.choosing
-            self._assign(part(name, "fresh" if chosen else "given"), [name])
+            self._assign(part(name, "given"), [name])
             self._assign(name, [])
-            if chosen:
-                self._choose(name, given=True)
+            if name in self.steps.choosing:
+                self._choose(name, "given")
                 self._assign(name, [part(name, "chosen")])
         self._derive("enter", recursive=False)
         self._settle()
@@ -157,9 +156,11 @@ class IteratedRun:
             self._assign(part(name, "chosen"), [])
         for name, number, rules in self.steps.turns(recursive):
             self._evaluate(f"{step} {number}", rules, [part(name, "new")], derives=True)
-            if self._stored(part(name, "new")).rows:
+            if self._stored(name).rows or self._stored(part(name, "chosen")).rows:
                 self._evaluate(f"fresh {name}", self.steps.fresh(name), [part(name, "fresh")])
-                self._choose(name)
+                self._choose(name, "fresh")
+            else:
+                self._choose(name, "new")
 
     def _settle(self) -> None:
         """What was derived becomes rows, as far as the relations keep it."""
@@ -196,15 +197,17 @@ class IteratedRun:
             self._evaluate(f"kept {name}{MARK}{of}", self.steps.kept(name, of), [part(name, "kept")])
             self._assign(part(name, of) if of else name, [part(name, "kept")])
 
-    def _choose(self, name: str, given: bool = False) -> None:
-        """Of the fresh rows the first of each key is chosen, too. Facts of the text are the first of what is `given`."""
-        fresh, chosen = self._stored(part(name, "fresh")), self._stored(part(name, "chosen"))
-        keys = self.steps.retention(name).keys
+    def _choose(self, name: str, among: str) -> None:
+        """The first row of each key is chosen, too. Facts of the text are the first of what is given."""
+        stored, chosen = self._stored(part(name, among)), self._stored(part(name, "chosen"))
+        if not stored.rows:
+            return
         types = [type for _, type in self.program.relations[name].attributes]
-        leading = self._order.text_places(name, fresh) if given else None
-        places = first_rows(fresh, types, keys, self._order, leading)
-        columns = [np.concatenate((c, f[places])) for c, f in zip(_columns([chosen]), _columns([fresh]), strict=True)]
-        self._fill(part(name, "chosen"), columns, chosen.rows + len(places))
+        leading = self._order.text_places(name, stored) if among == "given" else None
+        places = first_rows(stored, types, self.steps.retention(name).keys, self._order, leading)
+        columns = [np.concatenate((chosen.column(c), stored.column(c)[places]), dtype=np.int64) for c in range(stored.arity)]
+        self._fill(part(name, among), [np.empty(0, np.int64) for _ in columns], 0)
+        self._fill(part(name, "chosen"), columns, len(columns[0]))
 
     def _join(self, name: str) -> None:
         """One row for each key that fresh rows have, pair by pair."""

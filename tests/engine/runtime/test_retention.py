@@ -254,6 +254,26 @@ r(k, t) :- a(k, t)."""
     assert run_text(text, {})["r"] == smallest == evaluate(parse(Source(text)))["r"]
 
 
+@pytest.mark.parametrize("domain", ["k", "(k, u)", "k, u", "(k, s), u"])
+def test_many_keys_of_all_kinds(domain: str) -> None:
+    """As many as make the tables of keys grow."""
+    text = f"""{EDGES}.decl f(k: number, u: unsigned, s: symbol, v: float)
+.input f
+.decl r(k: number, u: unsigned, s: symbol, v: float) choice-domain {domain}
+r(k, u, s, v) :- f(k, u, s, v)."""
+    mixed = [(n * 7919) % 10007 for n in range(6000)]
+    rows = [(m % 3001 - 1500, 2**64 - 1 - m % 4001, f"s{m % 11}", (m % 13 - 6) / 4) for m in mixed]
+    keys = [[0], [1]] if domain == "k, u" else [[0, 2], [1]] if "s" in domain else [[0, 1]] if "u" in domain else [[0]]
+    taken: set[tuple[int, tuple[Any, ...]]] = set()
+    expected = set()
+    for row in sorted(set(rows)):
+        own = {(number, tuple(row[c] for c in key)) for number, key in enumerate(keys)}
+        if not own & taken:
+            taken |= own
+            expected.add(row)
+    assert run_text(text, {"f": rows}, threads=2)["r"] == expected and len(expected) > 2000
+
+
 def test_rows_from_outside_come_first() -> None:
     text = f"{EDGES}.decl r(x: number, y: number) choice-domain x\n.input r\nr(x, y) :- e(x, y)."
     assert run_text(text, {"e": [(1, 1), (2, 1)], "r": [(1, 5)]})["r"] == {(1, 5), (2, 1)}
