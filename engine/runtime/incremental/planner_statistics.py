@@ -25,7 +25,7 @@ VALID_FACTOR = 8.0
 MIN_STATISTIC = 32.0
 """Smaller statistics count as this one: plans hardly differ for them."""
 SMALL_SAMPLE_ROWS = 1 << 13
-"""Rows that are sampled where no more rows come: trades exact counts against time in a small commit."""
+"""Rows that are sampled where there will be no more than so many new ones: trades exact counts against a commit's time."""
 ROWS_PER_SAMPLED_GROWTH = 4
 """Rows there per row of growth from which on the coming rows are not sampled: they hardly change the count of values."""
 
@@ -128,6 +128,7 @@ class DataflowStatistics:
         self._collections = collections or {}
         self._found: dict[StatisticKey, float] = {}
         self._told: dict[str, Updates | None] = {}
+        self._rows: dict[str, _Rows] = {}
         self._outdated = any(_live(c) < waiting[n].rows for n, c in self._collections.items() if n in waiting)
 
     @property
@@ -183,21 +184,25 @@ class DataflowStatistics:
             return None
         key = what, relation, tuple(sorted(set(columns)))
         if key not in self._found:
-            sample = SAMPLE if self.coming > SMALL_SAMPLE_ROWS else SMALL_SAMPLE_ROWS
-            self._found[key] = figure(_Rows(held, self._telling(relation)), key[2], sample)
+            sample = SAMPLE if self._growth(relation) > SMALL_SAMPLE_ROWS else SMALL_SAMPLE_ROWS
+            if relation not in self._rows:
+                self._rows[relation] = _Rows(held, self._telling(relation), sample)
+            self._found[key] = figure(self._rows[relation], key[2], sample)
         return self._found[key]
 
 
 class _Rows:
     """The rows of a collection, with some that are gone, which are few, and those that wait, as `statistics` looks at
-    relations."""
+    relations. Of pairs, which have no numbers, any are told for those that are picked in a sample."""
 
-    def __init__(self, held: Collection | None, waiting: Updates | None) -> None:
+    def __init__(self, held: Collection | None, waiting: Updates | None, sample: int) -> None:
         self._held = held
-        self._pairs = held.read()[0] if held is not None and held.struct[L.collection.pairs] else None
         self._waiting = waiting
-        self._there = 0 if held is None else held.struct[L.relation.rows] if self._pairs is None else len(self._pairs[0])
+        paired = held is not None and held.struct[L.collection.pairs] != 0
+        self._there = 0 if held is None else held.struct[L.collection.live if paired else L.relation.rows]
         self.rows = self._there + (0 if waiting is None else waiting.rows)
+        self._sampled = self.rows >= 2 * sample
+        self._pairs = held.some_pairs(sample if self._sampled else None) if held is not None and paired else None
 
     def column(self, number: int) -> _Column:
         return _Column(self, number)
@@ -210,7 +215,7 @@ class _Rows:
         there, coming = picked[picked < self._there], picked[picked >= self._there] - self._there
         parts = [] if self._waiting is None else [self._waiting.columns[number][coming]]
         if self._pairs is not None:
-            parts.append(self._pairs[number][there])
+            parts.append(self._pairs[number][: len(there)] if self._sampled else self._pairs[number][there])
         elif self._held is not None:
             parts.append(self._held.cells(number, there.astype(np.int32)))
         return np.concatenate(parts) if parts else np.empty(0, np.int64)

@@ -36,6 +36,9 @@ WORK_OF_A_ROW = 16
 """As so many of them count rows that come in: what these will lead to is not known before."""
 WORK_PER_STATISTICS = 1 << 20
 """The same for each path until values are counted again, which takes longer, if there are no more rows than that."""
+MAX_SPACING = 16
+"""How many times as long it takes until values are counted again where they have been found within their range: trades the time
+for counts against that of a plan that no longer suits."""
 ROWS_PER_STATISTIC = 1 << 12
 """Counting the values of some columns takes as long as so many rows that come in: a commit of fewer does it for one figure."""
 MAX_NOTED_CHANGES = 8
@@ -66,6 +69,8 @@ class Watched:
         """By the relations of a stratum."""
         self._uncounted = 0
         """What has been done since values began to be counted."""
+        self._spacing = 1
+        """Twice as much, up to MAX_SPACING, whenever all values that were counted are within their range."""
         self._open: list[int] = []
         """The strata that could be planned in another way."""
         self._keys_left: list[StatisticKey] = []
@@ -76,10 +81,12 @@ class Watched:
         """A dataflow has just been planned."""
         self._open = [number for number, scope in flow.scopes.items() if may_differ(scope, flow.program)]
         self._paths = len(flow.owners)
+        self._spacing = 1
         self._begin()
 
-    def _begin(self) -> None:
-        self.work, self.due = 0, WORK_PER_PATH * self._paths if self._open else NEVER
+    def _begin(self, coming: int = 0) -> None:
+        """Begins anew; looking at the sizes takes some time for each of so many changes that wait."""
+        self.work, self.due = 0, max(WORK_PER_PATH * self._paths, coming) if self._open else NEVER
         self._keys_left = []
 
     def soon(self) -> None:
@@ -89,21 +96,30 @@ class Watched:
 
     def out_of_range(self, flow: Dataflow, now: DataflowStatistics) -> dict[int, StatisticChange]:
         """The strata whose statistics have left their range, as far as these are looked at by now."""
+        counted = self._keys_to_count(flow, now)
+        found = ((number, flow.recorded_statistics[number].out_of_range(now, counted)) for number in self._open)
+        left = {number: why for number, why in found if why is not None}
+        if left:
+            self._spacing = 1
+        elif counted and not self._keys_left:
+            self._spacing = min(2 * self._spacing, MAX_SPACING)
+        return left
+
+    def _keys_to_count(self, flow: Dataflow, now: DataflowStatistics) -> list[StatisticKey]:
+        """Of which columns values are counted now; the others follow in the next commits."""
         self._uncounted += self.work
         rows = sum(c.struct[L.collection.live] for c in flow.collections.values())
         keys = self._keys_left
         at_once = 1 + now.coming // ROWS_PER_STATISTIC
-        if not keys and self._uncounted >= max(rows, WORK_PER_STATISTICS * self._paths):
+        if not keys and self._uncounted >= self._spacing * max(rows, WORK_PER_STATISTICS * self._paths):
             keys = list(dict.fromkeys(asked for number in self._open for asked in flow.recorded_statistics[number].countable()))
             at_once = len(keys) if self._uncounted >= NEVER else at_once
             self._uncounted = 0
-        counted = keys[:at_once]
-        self._begin()
+        self._begin(now.coming)
         self._keys_left = keys[at_once:]
         if self._keys_left:
             self.due = 0  # the next commit goes on
-        found = ((number, flow.recorded_statistics[number].out_of_range(now, counted)) for number in self._open)
-        return {number: why for number, why in found if why is not None}
+        return keys[:at_once]
 
     def note(self, changed: Iterable[int], flow: Dataflow, why: Mapping[int, StatisticChange], round: int) -> None:
         """Plans of a dataflow have changed."""

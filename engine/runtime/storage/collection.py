@@ -360,6 +360,20 @@ class Collection:
         split_pairs(int(words.ctypes.data), len(rows), *(int(column.ctypes.data) for column in columns))
         return columns
 
+    def some_pairs(self, sample: int | None) -> tuple[np.ndarray, ...]:
+        """The columns of all pairs, or of a sample of so many, which may repeat some."""
+        live, places = self.struct[L.collection.live], self.struct[L.collection.pair_homes_room]
+        if sample is None or live == 0:
+            return self.read()[0]
+        if places * sample > live * live:  # reading all takes less
+            columns, _ = self.read()
+            picked = np.random.default_rng(live).integers(0, live, sample)
+            return tuple(column[picked] for column in columns)
+        table = view(self.struct[L.collection.pairs], places, np.int64)
+        drawn = np.random.default_rng(live).integers(0, places, sample * places // live + sample)
+        words = table[drawn]
+        return self._values(np.resize(words[words != 0], sample))
+
     def cells(self, number: int, rows: np.ndarray) -> np.ndarray:
         """A column (int32 or int64) in some rows, by their numbers; not of pairs."""
         if self._columns[number * L.column.size + L.column.width] != L.IMPLIED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from tests.engine.runtime.maintaining import engine_of, rows
 EDGES = ".decl e(x: number, y: number)\n"
 TRIANGLES = EDGES + ".decl t(x: number, y: number, z: number)\nt(x, y, z) :- e(x, y), e(y, z), e(z, x).\n"
 COUNTED = EDGES + ".decl n(c: number)\nn(c) :- c = count : { e(x, y), e(y, z), e(z, x) }.\n"
+DEGREES = EDGES + ".decl n(x: number, c: number)\nn(x, c) :- e(x, _), c = count : { e(x, _) }.\n"
 PROJECTED = EDGES + ".decl p(x: number)\np(x) :- e(x, _), e(_, x).\n"
 SPOKES = 2_000
 
@@ -262,3 +264,36 @@ def test_a_small_commit_counts_values_for_one_figure(monkeypatch: pytest.MonkeyP
             commit(engine, [(10_000 + number, 1)])
             found.append(len(counted))
         assert max(found) == 1
+
+
+def test_values_within_their_range_are_counted_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+    monkeypatch.setattr(replanning, "WORK_PER_PATH", 1)
+    monkeypatch.setattr(replanning, "WORK_PER_STATISTICS", 100)
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, [(1, 2), (2, 3), (3, 1)])
+        distinct = planner_statistics.distinct_values
+        monkeypatch.setattr(
+            planner_statistics, "distinct_values", lambda *args: counted.append(engine.round) or distinct(*args)
+        )
+        for number in range(4000):
+            commit(engine, [(number % 7, 1)], -1 if number // 7 % 2 else 1)
+        rounds = sorted(set(counted))
+        gaps = [after - before for before, after in pairwise(rounds)]
+        assert len(rounds) > 8 and max(gaps[-4:]) > 4 * gaps[0]
+
+
+def test_pairs_are_sampled_evenly_however_many_places_are_free() -> None:
+    with engine_of(DEGREES) as engine:
+        edges = np.stack([np.arange(60_000) % 3000, np.arange(60_000)], 1)
+        commit(engine, edges)
+        for kept, before in ((60_000, None), (30_000, 60_000), (12_000, 30_000)):
+            if before is not None:
+                commit(engine, edges[kept:before], -1)
+            assert engine._flow is not None
+            held = engine._flow.collections["e"]
+            first, second = held.some_pairs(8192)
+            assert held.struct[L.collection.pairs] != 0 and len(first) == len(second) == 8192
+            assert (first == second % 3000).all() and kept - 100 < second.max() < kept
+            assert 2500 < len(np.unique(first)) <= 3000
+        assert len(held.some_pairs(None)[0]) == kept

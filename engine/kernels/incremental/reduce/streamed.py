@@ -17,7 +17,7 @@ from dlog.engine.kernels.incremental.store.lists import list_push, list_room
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction
-from dlog.engine.kernels.row_structs import Change, TouchedGroup
+from dlog.engine.kernels.row_structs import Change, ChangeArray, TouchedGroup
 from dlog.engine.kernels.static.storage import behind
 
 FEW = 8
@@ -115,15 +115,25 @@ def count_rounds(ctl: Control, reduction: Reduction, rows: Words, times: Words, 
 def count_few(
     ctl: Control, groups: Collection, sums: Words, rows: Words, time, diffs: Words, first, last, entry: Change
 ) -> Change:
-    """Writes the entries of a round with few contributions; returns where the next one goes."""
+    """Writes the entries of a round with few contributions; returns where the next one goes. First each group has an entry with
+    its members before; loops that end early are not made into those of vectors, which take longer for so few."""
+    entries = ChangeArray(entry.address)
+    count = 0
     for i in range(first, last):
         group = rows[i]
-        if is_among(rows, first, i, group):
-            continue
-        diff = diffs[i]
-        for other in range(i + 1, last):
-            diff += diffs[other] if rows[other] == group else 0
-        entry = count_group(ctl, groups, sums, group, time, diff, entry)
+        at = 0
+        while at < count and entries[at].row != group:
+            at += 1
+        before = sums[group]
+        if at == count:
+            entries[at].row = group
+            entries[at].diff = before
+            count += 1
+        sums[group] = before + diffs[i]
+    for at in range(count):
+        group = entries[at].row
+        before = entries[at].diff
+        entry = note_count(ctl, groups, group, time, before, sums[group], entry)
     return entry
 
 
@@ -134,6 +144,12 @@ def count_group(ctl: Control, groups: Collection, sums: Words, group, time, diff
     before = sums[group]
     after = before + diff
     sums[group] = after
+    return note_count(ctl, groups, group, time, before, after, entry)
+
+
+@inlined
+def note_count(ctl: Control, groups: Collection, group, time, before, after, entry: Change) -> Change:
+    """Writes the log's entry of a group that had so many members and has so many now; returns where the next one goes."""
     if after <= 0:
         list_push(ctl, groups.doomed, group)
     entry.row = group_word(group, before > 0, after > 0)
@@ -141,7 +157,7 @@ def count_group(ctl: Control, groups: Collection, sums: Words, group, time, diff
     entry.diff = before
     entry.value = after
     # One that changes nothing is overwritten by the next.
-    return Change(entry.address + (Change.size if diff != 0 and (before > 0 or after > 0) else 0))
+    return Change(entry.address + (Change.size if after != before and (before > 0 or after > 0) else 0))
 
 
 @kernel
