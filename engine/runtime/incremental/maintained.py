@@ -6,8 +6,7 @@ that is rare, the rest is derived from them anew. """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,31 +18,28 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.build import NotIncremental
 from dlog.engine.plan.incremental.thresholds import weighted
-from dlog.engine.rounds_engine import Frames, Image, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import Frames, Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental import image
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
 from dlog.engine.runtime.incremental.batch_runner import BatchRunner, input_of
-from dlog.engine.runtime.incremental.batches import insertions, no_updates, of_rounds
+from dlog.engine.runtime.incremental.batches import insertions, of_rounds
 from dlog.engine.runtime.incremental.cutting import cut, fused_rounds
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.fused_batches import FusedBatches
-from dlog.engine.runtime.incremental.last_commit import LastCommit
 from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics, StatisticChange
 from dlog.engine.runtime.incremental.program_change import derive_new, followed
-from dlog.engine.runtime.incremental.reading import ranks_of, rows_of, table_of
+from dlog.engine.runtime.incremental.readable import ReadableRounds
 from dlog.engine.runtime.incremental.rebuilding import MIN_REBUILD_ROWS, Before, Fragmentation, all_rows, dwarfs
 from dlog.engine.runtime.incremental.replanning import NEVER, WORK_OF_A_ROW, Watched, exchanged, planned_again
 from dlog.engine.runtime.incremental.state_reuse import StateReuse
 from dlog.engine.runtime.preload import preload
 from dlog.engine.runtime.storage.catalog import Catalog
-from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory, is_exhausted
 from dlog.engine.values.symbols import SymbolTable
-from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, prepended
-from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
+from dlog.grammar.diagnostics import DlogError, InternalError
 
 IMAGE_PIECE_BYTES = 1 << 20
 """Bytes of an image that are copied while a commit waits: trades its latency against the number of pieces."""
@@ -51,7 +47,7 @@ MAX_TICKS = 2**30
 """Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
 
 
-class Maintained(PlainRounds):
+class Maintained(ReadableRounds):
     """See `dlog.engine.rounds_engine.RoundsEngine`. For programs whose strata can all be maintained (`engines.is_incremental`).
 
     One that follows another of this class takes over what comes about as before (state reuse); they take turns then, since the
@@ -67,32 +63,24 @@ class Maintained(PlainRounds):
         old: RoundsEngine | StartingPoint | None = None,
     ) -> None:
         preload()
-        self.program = program
+        self._predecessor = old if type(old) is type(self) is Maintained and old.has_rows else None
+        access = ReadersWriterLock() if self._predecessor is None else self._predecessor._access
+        super().__init__(program, 0 if old is None else old.round, access)
         self.whole = program = weighted(program)
         """The program as it is maintained."""
-        self._places = {name: number for number, name in enumerate(program.relations)}
-        self._predecessor = old if type(old) is type(self) is Maintained and old.has_rows else None
         self.memory: Memory = Memory(memory, threads) if self._predecessor is None else self._predecessor.memory
         self.max_iterations = max_iterations
         self.catalog = Catalog(program, self.memory)
         if old is not None:
             self.catalog.symbols = old.symbols
             self.catalog.records = old.records  # type: ignore[assignment]
-        self.round = 0 if old is None else old.round
-        self._flow: Dataflow | None = None
-        self._access: ReadersWriterLock = ReadersWriterLock() if self._predecessor is None else self._predecessor._access
-        self._last = LastCommit(self.round + 1)
         self._runner = BatchRunner(program, self.catalog, self._access, self._last, max_iterations)
         self.worker = self._runner.worker
-        self._lending = False
-        """Whether another engine takes over at this moment."""
         self._again = isinstance(old, StartingPoint) and old.again
         """Whether the first commit is still to come, and no limit of iterations holds for it."""
         self._taken: tuple[str, ...] = ()
         self._watched = Watched()
         self._fragmentation = Fragmentation()
-        self._owing: Callable[[], None] | None = None
-        """How to go back to the last round, where a commit failed and memory did not suffice for that, either."""
 
     @property
     def symbols(self) -> SymbolTable:
@@ -434,12 +422,6 @@ class Maintained(PlainRounds):
 
     # ------------------------------------------------------------------------------------------------------------ failure
 
-    def _go_back(self, way: Callable[[], None]) -> None:
-        """Back to the last round; if that fails, nothing is read or changed before it is done."""
-        self._owing, self._last.is_undone = way, True
-        way()
-        self._owing, self._last.is_undone = None, False
-
     def _restore(self, flow: Dataflow) -> None:
         """Back to the state before a commit that failed."""
         if flow.phase == "before" and not self._last.batches:
@@ -471,72 +453,7 @@ class Maintained(PlainRounds):
         flow.started = True
         self._flow = flow
 
-    # ------------------------------------------------------------------------------------------------------------ reading
-
-    def changes(self, relation: str) -> Updates:
-        access = self._access
-        access.waiting += 1
-        try:
-            with access.lock:  # `reading`, without a generator, which takes as long as a small round
-                return self._changes(self._settled(), relation)
-        finally:
-            access.waiting -= 1
-
-    def _changes(self, flow: Dataflow | None, relation: str) -> Updates:
-        if flow is None:
-            return no_updates(self.program.relations[relation].arity)
-        collection = flow.collections[relation]
-        if relation in self._last.new_relations:
-            return self._last.changes(relation, collection, self.round)
-        if flow.running or self._last.is_forgotten or self._lending or collection.status is not flow.status:
-            message = f"the changes of round {self.round} are no longer kept: the next commit is running"
-            raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
-        return self._last.changes(relation, collection, self.round)
-
-    @property
-    def touched(self) -> Iterable[str]:
-        with self._reader_access() as flow:
-            if flow is None:
-                return ()
-            if flow.running or self._last.is_forgotten or self._lending:
-                return self.program.relations
-            found = self._last.touched(flow)
-        return sorted(found.intersection(self._places), key=self._places.__getitem__)
-
-    def table(self, relation: str) -> Table:
-        return self._read(lambda flow: flow.collections[relation], relation)
-
-    def external(self, relation: str) -> Table:
-        return self._read(lambda flow: flow.input(relation), relation)
-
-    def _read(self, find: Callable[[Dataflow], Collection | None], relation: str) -> Table:
-        with self._reader_access() as flow:
-            found = None if flow is None else find(flow)
-            table = None if found is None else table_of(found)
-        if table is not None:
-            return table
-        kinds = self.program.relations[relation].kinds
-        return Table(kinds, tuple(np.empty(0, np.int64) for _ in kinds), 0)
-
-    def rows(self, relation: str) -> int:
-        with self._reader_access() as flow:
-            return 0 if flow is None else rows_of(flow.collections[relation])
-
-    def ranks(self, relation: str) -> np.ndarray:
-        with self._reader_access() as flow:
-            return np.empty(0, np.int32) if flow is None else ranks_of(flow.collections[relation])
-
-    @contextmanager
-    def _reader_access(self) -> Iterator[Dataflow | None]:
-        """A moment at which no native work is under way."""
-        with self._access.reading():
-            yield self._settled()
-
-    def _settled(self) -> Dataflow | None:
-        """The dataflow at a round that is over, for who has the lock."""
-        if self._owing is not None:
-            self._go_back(self._owing)
-        return self._flow
+    # ------------------------------------------------------------------------------------------------------------- others
 
     def explain(self) -> str:
         flow = self._flow or self._build({})
