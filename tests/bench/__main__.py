@@ -11,7 +11,7 @@ rounds  programs maintained while their inputs change
 rounds-rivals  single rounds and many in a call beside differential dataflow (built by cargo): the session, its engine
 latency single rounds, ten million of them: whether their times and the memory stay as they were, with a picture
 strings rules heavy in string functors
-memory  peak memory of closures over sparse keys
+memory  peak memory of closures over sparse keys; bytes of sessions after ten million updates, and of their stages
 equivalence  equivalence relations beside Souffle's
 skew    a vertex with a tenth of the edges among 16 workers
 spark   programs on Spark against GraphFrames, DataFrame loops and the recursive CTE ($DLOG_GRAPHFRAMES: JARs or coordinates)

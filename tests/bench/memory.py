@@ -1,4 +1,4 @@
-"""Bench of memory where keys are sparse: closures of a large forest, whose pairs have no bitmap.
+"""Bench of memory where keys are sparse: closures of a large forest, whose pairs have no bitmap; then sessions (memory_rounds).
 
 The bound is that of the whole process: a base, and bytes for each derived tuple with everything that is kept for it (columns,
 the set, arrangements).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.bench import engine_dlog, engine_souffle, inputs
+from tests.bench import engine_dlog, engine_souffle, inputs, memory_rounds
 from tests.bench.process import NotMeasured, Options, Result, best_of
 from tests.bench.report import save, seconds, show
 from tests.bench.workloads import Workload
@@ -54,7 +54,7 @@ def run(options: Options) -> bool:
     title = f"a forest of {NODES:,} nodes, {ROWS['path']:,} pairs: peak memory of the process"
     show(title, ["workload", "engine", "evaluation", "peak, MB", "bytes per tuple", "dlog's bound, MB"], rows)
     save("memory", {"peak_mb": figures}, options.json)
-    return kept
+    return memory_rounds.run(options) and kept
 
 
 def measured(case: Case, engine: str, options: Options) -> Result | str:
