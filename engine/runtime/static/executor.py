@@ -246,7 +246,7 @@ class Executor:
 
     def _mistake(self, failure: RunFailed, run: ScopeRun | IteratedRun, stratum: Stratum) -> Exception:
         if failure.code == Error.MEMORY:
-            return self.memory.exhausted()
+            return self._at_rule(self.memory.exhausted(), run, stratum)
         if failure.code == Error.ROWS:
             return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
         if failure.code in VALUES:

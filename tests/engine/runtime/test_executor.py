@@ -9,6 +9,7 @@ import pytest
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.memory import current_bytes
+from dlog.pipeline import compile_program
 from tests.engine.runtime.runs import executor_of, ran, rows_of, variant
 from tests.engine.runtime.test_thread_pool import DECLS, EDGES, PROGRAMS, WEIGHTS
 
@@ -82,6 +83,18 @@ def test_a_run_with_too_little_memory_says_so(name: str, hashed: bool, threads: 
 def test_the_mistake_names_the_limit() -> None:
     with pytest.raises(DlogError, match=r"out of memory: the limit is 1 MiB"):
         ran(CLOSURE, {"e": [(i, i * 17 % 3001) for i in range(3000)]}, memory=2**20)
+
+
+def test_the_mistake_shows_the_rule_that_needed_the_memory() -> None:
+    text = """.decl n(x: number)
+n(x) :- x = range(0, 3000).
+.decl p(x: number, y: number, z: number)
+p(x, y, z) :- n(x), n(y), z = x * y % 977."""
+    with pytest.raises(DlogError, match="out of memory") as raised:
+        ran(text, memory=60 * 2**20)
+    (label,) = raised.value.diagnostics[0].labels
+    assert label.message == "while evaluating this rule"
+    assert compile_program(text).source.text[label.span.start : label.span.end].startswith("p(x, y, z) :-")
 
 
 def test_address_space_that_is_not_used_is_no_memory() -> None:
