@@ -110,8 +110,19 @@ def _warn(
     print("\n".join(map(one_line, (f"warning: {lines[0]}", *lines[1:]))), file=sys.stderr)
 
 
+def _fill_streams() -> None:
+    """Gives the numbers of standard streams that were closed to files that lead nowhere: else a file of results would get one,
+    and what is said on that stream. What is printed where nothing can be is a mistake."""
+    for name, how, mode in (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")):
+        if getattr(sys, name) is None:  # the lowest number that is free is its own
+            number = os.open(os.devnull, how)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, encoding="utf-8"))  # noqa: SIM115
+
+
 def main() -> NoReturn:
     """The console script."""
+    _fill_streams()
     warnings.showwarning = _warn
     # Starting makes some 105,000 objects and hardly any garbage: looking for it costs a tenth of the time of `dlog check`.
     gc.set_threshold(200_000, 50, 100)

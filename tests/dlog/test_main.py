@@ -152,3 +152,21 @@ def test_standard_output_that_cannot_be_written_is_the_users_mistake(tmp_path: P
     with open("/dev/full", "w") as full:
         process = subprocess.run(arguments("--version"), cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (process.returncode, process.stderr) == (1, "error: cannot write to standard output: No space left on device\n")
+
+
+CLOSED = """import os, sys
+from dlog.__main__ import main
+for number in (0, 1, 2):
+    os.close(number)
+sys.stdin = sys.stdout = sys.stderr = None  # as Python has them that starts without
+main()
+"""
+
+
+@pytest.mark.parametrize(("program", "code"), [(".output a", 0), (".printsize a", 1), ("wrong", 1)])
+def test_closed_streams_are_no_mistake_unless_something_is_printed(tmp_path: Path, program: str, code: int) -> None:
+    (tmp_path / "a.dl").write_text(f".decl a(x: number)\na(1).\n{program}\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", CLOSED, "run", "a.dl"], cwd=tmp_path, env=environment)
+    assert done.returncode == code
+    assert [path.read_text() for path in tmp_path.glob("*.csv")] == (["1\n"] if program == ".output a" else [])
