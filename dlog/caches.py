@@ -229,6 +229,19 @@ def stays(path: Path, about: os.stat_result) -> bool:
     return True
 
 
+def is_own_place(folder: Path) -> bool:
+    """Whether nobody else can put something into a folder, or another one in its place: what was looked at there is what is
+    used after that."""
+    try:
+        found = _without_own_links(folder.absolute())
+        for parent in found.parents:
+            _refuse(parent, parent.stat(), leads=True)
+        _refuse(found, found.stat())
+    except OSError:
+        return False
+    return True
+
+
 def _without_links(path: Path, about: os.stat_result) -> os.stat_result:
     if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
         raise Untrusted(f"{path} is neither a file nor a folder")

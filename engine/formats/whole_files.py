@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -25,9 +26,14 @@ _listed: dict[Path, tuple[float, dict[str, list[Path]]]] = {}
 def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO], None]) -> None:
     """Writes a file under another name beside its own, then renames it; leaves nothing behind on failure. Devices are written
     to: to root the system lets them be replaced as well."""
-    if path.parent == Path("/dev") or (path.is_char_device() and not path.is_symlink()):
-        _write_to_device(io, program, path, write)
-        return
+    try:
+        if (device := _opened_device(path)) is not None:
+            sys.stdout.flush()  # which may be the same
+            with device:
+                write(device)
+            return
+    except OSError as error:
+        raise directive_error(io, program, "unwritable-file", f"cannot write {path}: {error.strerror}") from error
     if not path.name:
         raise directive_error(io, program, "unwritable-file", f"cannot write {path}: it is a folder")
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -60,10 +66,19 @@ def _parts(path: Path) -> list[Path]:
     return found.get(path.name, [])
 
 
-def _write_to_device(io: Io, program: Program, path: Path, write: Callable[[BinaryIO], None]) -> None:
-    sys.stdout.flush()  # which may be the same
+def _opened_device(path: Path) -> BinaryIO | None:
+    """The device of a name, None where there is none. What is there may be something else at the next look, where others can
+    write: what has been opened counts, and no link is followed but those of `/dev`. Raises OSError."""
+    if path.parent == Path("/dev"):
+        return path.open("ab")
     try:
-        with path.open("ab") as file:
-            write(file)
-    except OSError as error:
-        raise directive_error(io, program, "unwritable-file", f"cannot write {path}: {error.strerror}") from error
+        if not stat.S_ISCHR(path.lstat().st_mode):
+            return None
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NOCTTY", 0))
+    except (FileNotFoundError, NotADirectoryError):  # a better message comes with the file
+        return None
+    if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "ab")
+    os.close(descriptor)
+    return None
+

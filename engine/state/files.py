@@ -21,7 +21,7 @@ from typing import BinaryIO, TextIO, cast
 
 import numpy as np
 
-from dlog.caches import stays
+from dlog.caches import is_own_place, stays
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 Bytes = bytes | bytearray | memoryview
@@ -94,7 +94,7 @@ def _plain(descriptor: int, path: Path) -> int:
 
 def only_name(descriptor: int, path: Path) -> int:
     """Refuses a file with another name, where somebody else may have given it this one."""
-    if os.fstat(descriptor).st_nlink > 1 and not stays(path.parent, path.parent.stat()):
+    if os.fstat(descriptor).st_nlink > 1 and not is_own_place(path.parent):
         os.close(descriptor)
         raise OSError(errno.EMLINK, "it has another name elsewhere", str(path))
     return descriptor
@@ -156,7 +156,7 @@ def open_to_append(path: Path, size: int) -> int:
 def text_to_extend(path: Path, anew: bool) -> TextIO:
     """A file to write text at its end, after emptying it where it is to begin `anew`. Where others can put something in its
     place it is not what a link or a pipe leads to."""
-    if stays(path.parent, path.parent.stat()):
+    if is_own_place(path.parent):
         return path.open("w" if anew else "a", encoding="utf-8", newline="")
     return os.fdopen(open_to_append(path, 0 if anew else sys.maxsize), "a", encoding="utf-8", newline="")
 

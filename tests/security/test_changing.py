@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from dlog.engine.formats.text import read_bytes
 from dlog.engine.state import files
 from dlog.engine.state.files import text_to_extend
 from dlog.grammar.diagnostics import DlogError
+from dlog.sessions.persistence.folder import State
+from dlog.sessions.persistence.saving import takes_files
 from tests.security.planted import dlog
 
 SIZE = 1 << 20
@@ -74,6 +77,25 @@ def test_changes_are_not_written_where_others_had_links_lead(tmp_path: Path, lef
     out.chmod(0o755 if "own" in left else 0o777)
     done = dlog("watch", "p.dl", "changes", "-D", "out", cwd=tmp_path)
     assert (done.returncode, mine.read_text()) == (1, "kept\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no such modes")
+def test_a_folder_is_nobody_elses_if_those_that_lead_to_it_are_not(tmp_path: Path) -> None:
+    """Who can rename an own folder puts another one in its place: with other names of this user's files in it, and what workers
+    write goes there."""
+    mine, folder = tmp_path / "mine", tmp_path / "shared" / "state"
+    mine.write_text("kept\n")
+    with closing(State(folder, "never", None)) as state:
+        assert takes_files(state)
+        (tmp_path / "shared").chmod(0o777)
+        assert not takes_files(state)
+    (folder / "lock").unlink()
+    (folder / "lock").hardlink_to(mine)
+    with pytest.raises(DlogError, match="another name"):
+        State(folder, "never", None)
+    assert mine.read_text() == "kept\n"
+    (tmp_path / "shared").chmod(0o755)
+    State(folder, "never", None).close()
 
 
 def test_changes_go_on_in_a_folder_that_others_can_write_to(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 import struct
@@ -65,6 +66,30 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert (os.read(main, 100), Path(name).is_char_device()) == (b"1\r\n", True)
     os.close(main)
     os.close(other)
+
+
+def test_results_are_not_written_where_a_link_leads_that_was_one_to_a_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may put something else under a name after each look at it."""
+    victim, name = tmp_path / "victim", tmp_path / "r.csv"
+    victim.write_text("kept\n")
+    left = [lambda: name.symlink_to(os.devnull), name.touch, lambda: name.symlink_to(victim)]
+    left[0]()
+    looks = itertools.count(1)
+    look = Path.stat
+
+    def stat(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        found = look(path, follow_symlinks=follow_symlinks)
+        if path == name:
+            name.unlink()
+            left[min(next(looks), 2)]()
+        return found
+
+    monkeypatch.setattr(Path, "stat", stat)
+    dlog.run('.decl r(x: number)\nr(1).\n.output r(filename="r.csv")', output=tmp_path)
+    assert next(looks) > 1, "nobody looked"
+    assert victim.read_text() == "kept\n"
 
 
 @pytest.mark.parametrize("name", ["r.sqlite", "file:{}/r.sqlite"])

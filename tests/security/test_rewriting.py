@@ -150,13 +150,15 @@ def test_what_a_killed_formatter_left_goes_with_the_next_one(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
-def test_proofs_are_not_written_where_a_link_or_a_pipe_leads(tmp_path: Path) -> None:
-    shared, victim = tmp_path / "shared", tmp_path / "victim"
-    shared.mkdir()
+@pytest.mark.parametrize("place", ["shared", "shared/own"])
+def test_proofs_are_not_written_where_a_link_or_a_pipe_leads(tmp_path: Path, place: str) -> None:
+    """An own folder within one of others is what they put in its place, from one moment to the next."""
+    shared, victim = tmp_path / place, tmp_path / "victim"
+    shared.mkdir(parents=True)
     victim.write_text("kept")
     (shared / "proof.txt").symlink_to(victim)
     os.mkfifo(shared / "pipe.txt")
-    shared.chmod(0o777)
+    (tmp_path / "shared").chmod(0o777)
     out = io.StringIO()
     commands = [f"output {shared}/proof.txt", f"output {shared}/pipe.txt", f"output {tmp_path}/none/x.txt", "measure b"]
     with dlog.session(PROGRAM) as session:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlog.caches import stays
+from dlog.caches import is_own_place
 from dlog.engine.ir.rules import Kind, Program, Relation
 from dlog.engine.rounds_engine import MAX_RELAYED_ROWS, Frames, RoundsEngine
 from dlog.engine.state import parts
@@ -94,7 +94,7 @@ class Saving:
 
 def takes_files(state: State) -> bool:
     """Whether nobody else can put something in the place of files on their way into a state."""
-    return stays(state.path, state.path.stat())
+    return is_own_place(state.path)
 
 
 def _open_to_others(state: State) -> DlogError:
