@@ -49,6 +49,11 @@ class Lease:
         self._lock.write(self.token.encode())
         os.rename(folder / f".{LOCK}", folder / LOCK)
 
+    @property
+    def descriptor(self) -> int:
+        """The lock: a process that inherits it holds it, too."""
+        return self._lock.fileno()
+
     def remove(self) -> None:
         if _kept.pop(self.folder, None) is not None and self._owner == os.getpid():
             _remove(self.folder, os.fstat(self._lock.fileno()))

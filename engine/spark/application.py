@@ -9,7 +9,8 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 from weakref import WeakSet
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from dlog.engine.spark.rendezvous import Rendezvous
+    from dlog.temporary import Lease
 
 SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
@@ -39,6 +41,8 @@ SOCKETS = "spark.python.unix.domain.socket.dir"
 """Where they are; else among the temporary files."""
 HERE = ("spark.driver.host", "spark.driver.bindAddress")
 """Where Spark's driver listens: to everybody, unless it is told otherwise, and whoever talks to it need not say who it is."""
+OPTIONS = "SPARK_SUBMIT_OPTS"
+"""Options for the JVM of `spark-submit`, before those of `spark.driver.extraJavaOptions`."""
 MAX_FOLDER_CHARACTERS = 64
 """Characters of a folder's name: systems take 104 or 108 for a socket's, and Spark's own have 43."""
 
@@ -100,8 +104,43 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> None:
         _need_java()
         _name_home()
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": log}))
+        with _temporary_files() as keeping:
+            SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": log, **keeping}))
     SparkContext._ensure_initialized()
+
+
+@contextmanager
+def _temporary_files() -> Iterator[dict[str, Any]]:
+    """Has the JVM, and PySpark while it starts it, keep their temporary files in a folder that is removed after them, should
+    both be killed. Arguments for the JVM's process: it holds the folder's lock, too, as it may outlive this one for a while."""
+    place = _own_lease()
+    if place is None or os.name != "posix":
+        yield {}
+        return
+    quoted = re.sub(r'(["\\])', r"\\\1", str(place.folder))
+    known, options = tempfile.tempdir, os.environ.get(OPTIONS)
+    tempfile.tempdir = str(place.folder)
+    os.environ[OPTIONS] = f'"-Djava.io.tmpdir={quoted}" {options or ""}'  # of two of a name the last one holds
+    try:
+        yield {"pass_fds": [place.descriptor]}
+    finally:
+        tempfile.tempdir = known
+        del os.environ[OPTIONS]
+        if options is not None:
+            os.environ[OPTIONS] = options
+
+
+def _own_lease() -> Lease | None:
+    """A folder that nobody else can enter, or put another one in its place."""
+    from dlog.caches import own_folder
+    from dlog.temporary import lease
+
+    try:
+        made = lease("spark")
+        own_folder(made.folder)
+    except OSError:
+        return None
+    return made
 
 
 def _name_home() -> None:
@@ -131,14 +170,8 @@ def _unlike_given(chosen: Mapping[str, str]) -> dict[str, str]:
 
 def _sockets() -> Path | None:
     """A folder for sockets that nobody else can enter: whoever can connect to one of them may have code run."""
-    from dlog.caches import own_folder
-    from dlog.temporary import lease
-
-    try:
-        place = own_folder(lease("spark").folder)
-    except OSError:
-        return None
-    return place if len(os.fsencode(place)) <= MAX_FOLDER_CHARACTERS else None
+    place = _own_lease()
+    return place.folder if place is not None and len(os.fsencode(place.folder)) <= MAX_FOLDER_CHARACTERS else None
 
 
 def _complaint(log: TextIO) -> str:

@@ -51,7 +51,7 @@ class Place:
     def start(self, *command: str) -> subprocess.Popen[str]:
         temporary = str(self.folder / "tmp")
         environment = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
-        environment |= {"TMPDIR": temporary, "SPARK_LOCAL_DIRS": temporary, "PYTHONPATH": str(Path(__file__).parents[2])}
+        environment |= {"TMPDIR": temporary, "PYTHONPATH": str(Path(__file__).parents[2])}
         return subprocess.Popen(
             [sys.executable, "-P", "-c", *command], cwd=self.folder, env=environment, start_new_session=True, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -165,17 +165,30 @@ def test_watching_leaves_nothing(place: Place, end: signal.Signals) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("end", [None, signal.SIGTERM, signal.SIGKILL])
-def test_a_run_on_spark_leaves_nothing_behind_the_next_one(place: Place, end: signal.Signals | None) -> None:
+@pytest.mark.parametrize(
+    ("end", "sign", "with_java"),
+    [
+        (None, "", False),
+        (signal.SIGTERM, "rows", False),
+        (signal.SIGKILL, "rows", False),
+        (signal.SIGKILL, "rows", True),
+        (signal.SIGKILL, "tmp*", False),  # while Spark's JVM starts: a folder of PySpark's
+    ],
+)
+def test_a_run_on_spark_leaves_nothing_behind_the_next_one(
+    place: Place, end: signal.Signals | None, sign: str, with_java: bool
+) -> None:
+    """`sign`: what is among its temporary files when it is ended, alone or with Spark's JVM."""
     pytest.importorskip("pyspark")
     run = ("run", "--engine", "spark", "--workers", "2", "-D", "out")
     if end is not None:
         process = place.dlog(*run, "slow.dl")
         deadline = time.monotonic() + 60
-        while not list(place.folder.glob("tmp/dlog-spark-*")) and time.monotonic() < deadline:
-            time.sleep(0.2)
-        time.sleep(4)
-        process.send_signal(end)
+        while not list(place.folder.glob(f"tmp/dlog-spark-*/{sign}")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert time.monotonic() < deadline
+        assert sign != "rows" or list(place.folder.glob("tmp/dlog-spark-*/blockmgr-*")), "Spark's own are elsewhere"
+        os.killpg(process.pid, end) if with_java else process.send_signal(end)
         finish(process)
     assert finish(place.dlog(*run, "quick.dl")) == 0
     assert place.left() == []
