@@ -39,6 +39,7 @@ class Mapping(Struct):
 
     mark: i64  # _MARK, exclusive or the block's address
     length: i64  # bytes of the mapping
+    used: i64  # bytes of the block
 
 
 @kernel
@@ -105,10 +106,11 @@ def is_mapped(address):
 
 
 @kernel
-def mark_block(address, length):
+def mark_block(address, length, size):
     mapping = Mapping(start_of(address))
     mapping.mark = _MARK ^ address
     mapping.length = length
+    mapping.used = size
 
 
 @kernel
@@ -127,7 +129,7 @@ def mapped_block(size, slack):
     if start == 0:
         return 0
     address = start + LINE + ((start >> 21) & (LINES - 1)) * LINE
-    mark_block(address, length)
+    mark_block(address, length, size)
     return address
 
 
@@ -147,16 +149,17 @@ def place_for(length):
 
 @kernel
 def resize_mapped(address, size):
-    """`resized_block` of one with a mapping. One that grows gets whole huge pages: what is touched before a page is whole keeps
-    small ones."""
+    """`resized_block` of one with a mapping. One that grows gets whole huge pages, and keeps them while it fits: what is
+    touched before a page is whole keeps small ones."""
     start = start_of(address)
     length = Mapping(start).length
     offset = address - start
     wanted = mapped_length(offset, size, 0)
     if wanted <= length:
-        if wanted < length:
+        if size < Mapping(start).used and wanted < length:
             unmap_pages(start + wanted, length - wanted)
-            mark_block(address, wanted)
+            length = wanted
+        mark_block(address, length, size)
         return address
     wanted = mapped_length(offset, size, HUGE_PAGE)
     target = start
@@ -167,5 +170,5 @@ def resize_mapped(address, size):
         if move_pages(start, length, wanted, target) == -1:
             unmap_pages(target, wanted)
             return 0
-    mark_block(target + offset, wanted)
+    mark_block(target + offset, wanted, size)
     return target + offset

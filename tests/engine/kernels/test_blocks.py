@@ -65,6 +65,22 @@ def test_a_large_block_is_zero_and_begins_at_a_huge_page(memory: Memory, size: i
     storage.release(memory.control.address, address, size)
 
 
+def test_a_block_that_grows_by_little_keeps_whole_huge_pages(memory: Memory) -> None:
+    block = Block(memory)
+    for step in range(40):
+        block.resize(LARGE + step * 300_000, step)
+        assert mapped_bytes(block.address) % HUGE_PAGE == 0 or step == 0
+    assert block.is_right()
+    block.resize(LARGE + 300_000, 0)
+    assert mapped_bytes(block.address) < 2 * HUGE_PAGE and block.is_right()
+    block.free()
+
+
+def mapped_bytes(address: int) -> int:
+    """The second word of a mapping is its length."""
+    return int(view(address & ~(HUGE_PAGE - 1), 2, np.int64)[1])
+
+
 @pytest.mark.slow
 def test_blocks_keep_what_is_in_them_as_they_grow_and_shrink(memory: Memory) -> None:
     random = Random(4)
