@@ -285,11 +285,11 @@ class Recursion:
             self._take(iteration)
             control = self.engine.worker.control
             control[L.control.iteration] = iteration
-            if not rounds.process_iteration(control.address, scope.address, work, iteration):
+            if rounds.process_iteration(control.address, scope.address, work, iteration) != Status.DONE:
                 raise self.engine.mistake(self.flow)
             scope[L.scope.iteration] = iteration + 1
             self._run_paths()
-        if not rounds.end_round(self.engine.worker.control.address, scope.address):
+        if rounds.end_round(self.engine.worker.control.address, scope.address) != Status.DONE:
             raise self.engine.mistake(self.flow)
         return following
 

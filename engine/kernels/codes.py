@@ -51,7 +51,7 @@ class Status(Code):
     YIELD = auto()  # its budget of work is used up
     EXTERNAL = auto()  # Python must evaluate an instruction on the block
     FAILED = auto()  # with `ctl.error` set
-    BULK = auto()  # the next iteration is for several workers
+    BULK = auto()  # what comes next is for several workers: an iteration, or over rounds what `Share` says
 
 
 class Error(Code):
@@ -157,8 +157,27 @@ class ScopePhase(Code):
 
     NEXT = auto()  # go to the next round in which an import changed
     ENTER = auto()  # run the paths that its changes seed
-    BUCKETS = auto()  # make changes of what was derived at the next iteration
+    BUCKETS = auto()  # go to the next iteration at which something was derived
+    PROCESS = auto()  # make changes of that
     LOOP = auto()  # run the paths that these seed
+
+
+class Shared(Code):
+    """What several workers do together."""
+
+    NONE = auto()
+    PATH = auto()  # run a path over some of its changes
+    SUPPORTS = auto()  # add the derivations that a path has noted
+    BUCKET = auto()  # find out which rows change at an iteration
+    ROUND = auto()  # settle the rows that a round has touched
+
+
+class Gathers(Code):
+    """What a sink does with rows."""
+
+    NOTHING = auto()  # they are derived
+    SUPPORTS = auto()  # their derivations are noted, and added together
+    ROWS = auto()  # they are noted, and derived by others
 
 
 class TaskKind(Code):

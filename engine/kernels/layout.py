@@ -29,7 +29,7 @@ bucket, candidate, change, collection = (
 entry, history, index, item = rows.Entry.place, rows.History.place, rounds.Index.place, rows.Item.place
 items, log, pool, reduction = rows.List.place, rounds.Log.place, rows.Pool.place, rounds.Reduction.place
 scope, seed, slab, fused = rounds.Scope.place, rounds.Seed.place, rows.Slab.place, rounds.Fused.place
-sums, support, work = rows.Sums.place, rows.Support.place, rounds.Work.place
+sums, support, work, share = rows.Sums.place, rows.Support.place, rounds.Work.place, rounds.Share.place
 
 BLOCK = 512
 """Rows per block: eight registers of a block fit the first-level cache."""
@@ -64,6 +64,10 @@ NEVER = 2**31 - 1
 """Iteration of a row that is not there yet."""
 ROUND = 2**32
 """A time is (round of the batch + 1) * ROUND + iteration; settled times are below ROUND."""
+STOCK = 65
+"""Words of a worker's stock of a pool's items: how many there are, and their numbers."""
+FOUND_WORDS = 3
+"""Words of a row that a part of a path has derived."""
 RUN = 1 << 40
 """Added to row numbers that are positions in a slab without capacity."""
 

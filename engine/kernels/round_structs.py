@@ -306,6 +306,7 @@ class Path(Struct):
     gates: Array[Pointer[Collection]]  # collections without which it makes nothing
     gate_count: i64
     target: Collection  # of which it makes rows, over rounds
+    divisible: i64  # whether several workers may each go through a part of its changes (sharing.py)
     few: i64  # `Few`: whether few changes go through it row by row (small_deltas.py)
     sought: i64  # the seed's column by which it looks rows up, or -1
     group: i64  # the seed's column by which it chooses the group of `reduction`, or -1
@@ -359,3 +360,31 @@ class Control(Struct):
     number: i64  # of the worker
     run_path: Path
     batch: Work
+    share: Share  # what several workers do together (sharing.py); null: one does everything
+
+
+class Share(Struct):
+    """A step of a recursive scope whose rows are divided among workers (sharing.py)."""
+
+    kind: i64  # `Shared`
+    least: i64  # rows from which on a step is shared
+    gathers: i64  # `Gathers`: what the sink of the path that runs does with rows
+    status: i64  # that a path has returned
+    path: Path  # that runs, or ran last: mistakes are told at its rule
+    collection: Collection
+    iteration: i64
+    time: i64
+    next: i64  # of a path that is shared: the change with which to go on,
+    end: i64  # the one with which this step ends,
+    last: i64  # the one after the last; 0: none is shared
+    chunk: i64  # and how many changes a step has
+    parts: Array[Pointer[Share]]  # what workers use who do a part
+    part_count: i64
+    made: i64  # of a part: how much it has made
+    found: List  # of a part: rows that it has derived, FOUND_WORDS each: row and iteration in one word, diff, time
+    values: List  # and the values of those that are not there yet
+    items: List  # derivations: row and iteration in one word, the diff; of other rows what comes of each
+    lock: i64  # of the free items of a pool: whoever makes it 1 has it
+    room: i64  # of that pool before
+    stocks: Words  # per worker items of the pool that it has taken, STOCK words each
+    workers: i64  # at most

@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,8 +24,10 @@ import numpy as np
 from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.incremental.loop import sharing
 from dlog.engine.runtime.incremental.batch_worker import BatchWorker
 from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.sharing import Share
 from dlog.engine.runtime.incremental.strata_runner import StrataRun, StrataRunner
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.updates import Updates
@@ -141,16 +144,19 @@ def _once(program: Program, more: Program, given: dict[str, Rows], nodes: int, t
 def _taken(step: Callable[[], object]) -> float:
     """The processor time of the longest way through a step: of this thread, and of the busiest worker of each section."""
     start = time.thread_time()
-    with _sections() as sections:
+    with _sections() as (sections, steps):
         step()
-    return time.thread_time() - start + sum([max(section.values(), default=0.0) for section in sections])
+    # The first part of what workers do together is done by this thread.
+    alone = time.thread_time() - start - sum([step.get(0, 0.0) for step in steps])
+    return alone + sum([max(section.values(), default=0.0) for section in (*sections, *steps)])
 
 
 @contextmanager
-def _sections() -> Iterator[list[dict[int, float]]]:
-    """By section of batches, what each worker (its number) needs."""
+def _sections() -> Iterator[tuple[list[dict[int, float]], list[dict[int, float]]]]:
+    """By section of batches, what each worker (its number) needs; by step that workers do together, what each part does."""
     found: list[dict[int, float]] = []
-    run_all, each, run = StrataRun.all, StrataRunner.each, StrataRun._run
+    steps: list[dict[int, float]] = []
+    run_all, each, run, share, run_part = StrataRun.all, StrataRunner.each, StrataRun._run, Share.run, sharing.run_part
 
     def noted(number: int, work: Callable[[], Any]) -> Any:
         start = time.thread_time()
@@ -169,12 +175,24 @@ def _sections() -> Iterator[list[dict[int, float]]]:
         found.append({})
         each(self, [lambda c, t=t: noted(c[L.control.number], lambda: t(c)) for t in tasks])  # type: ignore[misc]
 
+    def share_noted(self: Share, pool: Executor, controls: Sequence[Struct]) -> None:
+        steps.append({})
+        share(self, pool, controls)
+
+    def part_noted(work: int, control: int, part: int, parts: int) -> bool:
+        start = time.thread_time()
+        done = bool(run_part(work, control, part, parts))
+        steps[-1][part] = time.thread_time() - start
+        return done
+
     with (
         patch.object(StrataRun, "all", all_noted),
         patch.object(StrataRun, "_run", run_noted),
         patch.object(StrataRunner, "each", each_noted),
+        patch.object(Share, "run", share_noted),
+        patch.object(sharing, "run_part", part_noted),
     ):
-        yield found
+        yield found, steps
 
 
 def _rival(name: str, options: Options) -> list[Times] | None:

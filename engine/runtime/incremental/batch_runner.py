@@ -20,8 +20,9 @@ from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.fused_batches import FusedBatches
 from dlog.engine.runtime.incremental.last_commit import LastCommit
 from dlog.engine.runtime.incremental.mistakes import at_rule, mistake
+from dlog.engine.runtime.incremental.sharing import Failed, Share
 from dlog.engine.runtime.incremental.strata import StratumTasks
-from dlog.engine.runtime.incremental.strata_runner import Failed, StrataRun, StrataRunner
+from dlog.engine.runtime.incremental.strata_runner import StrataRun, StrataRunner
 from dlog.engine.runtime.lowering.external import evaluate
 from dlog.engine.runtime.lowering.lowered import ExternalCall
 from dlog.engine.runtime.static.worker import Worker
@@ -60,10 +61,14 @@ class BatchRunner:
         self._interrupted_work = 0
         self.few = BULK_ROWS
         """Changes of one input below which they are brought in and gone through in one call."""
-        self.shared = StrataRunner(catalog.memory, MAX_ROWS_PER_CALL) if catalog.memory.threads > 1 else None
+        threads = catalog.memory.threads
+        self.shared = StrataRunner(catalog.memory, MAX_ROWS_PER_CALL) if threads > 1 else None
+        self.share = Share(self.control, threads) if threads > 1 else None
+        self._has_shared = False
 
     def close(self) -> None:
         """Ends the threads."""
+        self._forget_shared()
         if self.shared is not None:
             self.shared.close()
 
@@ -161,21 +166,46 @@ class BatchRunner:
     def _reset(self, flow: Dataflow) -> None:
         self.control[L.control.running] = self.control[L.control.work] = flow.work[L.work.begun] = 0
 
+    def _forget_shared(self) -> None:
+        """Gives back what steps needed that workers did together."""
+        self._has_shared = False
+        if self.share is not None:
+            self.share.begin()
+            self.share.end()
+        if self.shared is not None:
+            self.shared.forget()
+
+    def _do_together(self, flow: Dataflow) -> None:
+        assert self.share is not None and self.shared is not None
+        if not self._has_shared:
+            self._has_shared = True
+            self.shared.prepare(flow)
+        try:
+            self.shared.share(self.share, self.shared.workers)
+        except Failed as failure:
+            raise self.mistake(flow, failure.control) from None
+
     def _finish(self, flow: Dataflow, status: int, resume: Callable[[], int]) -> None:
         """Runs compiled code on until it is done."""
-        while status != Status.DONE:
-            self.answer(flow, status)
-            self._interrupted_work += MAX_ROWS_PER_CALL if status == Status.YIELD else 0
-            if self.access.waiting and self.commit.shows_settled:
-                # What readers see then is the state before this batch, hence before the commit.
-                self.access.yield_turn()
-            check()
-            status = resume()
+        try:
+            while status != Status.DONE:
+                self.answer(flow, status)
+                self._interrupted_work += MAX_ROWS_PER_CALL if status == Status.YIELD else 0
+                if self.access.waiting and self.commit.shows_settled:
+                    # What readers see then is the state before this batch, hence before the commit.
+                    self.access.yield_turn()
+                check()
+                status = resume()
+        finally:
+            if self._has_shared or status != Status.DONE:
+                self._forget_shared()
 
     def answer(self, flow: Dataflow, status: int) -> None:
         """Does what compiled code stopped for: raises its mistake, or has Python evaluate a call."""
         if status == Status.FAILED:
             raise self.mistake(flow)
+        if status == Status.BULK:
+            self._do_together(flow)
         if status == Status.EXTERNAL:
             try:
                 self.worker.call(self._evaluate)

@@ -11,6 +11,7 @@ from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.loop import rounds
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.runtime.incremental.dataflow import Dataflow
+from dlog.engine.runtime.incremental.sharing import Share
 from dlog.engine.runtime.incremental.strata import StratumTasks
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import new_list
@@ -21,10 +22,11 @@ from dlog.engine.runtime.storage.relation import Memory
 class BatchWorker:
     """A worker, with its own record of a batch."""
 
-    def __init__(self, memory: Memory, number: int, budget: int) -> None:
+    def __init__(self, memory: Memory, number: int, budget: int, workers: int) -> None:
         self.worker = Worker(memory, number)
         self.control = self.worker.control
         self.control[L.control.budget] = budget
+        self.share = Share(self.control, workers)
         self.work = Struct(L.work.size)
         self.spare = new_list(L.change.size)
         self.work.point(L.work.spare, self.spare)
@@ -34,7 +36,7 @@ class BatchWorker:
 
     def begin(self, flow: Dataflow, control: Struct) -> None:
         """Gets ready for a batch of the flow, with the limits of `control`."""
-        self.worker.prepare(flow.tables)
+        self.prepare(flow)
         self.control[L.control.limit] = control[L.control.limit]
         for field in (L.work.tasks, L.work.count, L.work.first, L.work.rounds, L.work.tick, L.work.limit):
             self.work[field] = flow.work[field]
@@ -44,6 +46,11 @@ class BatchWorker:
         self.work.point(L.work.touched, Struct(len(flow.collections)))
         self.control.point(L.control.batch, self.work)
         self.control[L.control.work] = self._yielded = 0
+        self.share.begin()
+
+    def prepare(self, flow: Dataflow) -> None:
+        """Gets ready for paths of the flow."""
+        self.worker.prepare(flow.tables)
 
     def take(self, stratum: StratumTasks, numbers: Sequence[int]) -> None:
         """Begins with a stratum, of which these tasks are to run."""
@@ -61,6 +68,7 @@ class BatchWorker:
     def end(self) -> None:
         """Gives back what the batch needed beside its collections."""
         lists.list_free(self.control.address, self.spare.address)
+        self.share.end()
 
     @property
     def rows(self) -> int:

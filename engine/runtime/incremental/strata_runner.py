@@ -20,6 +20,7 @@ from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.loop import batches
 from dlog.engine.runtime.incremental.batch_worker import BatchWorker, set_marks, touched_by
 from dlog.engine.runtime.incremental.dataflow import Dataflow
+from dlog.engine.runtime.incremental.sharing import UNLIMITED, Failed, Share
 from dlog.engine.runtime.incremental.strata import StratumTasks, marked, strata_of
 from dlog.engine.runtime.storage.native import Struct, view
 from dlog.engine.runtime.storage.relation import Memory
@@ -28,22 +29,13 @@ SHARED_ROWS = 20_000
 """Fewest rows that a batch goes through for which other threads are woken."""
 WAKE_SECONDS = 0.05
 """Seconds after which signals and readers get their turn, at the latest."""
-UNLIMITED = 2**62
-
-
-class Failed(Exception):
-    """A worker's kernels failed; `control` has their error."""
-
-    def __init__(self, control: Struct) -> None:
-        super().__init__("kernels failed")
-        self.control = control
 
 
 class StrataRunner:
     """The workers of an engine, beside the one that runs all else."""
 
     def __init__(self, memory: Memory, budget: int) -> None:
-        self.workers = [BatchWorker(memory, number, budget) for number in range(memory.threads)]
+        self.workers = [BatchWorker(memory, number, budget, memory.threads) for number in range(memory.threads)]
         self.least = SHARED_ROWS
         self._pool: ThreadPoolExecutor | None = None
         self._scheduled: object = None
@@ -66,6 +58,16 @@ class StrataRunner:
             self._scheduled, self._strata = flow.scheduled, strata_of(flow)
         return self._strata
 
+    def prepare(self, flow: Dataflow) -> None:
+        """Gets ready for steps of a batch that is another one's."""
+        for worker in self.workers:
+            worker.prepare(flow)
+
+    def forget(self) -> None:
+        """Gives back what such steps needed."""
+        for worker in self.workers:
+            worker.share.end()
+
     def begin(self, flow: Dataflow, control: Struct) -> None:
         """Gets ready for a batch of the flow, with the limits of `control`."""
         for worker in self.workers:
@@ -83,6 +85,10 @@ class StrataRunner:
         for worker, future in zip(self.workers, futures, strict=True):
             if not future.result():
                 raise Failed(worker.control)
+
+    def share(self, share: Share, workers: Sequence[BatchWorker]) -> None:
+        """Has workers, none of which runs, do a step together. Raises Failed."""
+        share.run(self.pool, [worker.share for worker in workers])
 
     def settle(self, flow: Dataflow) -> None:
         """Ends a batch of which all tasks have run. Raises Failed."""
@@ -190,6 +196,7 @@ class StrataRun:
 
     def _run(self, worker: BatchWorker) -> int:
         while True:
+            worker.share.allow(bool(self._idle))
             status = worker.run()
             if status != Status.YIELD or self._halted:
                 return status
@@ -215,6 +222,9 @@ class StrataRun:
             worker, place = self._running.pop(future)
             status = future.result()
             if status == Status.YIELD:
+                self._submit(worker, place)
+            elif status == Status.BULK:
+                self._runner.share(worker.share, [worker, *self._idle])
                 self._submit(worker, place)
             elif status == Status.DONE:
                 self._idle.append(worker)

@@ -68,6 +68,7 @@ class RoundLowering(PathLowering):
 
     def _finish(self) -> LoweredPath:
         header = {L.path.list: self.changes, L.path.target: self.target}
+        header[L.path.divisible] = int(self._is_divisible())
         header[L.path.few] = few = self._few()
         if few:
             header |= self._columns()
@@ -103,6 +104,11 @@ class RoundLowering(PathLowering):
         if Operation.STAGGER in operations:
             return Few.APART
         return Few.VALUE if contributes_alone(self.code.levels[1]) else Few.SHARED
+
+    def _is_divisible(self) -> bool:
+        """Whether workers can each go through a part of the changes: they only read, and look something up for each."""
+        operations = {op for level in self.code.levels for op in _operations(level)}
+        return len(self.code.levels) > 1 and self.code.shareable and Operation.DERIVE in operations <= _DIVISIBLE
 
     def _iteration(self) -> int:
         return self.code.registers.get(ITERATION, -1)
@@ -368,5 +374,13 @@ def _places(code: Sequence[int]) -> Iterator[tuple[int, int]]:
         at += code[at + _LENGTH]
 
 
+_DIVISIBLE = frozenset(
+    {
+        *(Operation.CHANGES, Operation.ROWS_OF, Operation.ENTRIES, Operation.PROPOSE, Operation.NEXT, Operation.DERIVE),
+        *(Operation.INDEX, Operation.ROW, Operation.PRESENT, Operation.VALUE, Operation.ANY),
+        *(Operation.COMPARE, Operation.ARITHMETIC, Operation.MOVE, Operation.MASK, Operation.UNPACK),
+    }
+)
+"""Operations of paths that several workers may run at once."""
 _LENGTH = I.Instruction.place.length
 _REDUCE = I.Reduce.place

@@ -96,13 +96,16 @@ def anew_rounds(program: Program, **options: Any) -> RoundsEngine:
 
 
 class Beside(Maintained):
-    """Runs the strata of every batch side by side, on several threads."""
+    """Runs the strata of every batch side by side, on several threads, which also share the steps of each."""
 
     def __init__(self, program: Program, **options: Any) -> None:
         super().__init__(program, **{"threads": 3} | options)
         self._runner.few = 0
-        if self._runner.shared is not None:
+        if self._runner.shared is not None and self._runner.share is not None:
             self._runner.shared.least = 0
+            for share in (self._runner.share, *(worker.share for worker in self._runner.shared.workers)):
+                share.least = 1
+                share.allow(True)
 
 
 def beside_rounds(program: Program, **options: Any) -> RoundsEngine:

@@ -28,6 +28,8 @@ from dlog.engine.kernels.incremental.store.lists import list_empty, pool_give, p
 from dlog.engine.kernels.round_structs import Collection, Control, Scope
 from dlog.engine.kernels.row_structs import History
 
+TOO_LARGE = -2
+
 
 @kernel
 def warm_support(collection: Collection, row):
@@ -57,6 +59,20 @@ def process_distinct(ctl: Control, scope: Scope, collection: Collection, iterati
 @kernel
 def evaluate_row(ctl: Control, collection: Collection, row, iteration, time):
     """The change of a row's presence at an iteration; it is looked at again where its history goes on differently."""
+    out, later = change_at(ctl, collection, row, iteration)
+    if later == TOO_LARGE or (later >= 0 and not schedule(ctl, collection, later, row)):
+        return False
+    if out == 0:
+        return True
+    if not add_entry(ctl, collection.inner, row, time, out):
+        return False
+    return push_change(ctl, collection.inner_log, row, time, out, 0)
+
+
+@kernel
+def change_at(ctl: Control, collection: Collection, row, iteration):
+    """The change of a row's presence at an iteration, and the iteration where it is to be looked at again: -1 if nowhere,
+    TOO_LARGE with ctl.error set. Writes nothing."""
     bound = bound_of(collection, row)
     old_before = 0
     new_before = 0
@@ -74,7 +90,7 @@ def evaluate_row(ctl: Control, collection: Collection, row, iteration, time):
         old_after += entry.old
         new_after += entry.new
         if not may_hold(ctl, new_after):
-            return False
+            return 0, TOO_LARGE
         if place < iteration:
             old_before = old_after
             new_before = new_after
@@ -82,14 +98,8 @@ def evaluate_row(ctl: Control, collection: Collection, row, iteration, time):
     now = (1 if new_after > bound else 0) - (1 if old_after > bound else 0)
     # Above a bound of 0 no more matters than whether there are any; above others how many there are matters later, too.
     differs = now != 0 if collection.derivation.bound == 0 else new_after != old_after
-    if differs and later >= 0 and not schedule(ctl, collection, later, row):
-        return False
     out = now - (1 if new_before > bound else 0) + (1 if old_before > bound else 0)
-    if out == 0:
-        return True
-    if not add_entry(ctl, collection.inner, row, time, out):
-        return False
-    return push_change(ctl, collection.inner_log, row, time, out, 0)
+    return out, later if differs else -1
 
 
 @kernel

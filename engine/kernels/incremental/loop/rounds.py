@@ -8,7 +8,7 @@ state is in tables: a run stops and resumes anywhere (see machine).
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Error, ScopePhase, Status, TaskKind
+from dlog.engine.kernels.codes import Error, Gathers, ScopePhase, Shared, Status, TaskKind
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.activation import (
     mark_readers,
@@ -21,6 +21,19 @@ from dlog.engine.kernels.incremental.loop.activation import (
 from dlog.engine.kernels.incremental.loop.batches import forget_changes, rows_before, settle
 from dlog.engine.kernels.incremental.loop.changes import flush_distinct, next_tick
 from dlog.engine.kernels.incremental.loop.distinct import end_distinct, process_distinct
+from dlog.engine.kernels.incremental.loop.running import start_changes
+from dlog.engine.kernels.incremental.loop.sharing import (
+    add_alone,
+    begin_bucket,
+    begin_part,
+    begin_settling,
+    begin_sharing,
+    begin_supports,
+    end_bucket,
+    end_part,
+    end_settling,
+    end_supports,
+)
 from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.incremental.reduce.reductions import flush_reduction
 from dlog.engine.kernels.incremental.steps.prefetch import warm_rounds
@@ -31,23 +44,14 @@ from dlog.engine.kernels.incremental.store.loading import bring_in
 from dlog.engine.kernels.incremental.store.slot_room import meet_expectation
 from dlog.engine.kernels.layout import ROUND
 from dlog.engine.kernels.machine import run_path
-from dlog.engine.kernels.machine_structs import Level, Words
-from dlog.engine.kernels.round_structs import Collection, Control, Log, Path, Reduction, Scope, Task, Work
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Log, Path, Reduction, Scope, Share, Task, Work
 
 _UNLIMITED = 4611686018427387904
-
-
-@kernel
-def start_changes(path: Path, ctl: Control, first, last):
-    """Points the worker at changes [first, last) of a path's seed (a path without one has a single row)."""
-    levels = ctl.levels[0]
-    for number in range(path.levels):
-        Level(levels.address + number * Level.size).extra = 0
-    levels.at = first
-    levels.end = last
-    ctl.run_path = path
-    ctl.level = 0
-    ctl.pc = 0
+LEAST_CHUNK = 256
+"""Changes of a path below which a share of them is not worth it."""
+HOPE = 4
+"""Derivations that come of a change, it is hoped, where those of a path are shared."""
 
 
 @kernel
@@ -65,6 +69,12 @@ def is_closed(path: Path, work: Work):
 @entry("i64", "i64", "i64", "bool")
 def run_seeded(path: Path, work: Work, ctl: Control, whole):
     """Runs (or resumes) a path over its seed's changes: all of them, or the part in use."""
+    share = ctl.share
+    if share and share.kind == Shared.SUPPORTS:
+        if not end_supports(ctl, share):
+            return Status.FAILED
+        if share.last == 0:
+            return end_run(path, ctl, share.status)
     if ctl.running == 0:
         changes = path.list
         if not changes:
@@ -88,10 +98,54 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
             if not changes.data:
                 path.target.derivation.expected = last
             start_changes(path, ctl, first, last)
+            if share and (last - first) * HOPE >= share.least:
+                if path.divisible != 0:
+                    begin_sharing(share, first, last)
+                elif path.target.scope:
+                    share.gathers = Gathers.SUPPORTS
         ctl.running = 1
+    if share and share.last != 0:
+        status = run_shared(path, ctl, share)
+        if status != Status.YIELD:
+            return end_run(path, ctl, status)
     status = run_path(path, ctl)
+    if share and share.items.count > 0:
+        if status != Status.DONE and status != Status.YIELD:
+            return status
+        if share.items.count >= share.least:
+            share.status = status
+            return Status.BULK if begin_supports(ctl, share) else Status.FAILED
+        status = status if add_alone(ctl, share) else Status.FAILED
+    return end_run(path, ctl, status)
+
+
+@kernel
+def run_shared(path: Path, ctl: Control, share: Share):
+    """Runs (or resumes) a path whose changes are divided among workers. YIELD where too much comes of few changes: those that
+    are left are for this worker alone."""
+    if share.kind == Shared.PATH:
+        status = end_part(ctl, share)
+        if status == Status.YIELD and share.chunk < LEAST_CHUNK:
+            start_changes(path, ctl, share.next, share.last)
+            share.gathers = Gathers.SUPPORTS if path.target.scope else Gathers.NOTHING
+            share.last = 0
+            return status
+        if status == Status.BULK or status == Status.FAILED:
+            return status
+    if share.next < share.last:
+        begin_part(ctl, share, path)
+        return Status.BULK
+    share.last = 0
+    return Status.DONE
+
+
+@kernel
+def end_run(path: Path, ctl: Control, status):
+    """Ends a path's run, if it has come to its end."""
     if status == Status.DONE:
         ctl.running = 0
+        if ctl.share:
+            ctl.share.gathers = Gathers.NOTHING
         if path.target.derivation.expected != 0 and not meet_expectation(ctl, path.target):
             return Status.FAILED
     return status
@@ -200,58 +254,86 @@ def iterations_of(scope: Scope, iteration):
 
 @entry()
 def process_iteration(ctl: Control, scope: Scope, work: Work, iteration):
-    """What was derived at an iteration becomes its changes, the seeds of the loop paths; false with ctl.error set."""
+    """What was derived at an iteration becomes its changes, the seeds of the loop paths. Returns a `Status`."""
     scope.tick = next_tick(work)
     if iteration >= scope.head_count:
-        return True
+        return Status.DONE
     collection = scope.heads[iteration]
     scope.heads[iteration] = Collection(0)
     while collection:
         following = collection.derivation.buckets[iteration].next
-        if not process_collection(ctl, scope, collection, iteration):
-            return False
+        status = process_collection(ctl, scope, collection, iteration)
+        if status != Status.DONE:
+            scope.heads[iteration] = collection
+            return status
         work.processed += 1
         collection = following
-    return True
+    return Status.DONE
 
 
 @kernel
 def process_collection(ctl: Control, scope: Scope, collection: Collection, iteration):
-    """`process_iteration` of a collection, or of a lattice's candidates; false with ctl.error set."""
+    """`process_iteration` of a collection, or of a lattice's candidates."""
     time = scope.round + iteration
     lattice = collection.reduction
+    share = ctl.share
     result = collection
     if lattice:
         result = lattice.result
         done = process_lattice(ctl, scope, lattice, iteration, time)
+    elif share and share.kind == Shared.BUCKET:
+        done = end_bucket(ctl, share)
     else:
-        done = enter_indexes(ctl, collection) and process_distinct(ctl, scope, collection, iteration, time)
+        done = enter_indexes(ctl, collection)
+        if done and share and is_large(collection, iteration, share):
+            return Status.BULK if begin_bucket(ctl, share, collection, iteration, time) else Status.FAILED
+        done = done and process_distinct(ctl, scope, collection, iteration, time)
     log = result.inner_log
     log.lo = 0
     log.hi = log.count
     if done and log.count > 0:
         push_seed(scope, log.seed)
-    return done
+    return Status.DONE if done else Status.FAILED
+
+
+@kernel
+def is_large(collection: Collection, iteration, share: Share):
+    """Whether a bucket has rows enough for several workers."""
+    known = collection.derivation.bucket_count
+    return iteration < known and collection.derivation.buckets[iteration].count >= share.least
 
 
 @entry()
 def end_round(ctl: Control, scope: Scope):
-    """Ends a round of a recursive scope; false with ctl.error set."""
-    time = scope.round
+    """Ends a round of a recursive scope. Returns a `Status`."""
     touched = scope.touched
     for i in range(scope.touched_count):
         collection = touched[i]
-        collection.active = 0
-        lattice = collection.reduction
-        if not lattice:
-            done = enter_indexes(ctl, collection) and end_distinct(ctl, collection, time)
-        else:
-            done = end_lattice(ctl, lattice, time) and enter_indexes(ctl, lattice.result)
-        if not done:
-            return False
+        if collection.active != 0:
+            status = end_collection(ctl, scope, collection)
+            if status != Status.DONE:
+                return status
+            collection.active = 0
     scope.touched_count = 0
     scope.last = 0
-    return True
+    return Status.DONE
+
+
+@kernel
+def end_collection(ctl: Control, scope: Scope, collection: Collection):
+    """`end_round` of a collection, or of a lattice's candidates."""
+    lattice = collection.reduction
+    share = ctl.share
+    if lattice:
+        done = end_lattice(ctl, lattice, scope.round) and enter_indexes(ctl, lattice.result)
+    elif share and share.kind == Shared.ROUND:
+        done = end_settling(ctl, share)
+    else:
+        done = enter_indexes(ctl, collection)
+        if done and share and collection.touched.count >= share.least:
+            return Status.BULK if begin_settling(ctl, share, collection) else Status.FAILED
+        done = done and end_distinct(ctl, collection, scope.round)
+    return Status.DONE if done else Status.FAILED
 
 
 @kernel
@@ -259,7 +341,7 @@ def run_scope(scope: Scope, work: Work, ctl: Control):
     """Runs (or resumes) a recursive scope over all rounds of the batch, in the order of times (round, iteration).
 
     In each round NEXT finds the imports that changed, ENTER runs the paths that these seed; then, iteration by iteration,
-    BUCKETS makes changes of what was derived there, and LOOP runs the paths that those seed."""
+    BUCKETS and PROCESS make changes of what was derived there, and LOOP runs the paths that those seed."""
     while True:
         phase = scope.phase
         if phase == ScopePhase.NEXT:
@@ -279,17 +361,21 @@ def run_scope(scope: Scope, work: Work, ctl: Control):
         elif phase == ScopePhase.BUCKETS:
             iteration = next_iteration(scope)
             if iteration < 0:
-                if not end_round(ctl, scope):
-                    return Status.FAILED
+                status = end_round(ctl, scope)
+                if status != Status.DONE:
+                    return status
                 scope.phase = ScopePhase.NEXT
                 continue
             if iterations_of(scope, iteration) > work.limit:
                 ctl.error = Error.ITERATIONS
                 return Status.FAILED
             ctl.iteration = iteration
-            if not process_iteration(ctl, scope, work, iteration):
-                return Status.FAILED
             scope.iteration = iteration + 1
+            scope.phase = ScopePhase.PROCESS
+        elif phase == ScopePhase.PROCESS:
+            status = process_iteration(ctl, scope, work, scope.iteration - 1)
+            if status != Status.DONE:
+                return status
             scope.phase = ScopePhase.LOOP
         else:
             status = run_seeds(scope, work, ctl)

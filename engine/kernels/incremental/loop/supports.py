@@ -10,9 +10,10 @@ from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room, pool_take
+from dlog.engine.kernels.incremental.store.stocks import take_stocked
 from dlog.engine.kernels.layout import SUM_MOST
 from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.round_structs import Bucket, Buckets, Collection, Collections, Control, Scope
+from dlog.engine.kernels.round_structs import Bucket, Buckets, Collection, Collections, Control, Scope, Share
 from dlog.engine.kernels.row_structs import List, Support
 from dlog.engine.kernels.static.storage import clear_words, resize
 
@@ -108,8 +109,15 @@ def may_hold(ctl: Control, count):
 
 @kernel
 def add_support(ctl: Control, collection: Collection, row, iteration, diff):
-    """Adds derivations of a row at an iteration and sees to it that it is looked at then; false with ctl.error set. The entries
-    of a row ascend."""
+    """Adds derivations of a row at an iteration and sees to it that it is looked at then; false with ctl.error set."""
+    found = count_derivations(ctl, collection, row, iteration, diff, Share(0), Words(0))
+    return found == 0 or (found > 0 and schedule(ctl, collection, iteration, row))
+
+
+@kernel
+def count_derivations(ctl: Control, collection: Collection, row, iteration, diff, share: Share, stock: Words):
+    """Adds derivations of a row at an iteration: 1 if it is to be looked at then, 0 if it is so already, -1 with ctl.error set.
+    The entries of a row ascend; new ones come from the worker's stock, if it has one."""
     heads = collection.derivation.support
     before = 0
     at = heads[row]
@@ -124,12 +132,13 @@ def add_support(ctl: Control, collection: Collection, row, iteration, diff):
         if entry.at & 0xFFFFFFFF == iteration:
             count = entry.new
             if not may_hold(ctl, count + diff):
-                return False
+                return -1
             entry.new = count + diff
-            return count != entry.old or schedule(ctl, collection, iteration, row)
-    number = pool_take(ctl, collection.derivation.entries) + 1
+            return 1 if count == entry.old else 0
+    pool = collection.derivation.entries
+    number = (take_stocked(share, stock, pool) if stock else pool_take(ctl, pool)) + 1
     if number == 0:
-        return False
+        return -1
     entry = support_at(collection, number)
     entry.at = iteration | (at << 32)
     entry.old = 0
@@ -139,7 +148,7 @@ def add_support(ctl: Control, collection: Collection, row, iteration, diff):
     else:
         previous = support_at(collection, before)
         previous.at = (previous.at & 0xFFFFFFFF) | (number << 32)
-    return schedule(ctl, collection, iteration, row)
+    return 1
 
 
 @kernel

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Operation
+from dlog.engine.kernels.codes import Gathers, Operation
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.activation import touch_derived, touch_reduced
+from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN, gather_supports
 from dlog.engine.kernels.incremental.loop.supports import add_support, support_at
 from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of
 from dlog.engine.kernels.incremental.reduce.streamed import stream_block
 from dlog.engine.kernels.incremental.steps.finding import find_block
-from dlog.engine.kernels.incremental.store.lists import push_change
+from dlog.engine.kernels.incremental.store.lists import list_room, push_change
 from dlog.engine.kernels.instructions import Derive, Instruction, Reduce
+from dlog.engine.kernels.layout import FOUND_WORDS
 from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.round_structs import Collection, Control, Reduction
-from dlog.engine.kernels.static.storage import register, scratch_block
+from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Share
+from dlog.engine.kernels.static.storage import behind, register, scratch_block
 
 FEW = 8
 """Rows of a block up to which nothing is asked for ahead."""
@@ -46,14 +48,55 @@ def support_block(ctl: Control, collection: Collection, pc: Derive, rows: Words,
 
 
 @kernel
+def gather_block(ctl: Control, collection: Collection, pc: Derive, rows: Words, n):
+    """Notes what `support_block` adds; false with ctl.error set."""
+    iterations = register(ctl, pc.iteration) if pc.iteration >= 0 else Words(0)
+    return gather_supports(ctl, ctl.share, collection, rows, iterations, pc.advance, register(ctl, pc.diff), n)
+
+
+@kernel
+def note_block(ctl: Control, share: Share, pc: Derive, rows: Words, n):
+    """Notes a block's rows, -1 of those that are not there yet, for `take_found` (sharing.py); false with ctl.error set."""
+    arity = pc.collection.arity
+    if not list_room(ctl, share.found, n) or not list_room(ctl, share.values, n * arity):
+        return False
+    iterations = register(ctl, pc.iteration) if pc.iteration >= 0 else Words(0)
+    diffs = register(ctl, pc.diff)
+    times = register(ctl, pc.time)
+    found = behind(share.found.data, share.found.count * FOUND_WORDS)
+    values = behind(share.values.data, share.values.count)
+    noted = 0
+    for i in range(n):
+        iteration = pc.advance
+        if iterations:
+            iteration += iterations[i]
+        row = rows[i]
+        found[i * FOUND_WORDS] = (row if row >= 0 else ROW_UNKNOWN) | (iteration << 32)
+        found[i * FOUND_WORDS + 1] = diffs[i]
+        found[i * FOUND_WORDS + 2] = times[i]
+        if row < 0:
+            for c in range(arity):
+                values[noted + c] = register(ctl, pc.values[c])[i]
+            noted += arity
+    share.found.count += n
+    share.values.count += noted
+    return True
+
+
+@kernel
 def derive_block(ctl: Control, pc: Derive, n):
     """Notes the derivations of a block's rows; false with ctl.error set."""
     collection = pc.collection
     rows = scratch_block(ctl, 1)
+    share = ctl.share
+    if share and share.gathers == Gathers.ROWS:
+        return find_block(ctl, collection, pc.values, n, rows, False) and note_block(ctl, share, pc, rows, n)
     touch_derived(ctl, collection)
     if not find_block(ctl, collection, pc.values, n, rows, True):
         return False
     if collection.scope:
+        if share and share.gathers == Gathers.SUPPORTS:
+            return gather_block(ctl, collection, pc, rows, n)
         return support_block(ctl, collection, pc, rows, n)
     diffs = register(ctl, pc.diff)
     if collection.fresh != 0:

@@ -1,0 +1,88 @@
+"""Steps of a recursive scope that the workers of an engine do together: see `kernels/incremental/loop/sharing.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor, wait
+
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Gathers, Shared, Status
+from dlog.engine.kernels.incremental.loop import sharing
+from dlog.engine.kernels.incremental.store import lists
+from dlog.engine.runtime.storage.collection import new_list
+from dlog.engine.runtime.storage.native import Struct, words
+
+UNLIMITED = 2**62
+SHARED_STEP = 8192
+"""Fewest rows of a step for which other threads are woken."""
+
+
+class Failed(Exception):
+    """A worker's kernels failed; `control` has their error."""
+
+    def __init__(self, control: Struct) -> None:
+        super().__init__("kernels failed")
+        self.control = control
+
+
+class Share:
+    """What whoever runs a scope, with a control block, has for steps that `workers` do together."""
+
+    def __init__(self, control: Struct, workers: int) -> None:
+        self.control = control
+        self.struct = Struct(L.share.size)
+        self.items, self.found, self.values = new_list(2), new_list(L.FOUND_WORDS), new_list(1)
+        self.struct.point(L.share.items, self.items)
+        self.struct.point(L.share.found, self.found)
+        self.struct.point(L.share.values, self.values)
+        self.struct.point(L.share.stocks, Struct(workers * L.STOCK))
+        self.struct[L.share.workers] = workers
+        self.least = SHARED_STEP
+        self.allow(True)
+        control.point(L.control.share, self.struct)
+
+    def allow(self, others: bool) -> None:
+        """Has steps be shared, or not while there are no other workers for them."""
+        self.struct[L.share.least] = self.least if others else UNLIMITED
+
+    def begin(self) -> None:
+        """Forgets a step that has not come to its end."""
+        self.struct[L.share.kind] = Shared.NONE
+        self.struct[L.share.gathers] = Gathers.NOTHING
+        self.struct[L.share.lock] = self.struct[L.share.last] = self.items[L.items.count] = 0
+
+    def end(self) -> None:
+        """Gives back what a batch needed."""
+        for items in (self.items, self.found, self.values):
+            lists.list_free(self.control.address, items.address)
+
+    def run(self, pool: Executor, shares: Sequence[Share]) -> None:
+        """Does the step at hand in as many parts as there are workers, with what these have for their own steps: the first one
+        on this thread. Raises Failed."""
+        controls = [share.control for share in shares]
+        for control in controls:
+            control[L.control.limit] = self.control[L.control.limit]
+            control[L.control.iteration] = self.control[L.control.iteration]
+        parts, address = len(controls), self.struct.address
+        self.struct.point(L.share.parts, words(share.struct.address for share in shares))
+        self.struct[L.share.part_count] = parts
+        others = [
+            pool.submit(sharing.run_part, address, control.address, part, parts)
+            for part, control in enumerate(controls[1:], 1)
+        ]
+        try:
+            done = [sharing.run_part(address, controls[0].address, 0, parts)]
+        finally:
+            wait(others)
+        done += [other.result() for other in others]
+        if self.struct[L.share.kind] == Shared.PATH:
+            self._forget_later([share.struct[L.share.status] for share in shares], controls)
+        for control, well in zip(controls, done, strict=True):
+            if not well and control[L.control.error]:
+                raise Failed(control)
+
+    def _forget_later(self, statuses: Sequence[int], controls: Sequence[Struct]) -> None:
+        """Forgets mistakes that come after a part that has given up: they may be another worker's."""
+        if Status.YIELD in statuses:
+            for control in controls[statuses.index(Status.YIELD) :]:
+                control[L.control.error] = 0

@@ -1,0 +1,180 @@
+"""Steps of a stratum that several threads do together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+
+import numpy as np
+import pytest
+
+from dlog.engine.compiler import compile_source
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Shared, Status
+from dlog.engine.runtime.incremental import sharing
+from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.sharing import Share
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.source import Source
+from tests.engine.runtime.maintaining import EDGES, Beside
+
+PATHS = ".decl p(x: number, y: number)\n.output p\np(x, y) :- e(x, y).\n"
+RECURSIVE = {
+    "linear": PATHS + "p(x, z) :- p(x, y), e(y, z).\n",
+    "nonlinear": PATHS + "p(x, z) :- p(x, y), p(y, z).\n",
+    "mutual": PATHS + ".decl q(x: number, y: number)\nq(x, z) :- p(x, y), e(y, z).\np(x, z) :- q(x, y), e(y, z).\n",
+    "one column": ".decl n(x: number)\n.output n\nn(1).\nn(y) :- n(x), e(x, y).\n",
+}
+FLAT = {
+    "join": ".decl t(x: number, z: number)\n.output t\nt(x, z) :- e(x, y), e(y, z), x != z.\n",
+    "triangles": ".decl t(x: number, y: number, z: number)\n.output t\nt(x, y, z) :- e(x, y), e(y, z), e(x, z).\n",
+}
+Steps = Counter[int]
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
+    """How often steps of each kind have been shared; those of four rows are."""
+    counted: Steps = Counter()
+    run = Share.run
+
+    def counting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        counted[self.struct[L.share.kind]] += 1
+        run(self, pool, shares)
+        counted[-1] += Status.YIELD in [share.struct[L.share.status] for share in shares]
+
+    monkeypatch.setattr(Share, "run", counting)
+    monkeypatch.setattr(sharing, "SHARED_STEP", 4)
+    yield counted
+
+
+def _commit(engine: Maintained, gone: np.ndarray, come: np.ndarray) -> None:
+    columns = np.ascontiguousarray(np.concatenate([gone, come]).T)
+    diffs = np.repeat(np.array([-1, 1]), [len(gone), len(come)])
+    engine.commit({"e": Updates((columns[0], columns[1]), diffs, np.full(len(diffs), engine.round + 1))})
+
+
+def _tables(engine: Maintained) -> dict[str, list[list[int]]]:
+    return {name: [c.tolist() for c in engine.table(name).columns] for name in engine.program.relations}
+
+
+def _edges(nodes: int, rows: int, seed: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    return random.permutation(np.unique(random.integers(0, nodes, (rows, 2)), axis=0))
+
+
+def _story(text: str, threads: int) -> list[object]:
+    """All tables, row by row, after a load, after batches that remove and insert, after everything has gone and come again."""
+    engine = Maintained(compile_source(Source(EDGES + text)), threads=threads)
+    edges = _edges(150, 300, 1)
+    _commit(engine, edges[:0], edges)
+    found: list[object] = [_tables(engine)]
+    for seed in range(2, 5):
+        gone, come = edges[: 40 * seed], _edges(150, 40 * seed, seed)
+        _commit(engine, gone, come)
+        found += [_tables(engine), sorted(engine.touched)]
+        edges = np.unique(np.concatenate([edges[40 * seed :], come]), axis=0)
+    _commit(engine, edges, edges[:0])
+    found.append(_tables(engine))
+    _commit(engine, edges[:0], edges)
+    found.append(_tables(engine))
+    engine.close()
+    assert engine.memory.used == 0
+    return found
+
+
+@pytest.mark.parametrize("name", RECURSIVE)
+def test_threads_that_share_a_recursion_make_the_same_rows_in_the_same_order(name: str, steps: Steps) -> None:
+    alone = _story(RECURSIVE[name], 1)
+    assert not steps
+    assert _story(RECURSIVE[name], 2) == alone
+    assert _story(RECURSIVE[name], 3) == alone
+    assert {Shared.PATH, Shared.SUPPORTS, Shared.BUCKET, Shared.ROUND} <= steps.keys()
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_threads_that_share_a_path_make_the_same_rows_in_the_same_order(name: str, steps: Steps) -> None:
+    alone = _story(FLAT[name], 1)
+    assert _story(FLAT[name], 2) == alone
+    assert _story(FLAT[name], 3) == alone
+    assert steps[Shared.PATH] > 0
+
+
+@pytest.mark.parametrize(("name", "relation"), [("join", "t"), ("linear", "p")])
+def test_a_change_of_which_too_much_comes_is_for_one_thread(name: str, relation: str, steps: Steps) -> None:
+    spokes = np.arange(1, 1501)
+    hub = np.zeros_like(spokes)
+    edges = np.concatenate([np.column_stack([spokes, hub]), np.column_stack([hub, spokes + 1500])])
+    found = []
+    for threads in (1, 2):
+        engine = Maintained(compile_source(Source(EDGES + (RECURSIVE | FLAT)[name])), threads=threads)
+        _commit(engine, edges[:0], edges)
+        found.append(engine.table(relation).columns)
+        engine.close()
+    assert steps[-1] > 0
+    assert len(found[0][0]) >= 1500 * 1500
+    assert all((one == other).all() for one, other in zip(*found, strict=True))
+
+
+def test_a_mistake_in_a_part_is_told_at_its_rule_and_the_round_taken_back(steps: Steps) -> None:
+    text = EDGES + ".decl d(x: number, y: number)\n.output d\nd(x, 6 / z) :- e(x, y), e(y, z).\n"
+    told = []
+    for threads in (1, 2, 3):
+        engine = Maintained(compile_source(Source(text)), threads=threads)
+        edges = _edges(90, 400, 1) + 1
+        _commit(engine, edges[:0], edges)
+        before = _tables(engine)
+        with pytest.raises(DlogError, match="division by zero") as error:
+            _commit(engine, edges[:9], np.array([[1, 2], [2, 0], *edges[:9].tolist()]))
+        told.append(str(error.value))
+        assert _tables(engine) == before
+        _commit(engine, edges[:9], edges[:0])
+        engine.close()
+    assert told[0] == told[1] == told[2]
+    assert steps[Shared.PATH] > 0
+
+
+def test_memory_that_does_not_suffice_for_a_shared_step_takes_the_round_back(steps: Steps) -> None:
+    refused = 0
+    for more in range(0, 1_500_000, 76_543):
+        engine = Beside(compile_source(Source(EDGES + RECURSIVE["linear"])))
+        edges = _edges(150, 300, 1)
+        _commit(engine, edges[:0], edges)
+        before = _tables(engine)
+        engine.worker.control[L.control.limit] = engine.memory.used + more
+        try:
+            _commit(engine, edges[:50], _edges(150, 200, 3))
+        except DlogError:
+            refused += 1
+            engine.worker.control[L.control.limit] = 2**62
+            assert {n: sorted(zip(*t, strict=True)) for n, t in _tables(engine).items()} == {
+                n: sorted(zip(*t, strict=True)) for n, t in before.items()
+            }
+        engine.close()
+        assert engine.memory.used == 0
+    assert refused > 1
+
+
+def test_an_interruption_between_shared_steps_takes_the_round_back(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Maintained(compile_source(Source(EDGES + RECURSIVE["linear"])), threads=2)
+    edges = _edges(150, 300, 1)
+    _commit(engine, edges[:0], edges)
+    before = _tables(engine)
+    run = Share.run
+
+    def interrupted(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        run(self, pool, shares)
+        if self.struct[L.share.kind] == Shared.BUCKET:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Share, "run", interrupted)
+        _commit(engine, edges[:100], _edges(150, 100, 3))
+    assert {n: sorted(zip(*t, strict=True)) for n, t in _tables(engine).items()} == {
+        n: sorted(zip(*t, strict=True)) for n, t in before.items()
+    }
+    _commit(engine, edges[:100], _edges(150, 100, 3))
+    assert engine.round == 2
+    engine.close()
