@@ -10,7 +10,7 @@ al., DBSP). Derivations may have weights, and a row a bound in the place of 0 (`
 
 from __future__ import annotations
 
-from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import announce, doom, log_fresh
 from dlog.engine.kernels.incremental.loop.supports import AHEAD, gather_bucket, may_hold, schedule, support_at
@@ -69,7 +69,7 @@ def evaluate_row(ctl: Control, collection: Collection, row, iteration, time):
     return push_change(ctl, collection.inner_log, row, time, out, 0)
 
 
-@kernel
+@inlined
 def change_at(ctl: Control, collection: Collection, row, iteration):
     """The change of a row's presence at an iteration, and the iteration where it is to be looked at again: -1 if nowhere,
     TOO_LARGE with ctl.error set. Writes nothing."""
@@ -127,7 +127,7 @@ def end_distinct(ctl: Control, collection: Collection, time):
     return True
 
 
-@kernel
+@inlined
 def end_row(ctl: Control, collection: Collection, row, time):
     """`end_distinct` of one row."""
     inner = collection.inner

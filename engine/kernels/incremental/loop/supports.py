@@ -7,7 +7,7 @@ entered in the bucket of the iteration.
 from __future__ import annotations
 
 from dlog.engine.kernels.codes import Error
-from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.jit import entry, inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room, pool_take
 from dlog.engine.kernels.incremental.store.stocks import take_stocked
@@ -114,7 +114,7 @@ def add_support(ctl: Control, collection: Collection, row, iteration, diff):
     return found == 0 or (found > 0 and schedule(ctl, collection, iteration, row))
 
 
-@kernel
+@inlined
 def count_derivations(ctl: Control, collection: Collection, row, iteration, diff, share: Share, stock: Words):
     """Adds derivations of a row at an iteration: 1 if it is to be looked at then, 0 if it is so already, -1 with ctl.error set.
     The entries of a row ascend; new ones come from the worker's stock, if it has one."""
