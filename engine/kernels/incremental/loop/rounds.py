@@ -358,21 +358,21 @@ def run_scope(scope: Scope, work: Work, ctl: Control):
             if status != Status.DONE:
                 return status
             scope.phase = ScopePhase.BUCKETS
-        elif phase == ScopePhase.BUCKETS:
-            iteration = next_iteration(scope)
-            if iteration < 0:
-                status = end_round(ctl, scope)
-                if status != Status.DONE:
-                    return status
-                scope.phase = ScopePhase.NEXT
-                continue
-            if iterations_of(scope, iteration) > work.limit:
-                ctl.error = Error.ITERATIONS
-                return Status.FAILED
-            ctl.iteration = iteration
-            scope.iteration = iteration + 1
-            scope.phase = ScopePhase.PROCESS
-        elif phase == ScopePhase.PROCESS:
+        elif phase == ScopePhase.BUCKETS or phase == ScopePhase.PROCESS:
+            if phase == ScopePhase.BUCKETS:
+                iteration = next_iteration(scope)
+                if iteration < 0:
+                    status = end_round(ctl, scope)
+                    if status != Status.DONE:
+                        return status
+                    scope.phase = ScopePhase.NEXT
+                    continue
+                if iterations_of(scope, iteration) > work.limit:
+                    ctl.error = Error.ITERATIONS
+                    return Status.FAILED
+                ctl.iteration = iteration
+                scope.iteration = iteration + 1
+                scope.phase = ScopePhase.PROCESS
             status = process_iteration(ctl, scope, work, scope.iteration - 1)
             if status != Status.DONE:
                 return status
