@@ -1,7 +1,7 @@
 """Files that survive: written beside and renamed, synchronized before anything refers to them.
 
-Everything that changes the disk goes through this module. What the system refuses (no room, no permission) is the user's to
-know: a DlogError with the path.
+Everything that changes the disk goes through this module, into the folder that is held where one is (`folders.py`). What the
+system refuses (no room, no permission) is the user's to know: a DlogError with the path.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import BinaryIO, TextIO, cast
 import numpy as np
 
 from dlog.caches import is_own_place, stays
+from dlog.engine.state import folders
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 Bytes = bytes | bytearray | memoryview
@@ -76,13 +77,16 @@ def sync(descriptor: int) -> None:
 
 def to_read(path: Path) -> BinaryIO:
     """Opens what is a file: a pipe in its place would have everybody wait. Raises OSError."""
-    return cast("BinaryIO", open(_plain(os.open(path, os.O_RDONLY | NONBLOCKING), path), "rb"))
+    return cast("BinaryIO", open(_plain(folders.open_at(path, os.O_RDONLY | NONBLOCKING), path), "rb"))
 
 
 def content(path: Path) -> bytes:
     """All that is in a file."""
     with refusals(path, "read"), to_read(path) as file:
-        return file.read()
+        try:
+            return file.read()
+        except MemoryError:  # others may have made it of any size, and of nothing
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), str(path)) from None
 
 
 def _plain(descriptor: int, path: Path) -> int:
@@ -100,26 +104,17 @@ def only_name(descriptor: int, path: Path) -> int:
     return descriptor
 
 
-def sync_file(path: Path) -> None:
-    """The same for a file that others wrote."""
-    descriptor = os.open(path, os.O_RDONLY | NONBLOCKING)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def sync_folder(path: Path) -> None:
     """Waits until names made, renamed and removed in a folder are on the disk."""
     if os.name == "posix":
-        sync_file(path)
+        folders.sync(path)
 
 
 def create(path: Path, pieces: Sequence[Bytes], mode: int = 0o666) -> None:
     """A new file that is wholly on the disk, under a name nothing refers to yet: what is there goes, and is not written to, as
     it may be a link or be somebody's by another name, too."""
     remove(path)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ITSELF, mode)
+    descriptor = folders.open_at(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ITSELF, mode)
     try:
         write_all(descriptor, pieces)
         sync(descriptor)
@@ -129,26 +124,26 @@ def create(path: Path, pieces: Sequence[Bytes], mode: int = 0o666) -> None:
 
 def fill(empty: Path, path: Path, content: Bytes) -> None:
     """Gives an empty file that `create` has made its content, and a new name."""
-    descriptor = only_name(os.open(empty, os.O_WRONLY | ITSELF), empty)
+    descriptor = only_name(folders.open_at(empty, os.O_WRONLY | ITSELF), empty)
     try:
         write_all(descriptor, [content])
         sync(descriptor)
     finally:
         os.close(descriptor)
-    os.replace(empty, path)
+    folders.rename(empty, path)
 
 
 def replace(path: Path, content: bytes) -> None:
     """Gives a file new content: at any instant it has either the old or the new one, whole."""
     beside = path.with_name(path.name + ".new")
     create(beside, [content])
-    os.replace(beside, path)
+    folders.rename(beside, path)
     sync_folder(path.parent)
 
 
 def open_to_append(path: Path, size: int) -> int:
     """Opens a file to write at its end, after cutting it to `size` bytes; made if it is not there."""
-    descriptor = _plain(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | ITSELF | NONBLOCKING, 0o666), path)
+    descriptor = _plain(folders.open_at(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | ITSELF | NONBLOCKING), path)
     cut(only_name(descriptor, path), size)
     return descriptor
 
@@ -167,8 +162,8 @@ def folder_beside(folder: Path, name: str) -> tuple[Path, int]:
     for number in count(1):
         path = folder / f"{name}{number}"
         with suppress(FileExistsError):
-            path.mkdir(mode=0o700)
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | ITSELF)
+            folders.make(path, 0o700)
+            descriptor = folders.open_at(path, os.O_RDONLY | os.O_DIRECTORY | ITSELF)
             if os.fstat(descriptor).st_uid != os.geteuid():
                 os.close(descriptor)
                 raise OSError(errno.EPERM, "somebody else has put it there", str(path))
@@ -208,13 +203,13 @@ def _refuse_others(descriptor: int, path: Path) -> None:
 def copy_into(path: Path, folder: int) -> None:
     """Copies a file into the folder of a descriptor, under its name, for this user only: neither its mode nor what a link leads
     to, which is copied as a link. Raises OSError."""
-    if path.is_symlink():
-        os.symlink(os.readlink(path), path.name, dir_fd=folder)
+    if (target := folders.target_of(path)) is not None:
+        os.symlink(target, path.name, dir_fd=folder)
         return
-    source = _plain(os.open(path, os.O_RDONLY | ITSELF | NONBLOCKING), path)
+    source = _plain(folders.open_at(path, os.O_RDONLY | ITSELF | NONBLOCKING), path)
     with open(source, "rb") as before:
-        target = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ITSELF, 0o600, dir_fd=folder)
-        with open(target, "wb") as copy:
+        made = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ITSELF, 0o600, dir_fd=folder)
+        with open(made, "wb") as copy:
             shutil.copyfileobj(before, copy)
             copy.flush()
             sync(copy.fileno())
@@ -229,14 +224,15 @@ def cut(descriptor: int, size: int) -> None:
 def remove(path: Path) -> None:
     """Removes a file that may be gone already."""
     with suppress(FileNotFoundError):
-        os.unlink(path)
+        folders.unlink(path)
 
 
 def mapped(path: Path, size: int) -> np.ndarray:
     """The first bytes of a file, read-only; mapped where nobody else can change them. It may grow or be removed meanwhile."""
     if size == 0:
         return np.empty(0, np.uint8)
-    if not path.exists() or path.stat().st_size < size:
+    about = folders.about(path)
+    if about is None or about.st_size < size:
         raise damaged(path, "a file is missing or too short")
     with refusals(path, "read"), to_read(path) as file:
         if stays(path, os.fstat(file.fileno())):

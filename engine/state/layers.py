@@ -13,7 +13,7 @@ import numpy as np
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels.trace_structs import Field, LayerHeader
-from dlog.engine.state import files
+from dlog.engine.state import files, folders
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.description import Description
@@ -64,7 +64,7 @@ def map_layer(folder: Path, file: LayerFile, arity: int, verify: bool) -> Layer:
     written it: kernels ask no more."""
     path = folder / file.name
     memory = files.mapped(path, file.size)
-    if path.exists() and path.stat().st_size != file.size:
+    if (about := folders.about(path)) is not None and about.st_size != file.size:
         raise files.damaged(path, "a layer has another size than was written")
     if verify and files.checksum(memory) != file.checksum:
         raise files.damaged(path, "a layer does not fit its checksum")

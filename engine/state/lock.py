@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
-from dlog.engine.state import files
+from dlog.engine.state import files, folders
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 NAME = "lock"
+_TOLD = re.compile(rb"([0-9]+\n)?")
 
 
 class Lock:
@@ -18,7 +20,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
         with files.refusals(self.path, "lock"):
-            opened = os.open(self.path, os.O_RDWR | os.O_CREAT | files.ITSELF | files.NONBLOCKING, 0o666)
+            opened = folders.open_at(self.path, os.O_RDWR | os.O_CREAT | files.ITSELF | files.NONBLOCKING)
             self._descriptor = files.only_name(opened, self.path)
         if not _try_lock(self._descriptor):
             with files.refusals(self.path, "lock"):
@@ -27,8 +29,9 @@ class Lock:
             notes = (f"process {holder} has it open",) if holder.isdigit() else ()
             raise DlogError(Diagnostic("state-locked", "the state is in use", notes=notes, place=str(folder)))
         with suppress(OSError):  # who holds it is only told to others: a full disk is no reason not to read what is there
-            os.ftruncate(self._descriptor, 0)
-            os.write(self._descriptor, f"{os.getpid()}\n".encode())
+            if _TOLD.fullmatch(os.read(self._descriptor, 64)):  # else it is somebody's file that happens to have this name
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         if self._descriptor >= 0:

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from dlog.engine.ir.rules import Kind
-from dlog.engine.state import files
+from dlog.engine.state import files, folders
 from dlog.engine.state.entries import TableSize, measured
 from dlog.engine.state.images import ImageFile
 from dlog.engine.state.layers import LayerFile
@@ -98,7 +98,7 @@ def read_manifest(folder: Path, name: str = NAME) -> Manifest | None:
     """The manifest that holds; None where there is none yet. One of a former version becomes one of this when it is written
     next: its `state` is 0."""
     path = folder / name
-    if not path.exists():
+    if not folders.exists(path):
         return None
     content = files.content(path)
     try:

@@ -10,12 +10,13 @@ import os
 import re
 import shutil
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from dlog.engine.state import files
+from dlog.engine.state import files, folders
 
 SUFFIX = ".parquet"
 _INCOMING = "incoming-"
@@ -58,14 +59,14 @@ def _taken_in(folder: Path, path: Path, source: int) -> Part:
     with files.own_file(path, source) as file:
         files.sync(file.fileno())
         part = Part(f"{uuid4().hex}{SUFFIX}", *_measured(file))
-    os.replace(path.name, folder / part.name, src_dir_fd=source)
+    folders.rename(path, folder / part.name, source)
     return part
 
 
 def check(folder: Path, part: Part) -> None:
     """Raises DlogError where a part is not what was written."""
     path = folder / part.name
-    if _PART.match(part.name) is None or not path.exists():
+    if _PART.match(part.name) is None or not folders.exists(path):
         raise files.damaged(path, "a part of a relation is missing")
     with files.refusals(path, "read"), files.to_read(path) as file:
         found = _measured(file)
@@ -90,11 +91,7 @@ def drop(folder: Path, parts: Collection[Part]) -> None:
 
 def sweep(folder: Path, named: Collection[str]) -> None:
     """Removes all parts but those that are named, and what was never taken in."""
-    for path in folder.iterdir():
-        if not is_part(path.name) or path.name in named:
-            continue
-        with files.refusals(path, "remove"):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                files.remove(path)
+    for name in folders.names(folder):
+        if is_part(name) and name not in named:
+            with files.refusals(folder / name, "remove"), suppress(FileNotFoundError):
+                folders.remove_tree(folder / name)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dlog.engine.state import files
+from dlog.engine.state import files, folders
 from dlog.engine.state.contents import Contents, read_contents
 from dlog.engine.state.entries import Entries, paths_of, read_table
 from dlog.engine.state.images import map_image
@@ -53,7 +53,7 @@ class Inspection:
 def inspect(folder: Path) -> Inspection:
     """Reads and verifies everything but parts. Changes nothing. Raises DlogError where there is no state, or one of another
     version."""
-    if not (folder / NAME).exists() and not (folder / COPY).exists():
+    if not folders.exists(folder / NAME) and not folders.exists(folder / COPY):
         raise DlogError(Diagnostic("state-missing", "there is no state of dlog", place=str(folder)))
     manifest, unreadable = _manifest(folder, NAME)
     copied, copy = _manifest(folder, COPY)
@@ -140,7 +140,7 @@ class _Aside:
         names may be links, and what lies in the folder may change while it is repaired."""
         with files.refusals(self.folder, "write"):
             for name in names:
-                if name not in self._kept and os.path.lexists(self.folder / name):
+                if name not in self._kept and folders.about(self.folder / name, follow=False) is not None:
                     if self.path is None:
                         self.path, self._descriptor = files.folder_beside(self.folder, ASIDE)
                     files.copy_into(self.folder / name, self._descriptor)
@@ -201,8 +201,9 @@ def _mended_log(folder: Path, manifest: Manifest, aside: _Aside) -> tuple[Manife
         if bad is None:
             return manifest, said
         aside.keep([s.path.name for s in segments if s.number >= bad.number])
-        content = files.content(bad.path) if bad.path.exists() else b""
-        if not bad.former and bad.path.exists() and Header.decode(content) is None:
+        there = folders.exists(bad.path)
+        content = files.content(bad.path) if there else b""
+        if not bad.former and there and Header.decode(content) is None:
             _rewrite(bad.path, bad.header.encode() + content[HEADER_SIZE:])
             said.append(f"the header of {bad.path.name} is written anew")
             continue
@@ -237,7 +238,7 @@ def _rewrite(path: Path, content: bytes) -> None:
 def _before(bad: Segment, segments: list[Segment], manifest: Manifest) -> tuple[int, int]:
     """The round that a segment follows on, and the size of the one before."""
     earlier = [s for s in segments if s.number < bad.number]
-    return (earlier[-1].last_round, os.path.getsize(earlier[-1].path)) if earlier else (manifest.round, 0)
+    return (earlier[-1].last_round, folders.size(earlier[-1].path)) if earlier else (manifest.round, 0)
 
 
 def _follows(bad: Segment, segments: list[Segment], manifest: Manifest) -> bool:

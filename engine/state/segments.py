@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlog.engine.state import files
+from dlog.engine.state import files, folders
 from dlog.engine.state.log import LoggedRound, decode
 from dlog.engine.state.records import FORMER, HEADER_SIZE, Framing, Header, Record, former_records, is_torn_former
 from dlog.grammar.diagnostics import DlogError
@@ -109,7 +109,7 @@ class _Read:
 
 def read_log(folder: Path, start: Start) -> list[Segment]:
     """All segments from the first one that counts to the last one there is, or has been, each with what is wrong with it."""
-    there = [n for n in map(number_of, folder.iterdir()) if n is not None]
+    there = [n for n in map(number_of, map(folder.joinpath, folders.names(folder))) if n is not None]
     read: list[_Read] = []
     last = min(max([start.number, start.forced[0], *there]), start.number + len(there) + _MISSING)
     for number in range(start.number, last + 1):
@@ -121,7 +121,7 @@ def read_log(folder: Path, start: Start) -> list[Segment]:
 
 
 def _read(path: Path, number: int, start: Start, before: _Read | None) -> _Read:
-    if not path.exists():
+    if not folders.exists(path):
         last = before.segment.last_round if before is not None else start.round
         return _Read(Segment(path, Header(start.state, number, last, 0), 0, ()), None, None)
     content = files.content(path)

@@ -36,10 +36,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, assert_never
 
-from dlog.engine.state import checkpoint, files, log, manifest, parts
+from dlog.engine.state import checkpoint, files, folders, log, manifest, parts
 from dlog.engine.state.checkpoint import History
 from dlog.engine.state.contents import map_relation, read_contents
 from dlog.engine.state.entries import Entries
+from dlog.engine.state.folders import Held
 from dlog.engine.state.images import Content, ImageFile, map_image
 from dlog.engine.state.layers import Stored
 from dlog.engine.state.lock import Lock
@@ -75,17 +76,17 @@ class Store:
     _framing: Framing
     """Of the segment that is written to: its number, its bytes, those of them that are on the disk, what frames its records."""
 
-    def __init__(self, folder: Path, fingerprint: str, sync: Sync, follows: Callable[[str], bool]) -> None:
+    def __init__(self, held: Held, fingerprint: str, sync: Sync, follows: Callable[[str], bool]) -> None:
         """Use `Store.open`."""
-        self.path, self.fingerprint, self.sync_policy = folder, fingerprint, sync
-        self._lock = Lock(folder)
+        self.path, self.fingerprint, self.sync_policy = held.folder, fingerprint, sync
+        self._held, self._lock = held, Lock(held.folder)
         self._descriptor, self._synced = -1, 0.0
         self._steps: Generator[None] = _no_steps()
         self.prepared = False
         """Whether a checkpoint has been."""
         try:
             self._manifest = self._first_manifest()
-            found = read_contents(folder, self._manifest)
+            found = read_contents(self.path, self._manifest)
             damage = [d for error in found.damage(follows) for d in error.diagnostics]
             if damage:
                 raise DlogError(damage)
@@ -111,11 +112,16 @@ class Store:
         folder = Path(path)
         with files.refusals(folder, "open"):
             folder.mkdir(parents=True, exist_ok=True)
-            foreign = sorted(p.name for p in folder.iterdir() if not (_OWN.match(p.name) or parts.is_part(p.name)))
-        if foreign and not (folder / manifest.NAME).exists():
-            notes = (f"it holds {foreign[0]}; name an empty folder or one that does not exist",)
-            raise DlogError(Diagnostic("state-foreign", "the folder is no dlog state", notes=notes, place=str(folder)))
-        return Store(folder, fingerprint, sync, follows)
+            held = Held(folder)
+        try:
+            foreign = sorted(name for name in folders.names(folder) if not (_OWN.match(name) or parts.is_part(name)))
+            if foreign and not folders.exists(folder / manifest.NAME):
+                notes = (f"it holds {foreign[0]}; name an empty folder or one that does not exist",)
+                raise DlogError(Diagnostic("state-foreign", "the folder is no dlog state", notes=notes, place=str(folder)))
+            return Store(held, fingerprint, sync, follows)
+        except BaseException:
+            held.let_go()
+            raise
 
     # ------------------------------------------------------------------------------------------------------------- reading
 
@@ -310,8 +316,8 @@ class Store:
         where there is more already: that is a state whose manifest is gone, and nothing in it is to be removed."""
         found = manifest.read_manifest(self.path)
         if found is None:
-            there = [p for p in self.path.iterdir() if _WRITTEN.match(p.name) or parts.is_part(p.name)]
-            written = sorted(p.name for p in there if not self._is_first_segment(p))
+            there = [name for name in folders.names(self.path) if _WRITTEN.match(name) or parts.is_part(name)]
+            written = sorted(name for name in there if not self._is_first_segment(self.path / name))
             if written:
                 raise files.damaged(self.path / manifest.NAME, "the manifest is missing", f"there is {written[0]} of a state")
             found = Manifest.new(self.fingerprint)
@@ -325,12 +331,12 @@ class Store:
 
     def _is_first_segment(self, path: Path) -> bool:
         """Whether a file is what a new state has before its manifest: the first segment of the log, without a record."""
-        return path == segment_path(self.path, Manifest.new("").log) and path.stat().st_size <= HEADER_SIZE
+        return path == segment_path(self.path, Manifest.new("").log) and folders.size(path) <= HEADER_SIZE
 
     def _remove_leftovers(self) -> None:
         """Removes files that the manifest does not name: of an earlier one, or of a checkpoint that did not come to its end."""
         named = self._manifest.named_files()
-        for path in self.path.iterdir():
+        for path in map(self.path.joinpath, folders.names(self.path)):
             number = number_of(path)
             if number is not None:
                 spent = number < self._manifest.log
@@ -400,6 +406,7 @@ class Store:
                 os.close(self._descriptor)
                 self._descriptor = -1
             self._lock.release()
+            self._held.let_go()
 
     def _note_forced(self) -> None:
         """Has the manifest say how long the log is, so that one that is shorter is not taken for what a crash leaves. Where

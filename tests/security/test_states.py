@@ -12,6 +12,8 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -384,3 +386,91 @@ def test_what_is_taken_in_is_what_was_written(tmp_path: Path) -> None:
     [part] = parts.take_in(tmp_path, incoming)
     parts.check(tmp_path, part)
     assert [path.name for path in tmp_path.iterdir()] == [part.name] and part.size == 4
+
+
+def _exchanged(folder: Path, mine: Path) -> None:
+    """What others do who can write to the folder that a state is in."""
+    folder.rename(folder.with_name("moved"))
+    folder.symlink_to(mine)
+
+
+LOOKS = {
+    "the lock is not held yet": "dlog.engine.state.store.Lock",
+    "the manifest is not read yet": "dlog.engine.state.manifest.read_manifest",
+    "it is about to be repaired": "dlog.sessions.persistence.inspection.inspect",
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders have no descriptors there")
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_state_stays_the_folder_that_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: str) -> None:
+    folder, mine = tmp_path / "shared" / "state", tmp_path / "mine"
+    module, _, name = LOOKS[look].rpartition(".")
+    folder.parent.mkdir()
+    for state in (folder, mine):
+        written(state)
+        (state / "00000099.layer").write_text("of no use")  # removed when a state is opened
+        if name == "inspect":
+            [log] = state.glob("*.log")
+            log.write_bytes(log.read_bytes()[:-3])  # mended by a repair
+    kept = {path.name: path.read_bytes() for path in mine.iterdir()}
+    original = getattr(sys.modules[module], name)
+
+    def exchanging(*arguments: object) -> object:
+        if not folder.is_symlink():
+            _exchanged(folder, mine)
+        return original(*arguments)
+
+    monkeypatch.setattr(LOOKS[look], exchanging)
+    with suppress(DlogError):
+        if name == "inspect":
+            repair_state(folder)
+        else:
+            with dlog.session(None, state=folder, threads=1) as session:
+                put(session, (20, 21))
+    assert folder.is_symlink() and {path.name: path.read_bytes() for path in mine.iterdir()} == kept
+
+
+def test_a_lock_that_is_somebodys_file_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"name": "a web application"}')
+    (tmp_path / "lock").write_text("mine")
+    for use in (lambda: dlog.session(PATHS, state=tmp_path), lambda: check_state(tmp_path)):
+        with pytest.raises(DlogError):
+            use()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "manifest.json"]
+    assert (tmp_path / "lock").read_text() == "mine"
+
+
+def test_a_state_is_copied_without_what_others_put_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "state"
+    copied: list[str] = []
+    written(folder)
+    for name in ("anything", "more.tar"):
+        (folder / name).write_text("large")
+    original = shutil.copyfileobj
+
+    def copying(source: BinaryIO, target: BinaryIO) -> None:
+        copied.append(target.name)
+        original(source, target)
+
+    monkeypatch.setattr(shutil, "copyfileobj", copying)
+    assert check_state(folder)[0] == "round 5"
+    assert copied and not [name for name in copied if name.endswith(("anything", "more.tar"))]
+
+
+def test_a_copy_that_would_fill_the_disk_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "state")
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=8))
+    with pytest.raises(DlogError, match="No space left on device"):
+        check_state(tmp_path / "state")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files of nothing take their size elsewhere")
+def test_a_log_of_any_size_is_refused(tmp_path: Path) -> None:
+    """It may be of nothing but a size, and come in an archive of a few bytes."""
+    written(tmp_path / "state")
+    [log] = (tmp_path / "state").glob("*.log")
+    os.truncate(log, 1 << 43)
+    for use in (check_state, lambda folder: dlog.session(None, state=folder)):
+        with pytest.raises(DlogError, match="Cannot allocate memory"):
+            use(tmp_path / "state")

@@ -7,19 +7,21 @@ session, or `dlog run`, takes, and works on a copy. All three have the folder to
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from dlog.engine.compile.past import moment
 from dlog.engine.formats import save
 from dlog.engine.ir.rules import Io, Program, Relation
-from dlog.engine.state import files, parts
+from dlog.engine.state import files, folders, parts
 from dlog.engine.state.entries import Entries
+from dlog.engine.state.folders import Held
 from dlog.engine.state.lock import Lock
 from dlog.engine.state.log import LoggedRound
 from dlog.engine.state.manifest import COPY, NAME
@@ -79,13 +81,15 @@ def dump_state(folder: str | Path, output: str | Path) -> list[str]:
 def _looked_over(folder: str | Path) -> Iterator[Inspection]:
     """Inspects a folder, which nobody else has meanwhile."""
     path = Path(folder)
-    if not any((path / name).exists() for name in (NAME, COPY)):
-        raise DlogError(Diagnostic("state-missing", "there is no state of dlog", place=str(path)))
-    lock = Lock(path)
-    try:
+    with ExitStack() as held:
+        if path.is_dir():
+            with files.refusals(path, "open"):
+                held.enter_context(Held(path))
+        if not any(folders.exists(path / name) for name in (NAME, COPY)):
+            raise DlogError(Diagnostic("state-missing", "there is no state of dlog", place=str(path)))
+        lock = Lock(path)
+        held.callback(lock.release)
         yield inspect(path)
-    finally:
-        lock.release()
 
 
 def _rounds(found: Inspection) -> list[LoggedRound]:
@@ -215,15 +219,22 @@ def _not_dumped(lost: Mapping[str, DlogError]) -> DlogError:
 # ------------------------------------------------------------------------------------------------------------------ dumping
 
 
+_CHANGING = (".log", ".bytes", ".ends", ".json", ".copy")
+"""How the names of files end that a copy is made of, not a link to."""
+
+
 def _copied(folder: Path, place: Path) -> Path:
-    """A copy of a state: files that never change are links."""
+    """A copy of a state: files that never change are links. What others have put there besides is left out, and what says that
+    it is larger than the disk is refused."""
     copy = place / "state"
     copy.mkdir()
-    for path in folder.iterdir():
+    for path in map(folder.joinpath, folders.names(folder)):
         if path.suffix in (".layer", ".image", parts.SUFFIX) and hasattr(os, "symlink"):
             (copy / path.name).symlink_to(path.absolute())
-        elif path.is_file():
+        elif path.suffix in _CHANGING and folders.exists(path):
             with files.refusals(path, "read"), files.to_read(path) as source, (copy / path.name).open("xb") as target:
+                if os.fstat(source.fileno()).st_size > shutil.disk_usage(place).free:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 shutil.copyfileobj(source, target)
     return copy
 
