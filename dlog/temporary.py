@@ -7,6 +7,7 @@ the folders of this user whose locks are free. Files of others in the same place
 from __future__ import annotations
 
 import atexit
+import errno
 import math
 import os
 import re
@@ -44,10 +45,13 @@ class Lease:
         self.token = secrets.token_hex(TOKEN_SIZE // 2)
         self._owner = os.getpid()
         # It is open as long as the process lives, and gets its name when it is locked: whoever sweeps takes it for left before.
-        self._lock = open(os.open(folder / f".{LOCK}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0)  # noqa: SIM115
-        self.is_locked = lock(self._lock.fileno())
-        self._lock.write(self.token.encode())
-        os.rename(folder / f".{LOCK}", folder / LOCK)
+        with _just_made(folder) as place:
+            begun, named = (folder / f".{LOCK}", folder / LOCK) if place is None else (f".{LOCK}", LOCK)
+            made = os.open(begun, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=place)
+            self._lock = open(made, "wb", buffering=0)  # noqa: SIM115
+            self.is_locked = lock(made)
+            self._lock.write(self.token.encode())
+            os.rename(begun, named, src_dir_fd=place, dst_dir_fd=place)
 
     @property
     def descriptor(self) -> int:
@@ -70,6 +74,22 @@ def lease(kind: str, place: Path | None = None) -> Lease:
         _remove_begun(folder)
         raise
     return made
+
+
+@contextmanager
+def _just_made(folder: Path) -> Iterator[int | None]:
+    """The descriptor of a new folder, where the system knows such. Raises OSError if others have put another one in its place
+    since, or a link to one: it may be this user's, with files of these names."""
+    if os.open not in os.supports_dir_fd:
+        yield None
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid() or os.listdir(descriptor):
+            raise OSError(errno.EPERM, "somebody else has put it there", str(folder))
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

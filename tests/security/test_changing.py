@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from dlog.engine.state.files import text_to_extend
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.persistence.folder import State
 from dlog.sessions.persistence.saving import takes_files
+from dlog.temporary import lease
 from tests.security.planted import dlog
 
 SIZE = 1 << 20
@@ -104,3 +106,29 @@ def test_changes_go_on_in_a_folder_that_others_can_write_to(tmp_path: Path) -> N
         with text_to_extend(tmp_path / "file", anew) as file:
             file.write("a\n")
     assert (tmp_path / "file").read_text() == "a\na\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no such modes")
+@pytest.mark.parametrize("way", ["link", "folder"])
+def test_a_lock_is_not_put_where_others_had_a_temporary_folder_lead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """They can, where the place of temporary files has no sticky bit."""
+    mine, place = tmp_path / "mine", tmp_path / "shared"
+    for folder in (mine, place):
+        folder.mkdir()
+    (mine / "owner").write_text("me")
+    moved: list[Path] = []
+
+    def exchanged(**named: object) -> str:
+        made = Path(mkdtemp(**named))  # type: ignore[call-overload]
+        made.rename(place / "moved")
+        moved.append(mine.rename(made) if way == "folder" else mine)
+        if way == "link":
+            made.symlink_to(mine)
+        return str(made)
+
+    monkeypatch.setattr("dlog.temporary.mkdtemp", exchanged)
+    with pytest.raises(OSError, match=r"somebody else|Not a directory|Too many levels"):
+        lease("dump", place)
+    assert [path.name for path in moved[0].iterdir()] == ["owner"] and (moved[0] / "owner").read_text() == "me"
