@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 from weakref import WeakSet
 
 from dlog.engine.spark.error_translation import DISTRIBUTION, failures, reason_of
+from dlog.engine.spark.orphans import Attended
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> None:
 @contextmanager
 def _temporary_files() -> Iterator[dict[str, Any]]:
     """Has the JVM, and PySpark while it starts it, keep their temporary files in a folder that is removed after them, should
-    both be killed. Arguments for the JVM's process: it holds the folder's lock, too, as it may outlive this one for a while."""
+    both be killed. Arguments for the JVM's process: it holds the folder's lock, too, as it may outlive this one for a while.
+    What Java has in `/tmp` for those who watch it (`hsperfdata_USER`) it would have nowhere else."""
     place = _own_lease()
     if place is None or os.name != "posix":
         yield {}
@@ -120,7 +122,7 @@ def _temporary_files() -> Iterator[dict[str, Any]]:
     quoted = re.sub(r'(["\\])', r"\\\1", str(place.folder))
     known, options = tempfile.tempdir, os.environ.get(OPTIONS)
     tempfile.tempdir = str(place.folder)
-    os.environ[OPTIONS] = f'"-Djava.io.tmpdir={quoted}" {options or ""}'  # of two of a name the last one holds
+    os.environ[OPTIONS] = f'"-Djava.io.tmpdir={quoted}" -XX:-UsePerfData {options or ""}'  # of two of a name the last one holds
     try:
         yield {"pass_fds": [place.descriptor]}
     finally:
@@ -218,14 +220,14 @@ def need_context(spark: SparkSession) -> None:
 
 
 def in_tasks(frame: DataFrame, function: Any, schema: str, barrier: bool = False) -> DataFrame:
-    """`mapInArrow` in processes of Python that import nothing from their current folder. They are other ones than those of the
-    user's functions, which may have modules there."""
+    """`mapInArrow` in processes of Python that import nothing from their current folder, and end with those who started them.
+    They are other ones than those of the user's functions, which may have modules there."""
     environment = cast("dict[str, str]", frame.sparkSession.sparkContext.environment)
     with _lock:  # it is read here, not when the tasks run
         before = environment.get(SAFE)
         environment[SAFE] = "1"
         try:
-            return frame.mapInArrow(function, schema, barrier=barrier)
+            return frame.mapInArrow(Attended(function), schema, barrier=barrier)
         finally:
             del environment[SAFE]
             if before is not None:

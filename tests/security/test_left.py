@@ -197,6 +197,49 @@ def test_a_run_on_spark_leaves_nothing_behind_the_next_one(
     }
 
 
+@pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no such list of processes")
+def test_workers_on_spark_end_though_nobody_tells_them(place: Place) -> None:
+    """PySpark's daemon, which would, is killed with the driver and the JVM."""
+    pytest.importorskip("pyspark")
+    process = place.dlog("run", "--engine", "spark", "--workers", "2", "-D", "out", "slow.dl")
+
+    def begun() -> list[list[int]]:
+        """The JVM, PySpark's daemon, and its workers."""
+        found = [[process.pid]]
+        while found[-1]:
+            found.append([child for parent in found[-1] for child in _children(parent)])
+        return found[1:-1]
+
+    until(lambda: len(begun()) == 3 and len(begun()[2]) == 2, seconds=120)
+    time.sleep(2)  # they are about to look for their parent
+    java, daemons, workers = begun()
+    assert not [file for file in Path("/tmp").glob("hsperfdata_*/*") if int(file.name) in java]
+    for ended in (process.pid, *java, *daemons):
+        os.kill(ended, signal.SIGKILL)
+    process.communicate(timeout=60)
+    try:
+        until(lambda: not any(_runs(worker) for worker in workers), seconds=30)
+    finally:
+        for worker in filter(_runs, workers):
+            os.kill(worker, signal.SIGKILL)
+    assert finish(place.dlog("run", "--engine", "spark", "--workers", "2", "-D", "out", "quick.dl")) == 0
+    assert place.left() == []
+
+
+def _children(process: int) -> list[int]:
+    found = [tasks.read_text().split() for tasks in Path(f"/proc/{process}/task").glob("*/children")]
+    return [int(child) for children in found for child in children if _runs(int(child))]
+
+
+def _runs(process: int) -> bool:
+    """Whether it is there, and is no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except OSError:
+        return False
+
+
 @pytest.mark.parametrize("number", ["\u00b2", "\u0663", "9" * 30, "0", "-1"])
 def test_files_named_like_those_of_killed_writers_end_no_run(tmp_path: Path, number: str) -> None:
     file = tmp_path / f".n.csv.{number}.part"
