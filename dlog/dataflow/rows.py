@@ -15,6 +15,7 @@ from dlog.dataflow.kinds import Kind, Objects, Repeated, decode, encode
 from dlog.dataflow.schema import Schema
 from dlog.engine.dataflow.delta import Columns
 from dlog.engine.times.altneu import AltNeu
+from dlog.engine.values.arrow_memory import within_memory
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ def _of_chunks(kind: Kind, column: pa.ChunkedArray) -> Any:
     """An array, or Python's values: of texts each different one once."""
     import pyarrow as pa
 
+    try:
+        within_memory(column)
+    except pa.ArrowInvalid as error:
+        raise _bad_rows(f"a column is not within its memory: {error}") from None
     if kind is str and pa.types.is_string(column.type):
         coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
         return Repeated(coded.dictionary.to_pylist(), coded.indices.to_numpy())

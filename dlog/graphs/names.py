@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dlog.engine.values.arrow_memory import within_memory
 from dlog.graphs.mistakes import mistake, unknown_vertex
 
 Codes = NDArray[np.int64]
@@ -233,7 +234,11 @@ def _places(column: pa.Array, ids: pa.Array) -> Codes | None:
 
 def normal_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A column in one piece and in the widest type of its kind, so that equal ids are equal."""
-    joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    try:
+        joined = within_memory(whole).combine_chunks()
+    except pa.ArrowInvalid as error:
+        raise mistake("bad-vertex", f"ids of vertices are not within their memory: {error}") from None
     type = joined.type
     if pa.types.is_dictionary(type):
         return normal_column(joined.dictionary_decode())

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from dlog.engine.values.arrow_memory import within_memory
 from dlog.graphs.mistakes import missing_column, mistake, not_a_graph, with_nulls
 from dlog.graphs.names import normal_column, plain
 from dlog.tabular import Tabular
@@ -62,7 +63,19 @@ def read(data: Any, edges: Any, columns: IdColumns) -> SourceGraph:
 
 
 def as_table(data: Any) -> pa.Table | None:
-    """An Arrow table of anything with columns: of Arrow, pandas, polars, DuckDB or Spark, or a dict; None for all else."""
+    """An Arrow table of anything with columns: of Arrow, pandas, polars, DuckDB or Spark, or a dict; None for all else. Raises
+    DlogError where values are not where it says: it may come from a file of somebody else's."""
+    table = _table(data)
+    for name, column in () if table is None else zip(table.column_names, table.columns, strict=True):
+        try:
+            within_memory(column)
+        except pa.ArrowInvalid as error:
+            what = f"a graph cannot be made of a table whose column `{name}` is not within its memory"
+            raise mistake("not-a-graph", f"{what}: {error}") from None
+    return table
+
+
+def _table(data: Any) -> pa.Table | None:
     if isinstance(data, pa.Table):
         return data
     if hasattr(data, "toArrow"):  # a DataFrame of Spark

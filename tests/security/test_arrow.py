@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dlog
+from dlog.dataflow import Dataflow
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
 from dlog.streaming import _Feed, _write_changes
@@ -65,6 +66,41 @@ def test_offsets_of_texts_may_lie_in_a_buffer_of_any_size(kind: pa.DataType) -> 
     texts = pa.Array.from_buffers(kind, 3, [None, offsets, whole.buffers()[2]])
     symbols = SymbolTable()
     assert [symbols.text(id) for id in symbols.intern_arrow(texts[1:])] == ["two", "three"]
+
+
+def from_a_file(kind: pa.DataType) -> pa.Table:
+    """What Arrow reads of a file in which one of many texts is a GiB further on."""
+    good = pa.array([f"a text of its own, number {i}" for i in range(100)], kind)
+    file = pa.BufferOutputStream()
+    with pa.ipc.new_file(file, pa.schema({"a": kind})) as writer:
+        writer.write_table(pa.table({"a": good}))
+    where = bytearray(good.buffers()[1].to_pybytes()[: 16 * 100 if kind == pa.string_view() else 4 * 101])
+    content = file.getvalue().to_pybytes()
+    assert content.count(where) == 1
+    forged = where.copy()
+    place = 16 * 7 + 12 if kind == pa.string_view() else 4 * 7
+    forged[place : place + 4] = (1 << 30).to_bytes(4, "little")
+    return pa.ipc.open_file(pa.BufferReader(content.replace(where, forged))).read_all()
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view()])
+def test_tables_whose_texts_are_not_in_their_memory_are_refused(kind: pa.DataType) -> None:
+    bad, good = from_a_file(kind), pa.array(["x"] * 100)
+    ids, attribute = pa.table({"src": bad["a"], "dst": good}), pa.table({"src": good, "dst": good, "w": bad["a"]})
+    flow = Dataflow()
+    texts = flow.input(a=str)
+    graph = dlog.graph([("x", "y")])
+    for use in (
+        lambda: dlog.session(".decl r(a: symbol)").insert("r", bad),
+        lambda: dlog.run(".decl r(a: symbol)\n.input r\n.output r", {"r": bad}),
+        lambda: texts.insert(bad),
+        lambda: dlog.graph(ids),
+        lambda: dlog.graph(attribute),
+        lambda: dlog.graph(bad["a"], pa.table({"src": good, "dst": good})),
+        lambda: graph.live().add_edges(ids),
+    ):
+        with pytest.raises(DlogError, match=r"memory|out of bounds|range 1073741824"):
+            use()
 
 
 def test_changes_of_a_stream_are_not_recovered_from_texts_that_are_not_there(tmp_path: Path) -> None:
