@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, TypeAlias
 
+from dlog.grammar import diagnostics
+
 MORE = "..."
 SHOWN_LINES = 20
 """Lines of a proof shown unasked."""
@@ -38,7 +40,8 @@ class Line:
 
     @property
     def plain(self) -> str:
-        return "".join(text for _, text in self.parts).rstrip()
+        """Its text, with signs for control characters: strings of a row may be anything."""
+        return diagnostics.one_line("".join(text for _, text in self.parts).rstrip())
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dlog import session as session_of
 from tests.security.planted import STARTER, dlog, run
 
 COMMANDS = "\x1b]52;c;cm0gLXJmIH4K\x07\x1b[2J\x9b2J\x7f\u202e"
@@ -123,6 +124,16 @@ def test_prompts_show_rows_with_signs_for_controls(tmp_path: Path, command: tupl
     (tmp_path / "p.facts").write_text(f"{COMMANDS}\n")
     done = run(sys.executable, "-P", "-c", STARTER, *command, cwd=tmp_path, said=typed)
     assert "␛]52;c;cm0gLXJmIH4K" in done.stdout and not OBEYED.search(done.stdout + done.stderr)
+
+
+def test_proofs_are_shown_with_signs_for_controls() -> None:
+    text = f"{COMMANDS}\nforged"
+    with session_of(".decl p(a: symbol)\n.decl q(a: symbol)\nq(a) :- p(a).\n") as session:
+        session.insert("p", [(text,)])
+        session.commit()
+        proofs = session.why("q", (text,)), session.why_not("q", (f"another {text}",))
+        for said in (show(proof) for proof in proofs for show in (str, repr)):
+            assert "␛]52;c;cm0gLXJmIH4K" in said and "\nforged" not in said and not OBEYED.search(said)
 
 
 @pytest.mark.parametrize(
