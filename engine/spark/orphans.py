@@ -8,6 +8,7 @@ with what it has in shared memory.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,7 +40,7 @@ class Attended:
 @contextmanager
 def ending_with_parent() -> Iterator[None]:
     """A block in which this process ends when its parent has: another one has taken its place then."""
-    parent, done = os.getppid(), threading.Event()
+    parent, done = _parent(), threading.Event()
 
     def look() -> None:
         while not done.wait(LOOKING):
@@ -52,3 +53,9 @@ def ending_with_parent() -> Iterator[None]:
         yield
     finally:
         done.set()
+
+
+def _parent() -> int:
+    """Who has started this process. It may be gone already, but PySpark's daemon leads the group in which its workers are."""
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    return os.getpgrp() if main is not None and main.name == "pyspark.daemon" else os.getppid()

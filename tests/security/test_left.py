@@ -199,8 +199,9 @@ def test_a_run_on_spark_leaves_nothing_behind_the_next_one(
 
 @pytest.mark.spark
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no such list of processes")
-def test_workers_on_spark_end_though_nobody_tells_them(place: Place) -> None:
-    """PySpark's daemon, which would, is killed with the driver and the JVM."""
+@pytest.mark.parametrize("delay", [0, 5])
+def test_workers_on_spark_end_though_nobody_tells_them(place: Place, delay: float) -> None:
+    """PySpark's daemon, which would, is killed with the driver and the JVM: while workers begin, and when they are at work."""
     pytest.importorskip("pyspark")
     process = place.dlog("run", "--engine", "spark", "--workers", "2", "-D", "out", "slow.dl")
 
@@ -212,7 +213,7 @@ def test_workers_on_spark_end_though_nobody_tells_them(place: Place) -> None:
         return found[1:-1]
 
     until(lambda: len(begun()) == 3 and len(begun()[2]) == 2, seconds=120)
-    time.sleep(2)  # they are about to look for their parent
+    time.sleep(delay)
     java, daemons, workers = begun()
     assert not [file for file in Path("/tmp").glob("hsperfdata_*/*") if int(file.name) in java]
     for ended in (process.pid, *java, *daemons):
