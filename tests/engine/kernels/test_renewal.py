@@ -14,21 +14,26 @@ from tests.engine.kernels.workbench import Row
 
 ROWS = 1600
 KEYS = 150
+MANY = 1 << 18
+"""Rows from which the share of those gone that wears an input is an eighth, not half."""
 
 
-def loaded(random: Random, keys: list[tuple[int, ...]], valued: bool = False, arity: int = 2) -> Store:
+def loaded(
+    random: Random, keys: list[tuple[int, ...]], valued: bool = False, arity: int = 2, rows: int = ROWS, of: int = KEYS
+) -> Store:
+    """A store of so many rows with so many values in their first column."""
     store = Store(arity, keys=keys, valued=valued)
-    rows: set[Row] = set()
-    while len(rows) < ROWS:
-        rows.add((random.randrange(KEYS), *(random.randrange(10**6) for _ in range(arity - 1))))
-    store.load(sorted(rows))
+    found: set[Row] = set()
+    while len(found) < rows:
+        found.add((random.randrange(of), *(random.randrange(10**6) for _ in range(arity - 1))))
+    store.load(sorted(found))
     return store
 
 
-def churn(random: Random, store: Store, count: int) -> list[Change]:
+def churn(random: Random, store: Store, count: int, of: int = KEYS) -> list[Change]:
     """As many rows come as go, under the same keys."""
-    gone = random.sample(sorted(store.rows), count)
-    come = [(random.randrange(KEYS), *(random.randrange(10**6) for _ in row[1:])) for row in gone]
+    gone = random.sample(list(store.rows), count)
+    come = [(random.randrange(of), *(random.randrange(10**6) for _ in row[1:])) for row in gone]
     return [(row, -1) for row in gone] + [(row, 1) for row in come if row not in store.rows]
 
 
@@ -59,22 +64,66 @@ def held_when_loaded(store: Store, valued: bool) -> int:
     return found
 
 
-@pytest.mark.parametrize("keys", [[(0,)], [(0,), (1,)], [(0, 1)], [()], [(1,)]])
+def churned(random: Random, store: Store, batches: int, count: int, of: int) -> tuple[int, int, int]:
+    """Goes through batches that replace so many rows; how often it was put in order, and what it held at most after any of
+    them: row numbers, and bytes."""
+    renewed, numbers, size = 0, 0, 0
+    for _ in range(batches):
+        before = removed(store)
+        store.batch([churn(random, store, count, of)])
+        renewed += removed(store) < before
+        numbers = max(numbers, int(store.collection.struct[L.relation.rows]))
+        size = max(size, held(store))
+    assert set(store.values(store.collection.present())) == store.rows
+    return renewed, numbers, size
+
+
+@pytest.mark.parametrize(
+    ("keys", "bound"), [([(0,)], 3.0), ([(0,), (1,)], 1.8), ([(0, 1)], 1.6), ([()], 2.2), ([(1,)], 1.6)], ids=str
+)
 @pytest.mark.parametrize("valued", [False, True])
-def test_rows_that_come_and_go_for_long_take_little_more_memory_than_loading_them(
-    keys: list[tuple[int, ...]], valued: bool
+def test_few_rows_that_come_and_go_for_long_take_a_bounded_multiple_of_the_memory_of_loading_them(
+    keys: list[tuple[int, ...]], bound: float, valued: bool
 ) -> None:
+    """Half as many go before they are put in order; loaded, those by their one key take 10 bytes each, others up to 30."""
     random = Random(3)
-    store, renewed = loaded(random, keys, valued), 0
+    store = loaded(random, keys, valued)
     store.check()
-    before = removed(store)
-    for _ in range(60):
-        store.batch([churn(random, store, 40)])
-        renewed, before = renewed + (removed(store) < before), removed(store)
+    renewed, numbers, size = churned(random, store, 150, 40, KEYS)
     store.check()
     assert renewed > 5
-    assert store.collection.struct[L.relation.rows] <= 1.2 * len(store.rows)
-    assert held(store) <= 2.5 * held_when_loaded(store, valued)
+    assert numbers <= 1.45 * len(store.rows)
+    assert size <= bound * held_when_loaded(store, valued)
+    store.close()
+
+
+@pytest.mark.parametrize("keys", [[(0,)], [(0,), (1,)]])
+def test_many_rows_that_come_and_go_for_long_take_little_more_memory_than_loading_them(keys: list[tuple[int, ...]]) -> None:
+    random = Random(3)
+    store = loaded(random, keys, rows=MANY + 8000, of=MANY // 10)
+    renewed, numbers, size = churned(random, store, 20, 8000, MANY // 10)
+    assert renewed > 2
+    assert numbers <= 1.2 * len(store.rows)
+    assert size <= 2.5 * held_when_loaded(store, False)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows", "share"),
+    [([(0,), (1,)], ROWS, 2), ([(0,)], 3 * ROWS, 4), ([(0,), (1,)], MANY // 7 * 8, 8), ([(0,)], MANY // 7 * 8, 16)],
+    ids=["few", "few with an implied key", "many", "many with an implied key"],
+)
+def test_an_input_is_put_in_order_when_a_share_of_its_rows_has_gone(keys: list[tuple[int, ...]], rows: int, share: int) -> None:
+    """The fewer bytes a row takes and the more rows there are, the sooner."""
+    store = loaded(Random(4), keys, rows=rows // (share + 1) * (share + 1), of=rows // 10)
+    before, gone = base_rows(store), sorted(store.rows)[:: share + 1]
+    store.batch([[(row, -1) for row in gone[:-1]]])
+    store.batch([[(gone[-1], -1)]])
+    assert base_rows(store) == before
+    other = next(iter(store.rows))[0]
+    store.batch([[((other, -1), 1)]])
+    assert base_rows(store) == before - len(gone)
+    assert removed(store) == 0
     store.close()
 
 
@@ -82,7 +131,7 @@ def test_a_batch_that_finds_an_input_worn_logs_what_it_changes_itself() -> None:
     """`Store.batch` compares every log; so it does in the batch in which row numbers change, of several rounds."""
     random = Random(5)
     store = loaded(random, [(0,), (1,)], arity=3)
-    for _ in range(40):
+    for _ in range(60):
         before = removed(store)
         changes = churn(random, store, 30)
         again = [(row, 1) for row, _ in changes[:10]]
@@ -120,13 +169,13 @@ def test_an_input_stays_as_it_is_while_memory_lacks_to_put_it_in_order() -> None
     control = store.control
     store.batch([[(row, -1) for row in sorted(store.rows)[:60]]])
     limit, control[L.control.limit] = control[L.control.limit], store.memory.used + 8 * ROWS
-    for _ in range(7):
+    for _ in range(9):
         store.batch([[(row, -1) for row in sorted(store.rows)[:60]]])
     assert base_rows(store) == ROWS
     store.check()
     control[L.control.limit] = limit
     store.batch([churn(random, store, 1)])
-    assert base_rows(store) == ROWS - 8 * 60
+    assert base_rows(store) == ROWS - 10 * 60
     store.check()
     store.close()
 
