@@ -15,7 +15,8 @@ _SIGN = -9223372036854775808
 
 
 class Combine(IntEnum):
-    """What becomes of the values of a key: NONE says that they are rows of their own, BOUND that they add up and count from
+    """What becomes of the values of a key: NONE says that they are rows of their own, FIRST that a row that precedes another
+    takes its place (where texts, TEXT, are compared by `precedes_text`), BOUND that they add up and count from
     where they exceed the column before, MEAN that a count stands beside their sum."""
 
     NONE = 0
@@ -25,6 +26,8 @@ class Combine(IntEnum):
     SUM_FLOAT = auto()
     MEAN = auto()
     BOUND = auto()
+    FIRST = auto()
+    TEXT = auto()
     LEAST = auto()
     GREATEST = auto()
     LEAST_UNSIGNED = auto()

@@ -50,6 +50,10 @@ class Relation(Struct):
     pool: Words  # PAGES: the pages
     pool_pages: i64
     pool_capacity: i64
+    compared: Words  # FIRST: columns, and the `Combine` that says which of two values is less
+    compared_count: i64
+    firsts: Numbers  # by symbol: from 1 on, in which order those come that precede all others; 0 for these
+    first_count: i64
 
 
 class HeapBucket(Struct):

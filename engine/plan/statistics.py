@@ -35,8 +35,8 @@ SecondMoment: TypeAlias = Callable[[str, tuple[int, ...]], float | None]
 
 
 class Statistics(Protocol):
-    """Figures of complete relations; `None` where there are none yet. May have a `second_moment` (`SecondMoment`) and `keys`
-    (`Keys`) besides."""
+    """Figures of complete relations; `None` where there are none yet. May have a `second_moment` (`SecondMoment`), `keys`
+    (`Keys`), and say of relations whether they are `indexed` for many runs of the plan besides."""
 
     def rows(self, relation: str) -> int | None:
         """Number of rows."""
@@ -85,6 +85,7 @@ class Estimator:
         self._statistics = statistics
         self._second_moment: SecondMoment | None = getattr(statistics, "second_moment", None)
         self._keys: Keys | None = getattr(statistics, "keys", None)
+        self._indexed: Callable[[str], bool] | None = getattr(statistics, "indexed", None)
         self._relations = relations
         self._declared: dict[str, int] = {}
         """The arities of the planner's own relations."""
@@ -116,6 +117,10 @@ class Estimator:
 
     def _has_key(self, relation: str, columns: tuple[int, ...]) -> bool:
         return any(set(key) <= set(columns) for key in self.keys(relation))
+
+    def indexed(self, relation: str) -> bool:
+        """Whether indexes of the relation are made once for many runs of the plan."""
+        return self._indexed is not None and self._indexed(relation)
 
     def declare(self, relation: str, arity: int, rows: float) -> None:
         self._declared[relation] = arity

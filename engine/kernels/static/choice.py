@@ -46,18 +46,19 @@ def least_rows(cells: Words, key: Words, key_count, compared: Words, compared_co
 
 @entry()
 def free_rows(cells: Words, keys: Words, ends: Words, key_count, order: Words, rows, chosen: Words):
-    """Goes through the rows in an order and writes those that agree on no key with one written before; returns how many, -1
-    when out of memory. Key k has the columns up to `ends[k]` of `keys`."""
+    """Goes through the rows in an order (that of their numbers where it is null) and writes those that agree on no key with one
+    written before; returns how many, -1 when out of memory. Key k has the columns up to `ends[k]` of `keys`."""
     room, count = LEAST_ROOM, 0
     tables = Numbers(calloc(key_count * room, 4))
     for i in range(rows):
         if tables.address == 0:
             return -1
-        if not is_free(tables, room, cells, keys, ends, key_count, order[i]):
+        row = order[i] if order else i
+        if not is_free(tables, room, cells, keys, ends, key_count, row):
             continue
-        chosen[count] = order[i]
+        chosen[count] = row
         count += 1
-        enter(tables, room, cells, keys, ends, key_count, order[i])
+        enter(tables, room, cells, keys, ends, key_count, row)
         if 2 * count > room:
             free(tables.address)
             room *= 2

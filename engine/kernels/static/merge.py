@@ -1,5 +1,6 @@
-"""Keyed relations: one row per key whose value merges (sums, minima, maxima), and the radix heap that orders a lattice's
-changes. Sums that have a bound, the value in the column before, change where they exceed it.
+"""Keyed relations: one row per key whose value merges (sums, minima, maxima), or which gives way to one that precedes it, and
+the radix heap that orders a lattice's changes. Sums that have a bound, the value in the column before, change where they
+exceed it.
 
 A lattice relation (`min` or `max` inside recursion) hands its changed rows to the loop least value first. Where rules do not
 lower a value (distances, labels) each row is then final when it is expanded, as in Dijkstra's algorithm; where they do, the
@@ -19,6 +20,7 @@ from dlog.engine.kernels.static.bitmaps import dense_codes
 from dlog.engine.kernels.static.hashes import find_hash, grow_hash, hash_block, home, row_bits, slot_word
 from dlog.engine.kernels.static.storage import load_cell, register, reserve, resize, store_cell
 from dlog.engine.kernels.values.floats import float_word
+from dlog.engine.kernels.values.texts import precedes_text
 
 
 @kernel
@@ -39,6 +41,8 @@ def merge_block(ctl: Control, relation: Relation, registers: Words, keys: Words,
         hash_block(ctl, keys, relation.key_count, n, codes)
     slots = Numbers(relation.slots)
     slot_count = relation.slot_count
+    if relation.merge == Combine.FIRST:
+        return merge_first(relation, ctl, registers, keys, n, codes)
     slot = 0
     merge = relation.merge
     heap = relation.heap
@@ -98,6 +102,49 @@ def merge_block(ctl: Control, relation: Relation, registers: Words, keys: Words,
             return -1
     relation.rows = rows
     return changed
+
+
+@kernel
+def merge_first(relation: Relation, ctl: Control, registers: Words, keys: Words, n, codes: Words):
+    """`merge_block` where a row takes the place of one that it precedes; there is room."""
+    dense = relation.set == SetKind.DENSE
+    slots = Numbers(relation.slots)
+    slot_count = relation.slot_count
+    rows = relation.rows
+    start = rows
+    for i in range(n):
+        code = codes[i]
+        if dense:
+            slot = code
+            row = slots[code] - 1
+        else:
+            slot = find_hash(relation, ctl, keys.address, i, code, home(code, slot_count))
+            row = max(slot, -1)
+            slot = -1 - slot
+        if row < 0:
+            write_row(relation, ctl, registers, i, rows)
+            slots[slot] = rows + 1 if dense else slot_word(code, rows, row_bits(slot_count))
+            rows += 1
+        elif precedes(relation, ctl, registers, i, row):
+            write_row(relation, ctl, registers, i, row)
+    relation.rows = rows
+    return rows - start
+
+
+@kernel
+def precedes(relation: Relation, ctl: Control, registers: Words, i, row):
+    """Whether row i of the block comes before a row that is here."""
+    for k in range(relation.compared_count):
+        number = relation.compared[2 * k]
+        order = relation.compared[2 * k + 1]
+        column = relation.columns[number]
+        value = register(ctl, registers[number])[i]
+        held = load_cell(column.data, column.width, row)
+        if value != held:
+            if order == Combine.TEXT:
+                return precedes_text(ctl.account.symbols, relation.firsts, relation.first_count, value, held)
+            return rank(order, value) < rank(order, held)
+    return False
 
 
 @kernel

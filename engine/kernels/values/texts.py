@@ -17,7 +17,7 @@ from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import as_float, load_u8, prefetch
 from dlog.engine.kernels.instructions import External, Forms
 from dlog.engine.kernels.layout import BLOCK, SCRATCH_BLOCKS, SCRATCH_TEXT, WIDEST_FIXED
-from dlog.engine.kernels.machine_structs import Bytes, Symbols, Verdicts, Words
+from dlog.engine.kernels.machine_structs import Bytes, Numbers, Symbols, Verdicts, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import register, scratch_block
 from dlog.engine.kernels.values.calendar import write_day, write_time
@@ -170,6 +170,23 @@ def better(table: Symbols, operation, left: Words, right: Words, n, out: Words):
         other = offsets[b]
         order = order_texts(Bytes(heap + start), offsets[a + 1] - start, Bytes(heap + other), offsets[b + 1] - other)
         out[i] = a if (order <= 0) == (operation == Text.MIN) else b
+
+
+@kernel
+def precedes_text(table: Symbols, firsts: Numbers, count, left, right):
+    """Whether a string comes before another: those that have a place among the first ones by it, the others by their bytes."""
+    place = firsts[left] if left < count else 0
+    other = firsts[right] if right < count else 0
+    if place != 0 or other != 0:
+        return place != 0 and (other == 0 or place < other)
+    begin_reading(table)
+    heap = table.heap
+    offsets = table.offsets
+    start = offsets[left]
+    end = offsets[right]
+    order = order_texts(Bytes(heap + start), offsets[left + 1] - start, Bytes(heap + end), offsets[right + 1] - end)
+    end_reading(table)
+    return order < 0
 
 
 @kernel

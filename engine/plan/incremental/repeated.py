@@ -83,6 +83,9 @@ class _NotedEstimator(Estimator):
     def arity(self, relation: str) -> int:
         return self._estimator.arity(relation)
 
+    def indexed(self, relation: str) -> bool:
+        return self._estimator.indexed(relation)
+
     def keys(self, relation: str) -> tuple[Key, ...]:
         found = self._asked["keys", relation, ()] = tuple(self._estimator.keys(relation))
         return found

@@ -122,9 +122,9 @@ class Costs:
         return result
 
     def build(self, state: SearchState, index: Index) -> float:
-        if index in self.shared or index in state.built:
-            return 0.0
         relation, key = index
+        if index in self.shared or index in state.built or self.estimator.indexed(relation):
+            return 0.0
         full = len(key) == self.estimator.arity(relation)
         return self.estimator.rows(relation) * (BUILD_SET if full else BUILD)
 

@@ -4,9 +4,9 @@
 An iteration derives from the rows of the last one (the delta) and all that stand, both as they were when it began, and then
 settles what is fresh: rows that are dominated by fresh rows or by rows that stand are rejected, all at once; rows that stand
 and that an accepted one dominates leave; of rows that agree on a key of a choice domain the first stays. There the rules come
-one after the other, each with all of its rows. So an iteration depends on sets of rows alone, not on their order, on plans, or
-on threads. Rows from outside and rules without recursion come before the first iteration. Source: the semi-naive evaluation of
-subsumption in Souffle.
+one after the other, and each derives all of its rows but those whose keys are taken. So an iteration depends on sets of rows
+alone, not on their order, on plans, or on threads. Rows from outside and rules without recursion come before the first
+iteration. Source: the semi-naive evaluation of subsumption in Souffle.
 
 Each step has relations of its own: `r%new` (derived), `r%fresh` (and not among the rows), `r%chosen` (by the rules so far),
 `r%bad` (dominated, of these), `r%delta` (accepted), `r%gone` (dominated, of the rows that stand), `r%kept`.
@@ -14,13 +14,28 @@ Each step has relations of its own: `r%new` (derived), `r%fresh` (and not among 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 from dlog.engine.ir.nodes import Scope
-from dlog.engine.ir.rules import Atom, Kind, Literal, Negation, Program, Relation, Retention, Rule, Stratum, Type, Variable
+from dlog.engine.ir.rules import (
+    Atom,
+    Compare,
+    Constant,
+    Kind,
+    Literal,
+    Negation,
+    Program,
+    Relation,
+    Retention,
+    Rule,
+    Stratum,
+    Term,
+    Type,
+    Variable,
+)
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.static.build import build_scope
 from dlog.engine.plan.statistics import Statistics
@@ -90,13 +105,24 @@ class Steps:
         bodies = [_reading(rule.body, place, "delta") for place in places] if recursive else [rule.body]
         return [(replace(rule, head=head, body=body), number) for body in bodies]
 
-    def fresh(self, name: str) -> list[Numbered]:
+    def beside(self, name: str, rules: Iterable[Numbered], standing: Sequence[str]) -> list[Numbered]:
+        """The rules of a turn without what has a key of a row that stands. What happens at each match still does."""
+        return [(self._beside(name, rule, standing), number) for rule, number in rules]
+
+    def _beside(self, name: str, rule: Rule, standing: Sequence[str]) -> Rule:
+        named = _with_named_head(rule, self.program.relations[name].kinds)
+        return replace(named, body=(*named.body, *self._untaken(name, named.head.args, standing)))
+
+    def _untaken(self, name: str, row: Sequence[Term], standing: Sequence[str]) -> Iterator[Negation]:
+        for relation in standing:
+            for key in self.retention(name).keys or (tuple(range(len(row))),):
+                args = (term if c in key else None for c, term in enumerate(row))
+                yield Negation(Atom(relation, tuple(args)))  # type: ignore[arg-type]
+
+    def fresh(self, name: str, standing: Sequence[str]) -> list[Numbered]:
         """What is new and may come beside the rows that stand."""
         row = self._row(name)
-        keys = self.retention(name).keys or (tuple(range(len(row))),)
-        standing = (name, part(name, "chosen")) if self.retention(name).keys else (name,)
-        taken = (Negation(Atom(r, tuple(v if c in key else None for c, v in enumerate(row)))) for r in standing for key in keys)
-        return [(self._rule(name, "fresh", Atom(part(name, "new"), row), *taken), 0)]
+        return [(self._rule(name, "fresh", Atom(part(name, "new"), row), *self._untaken(name, row, standing)), 0)]
 
     def rejected(self, name: str) -> list[Numbered]:
         """The fresh rows that others dominate."""
@@ -175,6 +201,18 @@ class Steps:
 
 def _says_nothing(rule: Rule) -> bool:
     return rule.body == (Atom(rule.head.relation, tuple(rule.head.args)),)  # type: ignore[arg-type]
+
+
+def _with_named_head(rule: Rule, kinds: Sequence[Kind]) -> Rule:
+    """The rule with variables for what its head computes."""
+    args, body, names, own = list(rule.head.args), list(rule.body), list(rule.variables), list(rule.kinds)
+    for c, term in enumerate(args):
+        if not isinstance(term, Variable | Constant):
+            args[c] = Variable(len(names))
+            body.append(Compare("=", args[c], term, kinds[c]))
+            names.append(f"_{len(names)}")
+            own.append(kinds[c])
+    return replace(rule, head=replace(rule.head, args=tuple(args)), body=tuple(body), variables=tuple(names), kinds=tuple(own))
 
 
 def _reading(body: tuple[Literal, ...], place: int, of: str) -> tuple[Literal, ...]:

@@ -18,6 +18,7 @@ import numpy as np
 from dlog.engine.formats.order import sort_key, sorted_words
 from dlog.engine.ir.rules import Constant, Kind, Type
 from dlog.engine.kernels.static.choice import free_rows, least_rows
+from dlog.engine.kernels.static.storage import strictly_sorted
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import StoredRelation
@@ -35,6 +36,14 @@ class ValueOrder:
         """The ids of the strings of facts in the program's text, in their order."""
         symbols = self.catalog.program.first_symbols
         return np.array([self.catalog.encoder.word(Constant(text, Kind.SYMBOL)) for text in symbols], np.int64)
+
+    @cached_property
+    def first_symbols(self) -> np.ndarray:
+        """By id of a symbol its place among the strings of facts, from 1 on; 0 where it has none, as all beyond the end."""
+        ids = self._text_symbols
+        places = np.zeros(int(ids.max(initial=-1)) + 1, np.int32)
+        places[ids] = np.arange(1, len(ids) + 1)
+        return places
 
     def keys(self, type: Type, column: np.ndarray) -> np.ndarray:
         """Integers that are ordered as the values of a column."""
@@ -138,11 +147,18 @@ def first_rows(
     if relation.rows == 0:
         return np.empty(0, np.int64)
     alike = keys[0] if len(keys) == 1 else ()
+    if not alike and leading is None and _are_sorted(relation, types):
+        return _free([relation.column(c) for c in range(relation.arity)], keys, None)
     own = [c for c in range(relation.arity) if c not in alike]
     compared = [] if leading is None else [leading]
     compared += [_signed(order.keys(types[c], relation.typed(c))) for c in own]
     held = [relation.column(c) for c in range(relation.arity)]
     return _least(held, keys[0], compared) if alike else _free(held, keys, _sorted(compared))
+
+
+def _are_sorted(relation: StoredRelation, types: Sequence[Type]) -> bool:
+    """Whether the rows, of numbers, are in their order already: so loops over sorted columns derive them."""
+    return all(type.kind is Kind.NUMBER for type in types) and bool(strictly_sorted(relation.address))
 
 
 def _least(held: Sequence[np.ndarray], key: Sequence[int], compared: Sequence[np.ndarray]) -> np.ndarray:
@@ -153,11 +169,11 @@ def _least(held: Sequence[np.ndarray], key: Sequence[int], compared: Sequence[np
     return _chosen(chosen, least_rows(cells.address, columns.address, *counts, int(chosen.ctypes.data)))
 
 
-def _free(held: Sequence[np.ndarray], keys: Sequence[Sequence[int]], order: np.ndarray) -> np.ndarray:
-    """The rows that agree on no key with an earlier one that is here, too."""
+def _free(held: Sequence[np.ndarray], keys: Sequence[Sequence[int]], order: np.ndarray | None) -> np.ndarray:
+    """The rows that agree on no key with an earlier one that is here, too; without an order they come as they are."""
     cells, chosen = _cells(held), np.empty(len(held[0]), np.int64)
     columns, ends = words([c for key in keys for c in key]), words(np.cumsum([len(key) for key in keys]).tolist())
-    rest = len(keys), int(order.ctypes.data), len(chosen), int(chosen.ctypes.data)
+    rest = len(keys), 0 if order is None else int(order.ctypes.data), len(chosen), int(chosen.ctypes.data)
     return _chosen(chosen, free_rows(cells.address, columns.address, ends.address, *rest))
 
 

@@ -7,6 +7,14 @@ from dlog.engine.ir.nodes import Reduction
 from dlog.engine.ir.rules import Kind, Lattice
 from dlog.engine.kernels.combine import Combine
 
+ORDERS = {
+    Kind.NUMBER: Combine.LEAST,
+    Kind.UNSIGNED: Combine.LEAST_UNSIGNED,
+    Kind.FLOAT: Combine.LEAST_FLOAT,
+    Kind.SYMBOL: Combine.TEXT,
+}
+"""How kernels tell the first of two values."""
+
 
 def combine_of(reduction: Reduction) -> Combine:
     return Combine[AGGREGATES[reduction.op].opcodes[reduction.columns[len(reduction.keys)]]]

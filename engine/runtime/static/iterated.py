@@ -4,51 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import ITERATION_COUNTER, Kind, Program, Stratum
+from dlog.engine.ir.traversal import stateful_functors
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.static.build import build_scope
 from dlog.engine.plan.static.iterations import MARK, PAIRED, PARTS, Numbered, Steps, part
 from dlog.engine.runtime.static.choices import ValueOrder, first_rows
-from dlog.engine.runtime.static.scope import RuleCosts, ScopeRun
+from dlog.engine.runtime.static.combining import ORDERS
+from dlog.engine.runtime.static.moving import MovingStatistics
+from dlog.engine.runtime.static.scope import First, RuleCosts, ScopeRun
 from dlog.engine.runtime.static.thread_pool import ThreadPool
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.extent import Extent
 from dlog.engine.runtime.storage.relation import StoredRelation
-
-DELTA_SHARE: Final = 10
-"""How many times fewer rows than it has a delta is planned with: it may hold all rows when the plan is made, and later few."""
-
-# ------------------------------------------------------------------------------------------------------------- statistics
-
-
-@dataclass(frozen=True)
-class MovingStatistics:
-    """Statistics for plans that serve all iterations: nothing is taken for granted of relations that change."""
-
-    catalog: Catalog
-    moving: frozenset[str]
-
-    @property
-    def keys(self) -> object:
-        return self.catalog.keys
-
-    def rows(self, relation: str) -> int | None:
-        if relation not in self.moving:
-            return self.catalog.rows(relation)
-        rows = self.catalog.relations[relation].rows
-        return max(rows, 2) if MARK not in relation else max(rows // DELTA_SHARE, 2)
-
-    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        return None if relation in self.moving else self.catalog.distinct(relation, columns)
-
-    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        return None if relation in self.moving else self.catalog.second_moment(relation, columns)
-
 
 # -------------------------------------------------------------------------------------------------------------------- run
 
@@ -72,12 +44,23 @@ class IteratedRun:
         self.steps = Steps(self.stratum, self.program)
         self._relations = self.steps.relations
         moving = {ITERATION_COUNTER, *self._relations, *(part(name, p) for name in self._relations for p in (*PARTS, *PAIRED))}
-        self._statistics = MovingStatistics(self.catalog, frozenset(moving))
+        self._moving = frozenset(moving)
         self._logged: dict[str, list[list[np.ndarray]]] = {
             name: [] for name in self._relations if self.steps.retention(name).logs
         }
         self._order = ValueOrder(self.catalog)
+        self._turns = {recursive: list(self.steps.turns(recursive)) for recursive in (False, True)}
+        self._beside: dict[str, list[Numbered]] = {}
+        self._firsts = {part(name, "new"): first for name in self.steps.choosing if (first := self._first(name)) is not None}
         self._running: tuple[ScopeRun, Sequence[int]] | None = None
+
+    def _first(self, name: str) -> First | None:
+        """How rows of a key are compared as they are derived: where there is one key, and values tell."""
+        keys, kinds = self.steps.retention(name).keys, self.program.relations[name].kinds
+        others = [(c, kind) for c, kind in enumerate(kinds) if c not in keys[0]]
+        if len(keys) > 1 or any(kind not in ORDERS for _, kind in others):
+            return None
+        return First(keys[0], tuple((c, ORDERS[kind]) for c, kind in others), self._order.first_symbols)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -109,6 +92,8 @@ class IteratedRun:
                     self.catalog.remove(part(name, p))
         if ITERATION_COUNTER in self.program.relations:
             self._fill(ITERATION_COUNTER, [np.empty(0, np.int64)], 0)
+        for name in self.steps.choosing:
+            self._fill(name, _columns([self._stored(name)]), self._stored(name).rows)
         self._write_logs()
         self.catalog.complete.update(self.stratum.relations)
 
@@ -131,9 +116,10 @@ class IteratedRun:
         for name in self._relations:
             self._assign(part(name, "given"), [name])
             self._assign(name, [])
-            if name in self.steps.choosing:
-                self._choose(name, "given")
-                self._assign(name, [part(name, "chosen")])
+        for name in self.steps.choosing:
+            self._guard(name)
+            self._choose(name, "given")
+            self._add(name, part(name, "chosen"))
         self._derive("enter", recursive=False)
         self._settle()
         for name in self._relations:
@@ -154,13 +140,22 @@ class IteratedRun:
         self._evaluate(step, self.steps.derive(recursive), together, derives=True)
         for name in self.steps.choosing:
             self._assign(part(name, "chosen"), [])
-        for name, number, rules in self.steps.turns(recursive):
-            self._evaluate(f"{step} {number}", rules, [part(name, "new")], derives=True)
-            if self._stored(name).rows or self._stored(part(name, "chosen")).rows:
-                self._evaluate(f"fresh {name}", self.steps.fresh(name), [part(name, "fresh")])
-                self._choose(name, "fresh")
-            else:
-                self._choose(name, "new")
+        for name, number, rules in self._turns[recursive]:
+            self._take_turn(f"{step} {number}", name, rules)
+
+    def _take_turn(self, step: str, name: str, rules: list[Numbered]) -> None:
+        """What one rule says of a relation with a choice domain. Where something happens at each match, all are made."""
+        standing = [relation for relation in (name, part(name, "chosen")) if self._stored(relation).rows]
+        step = " beside ".join((step, *standing))
+        if any(any(stateful_functors(rule)) for rule, _ in rules):
+            self._evaluate(step, rules, [part(name, "new")], derives=True)
+            self._evaluate(f"fresh {step}", self.steps.fresh(name, standing), [part(name, "fresh")])
+            self._choose(name, "fresh")
+            return
+        if step not in self._beside:
+            self._beside[step] = self.steps.beside(name, rules, standing)
+        self._evaluate(step, self._beside[step], [part(name, "new")], derives=True)
+        self._choose(name, "new")
 
     def _settle(self) -> None:
         """What was derived becomes rows, as far as the relations keep it."""
@@ -169,7 +164,10 @@ class IteratedRun:
         for name in self._relations:
             if self.steps.retention(name).dominated or self.steps.retention(name).join is not None:
                 self._remove_gone(name)
-            self._assign(name, [name, part(name, "delta")])
+            if name in self.steps.choosing:
+                self._add(name, part(name, "delta"))
+            else:
+                self._assign(name, [name, part(name, "delta")])
         for name in self._relations:
             if rules := self.steps.overtaken(name):
                 self._evaluate(f"overtaken {name}", rules, [part(name, "gone")])
@@ -180,7 +178,7 @@ class IteratedRun:
         """Says which rows of one relation are accepted, and which leave."""
         kept = self.steps.retention(name)
         if not kept.keys:
-            self._evaluate(f"fresh {name}", self.steps.fresh(name), [part(name, "fresh")])
+            self._evaluate(f"fresh {name}", self.steps.fresh(name, [name]), [part(name, "fresh")])
         if kept.keys:
             self._assign(part(name, "delta"), [part(name, "chosen")])
         elif kept.join is not None:
@@ -204,7 +202,10 @@ class IteratedRun:
             return
         types = [type for _, type in self.program.relations[name].attributes]
         leading = self._order.text_places(name, stored) if among == "given" else None
-        places = first_rows(stored, types, self.steps.retention(name).keys, self._order, leading)
+        if stored.keyed:
+            places = np.arange(stored.rows)
+        else:
+            places = first_rows(stored, types, self.steps.retention(name).keys, self._order, leading)
         columns = [np.concatenate((chosen.column(c), stored.column(c)[places]), dtype=np.int64) for c in range(stored.arity)]
         self._fill(part(name, among), [np.empty(0, np.int64) for _ in columns], 0)
         self._fill(part(name, "chosen"), columns, len(columns[0]))
@@ -253,8 +254,9 @@ class IteratedRun:
             return
         if step not in self.scopes:
             stratum = Stratum(tuple(into), tuple(rule for rule, _ in rules), False)
-            self.scopes[step] = build_scope(stratum, self.steps.extended, self._statistics)
-        run = ScopeRun(self.scopes[step], self.catalog, self.thread_pool, self.pause)
+            statistics = MovingStatistics(self.catalog, self._moving, looping=self.iterations > 0)
+            self.scopes[step] = build_scope(stratum, self.steps.extended, statistics)
+        run = ScopeRun(self.scopes[step], self.catalog, self.thread_pool, self.pause, firsts=self._firsts)
         self._running = run, [number for _, number in rules]
         run.run()
         self._account(run, derives)
@@ -275,6 +277,19 @@ class IteratedRun:
             return
         columns = _columns(listed) if listed else [np.empty(0, np.int64) for _ in self._stored(name).kinds]
         self._fill(name, columns, sum(p.rows for p in listed))
+
+    def _guard(self, name: str) -> None:
+        """Readies an empty relation for rows that come iteration by iteration: its keys are indexed as they do."""
+        stored = self._stored(name)
+        stored.shape([None] * stored.arity)
+        for key in self.steps.retention(name).keys:
+            self.catalog.grow(nodes.Arrangement(name, key))
+
+    def _add(self, name: str, of: str) -> None:
+        """Rows of another relation come to those that are guarded."""
+        if self._stored(of).rows:
+            self._stored(name).append(self._stored(of))
+            self.catalog.extend(name)
 
     def _fill(self, name: str, columns: Sequence[np.ndarray], rows: int) -> None:
         stored = self._stored(name)

@@ -50,6 +50,16 @@ class RuleCosts:
     new: int = 0
 
 
+@dataclass(frozen=True)
+class First:
+    """Of the rows of a key only the first shall be kept, by the order of these columns."""
+
+    key: tuple[int, ...]
+    compared: tuple[tuple[int, Combine], ...]
+    symbols: np.ndarray
+    """Those that precede all others, by id: their places from 1 on."""
+
+
 @dataclass
 class ScopeRun:
     """One run of one scope. `pause` is called between stretches of native work and may raise."""
@@ -63,6 +73,7 @@ class ScopeRun:
     costs: dict[int, RuleCosts] = field(default_factory=dict)
     iterations: int = 0
     growing: dict[nodes.Arrangement, StoredArrangement] = field(default_factory=dict)
+    firsts: Mapping[str, First] = field(default_factory=dict)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -142,7 +153,10 @@ class ScopeRun:
                 self._shape_lattice(relation, lattices[name], columns)
             else:
                 relation.shape(columns)
-                if name in distinct:
+                if name in self.firsts:
+                    first = self.firsts[name]
+                    relation.keep_first(first.key, first.compared, first.symbols)
+                elif name in distinct:
                     relation.ensure_set()
 
     def _shape_reduction(self, relation: StoredRelation, reduction: nodes.Reduction, columns: Extents) -> None:

@@ -16,6 +16,7 @@ from dlog.engine.interruption import DelayedInFinalizer
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import ArrangementKind, KeyMap, SetKind
 from dlog.engine.kernels.static import arrange, storage
+from dlog.engine.kernels.static.chains import grow_arrangement
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 
@@ -215,8 +216,15 @@ class StoredArrangement:
     def start(self, item: int) -> None:
         """An empty growing arrangement whose items are the values of column `item` (4 bytes wide), or row numbers (-1)."""
         self.struct[L.arrangement.item] = item
+        self.columns = frozenset(range(self.relation.arity))
         if self.struct[L.arrangement.map] == KeyMap.DENSE:
             self.struct[L.arrangement.chains] = self._take(self.struct[L.arrangement.groups] * L.chain.size * 4)
+
+    def take_up(self) -> None:
+        """Enters the rows that the relation has got since."""
+        control = self.memory.new_control(L.control.size)
+        if not grow_arrangement(control.address, self.address, self.relation.rows):
+            self.memory.check(control)
 
     def only(self, column: int, values: np.ndarray) -> None:
         """Leaves out rows, from now on, whose `column` has none of the values, if these are close to each other."""

@@ -111,6 +111,24 @@ class Catalog:
         self.complete.discard(name)
         self._figures = {k: v for k, v in self._figures.items() if k[1] != name}
 
+    def grow(self, wanted: nodes.Arrangement) -> None:
+        """Makes an arrangement of an empty relation that takes up what `extend` tells of."""
+        made = StoredArrangement(self.relations[wanted.relation], wanted.key, wanted.order, growing=True)
+        made.start(-1)
+        self.arrangements[wanted] = made
+        made.relation.pinned = True
+
+    def extend(self, name: str) -> None:
+        """Takes account of rows that have been appended: what grows has them, too, and all else goes."""
+        kept = {a: made for a, made in self.arrangements.items() if a.relation == name and made.growing}
+        for wanted in kept:
+            self.arrangements.pop(wanted)
+        self.renew(name)
+        self.arrangements |= kept
+        for made in kept.values():
+            made.take_up()
+            made.relation.pinned = True
+
     def holds(self, name: str) -> bool:
         """Whether the relation has rows."""
         return self.relations[name].rows > 0

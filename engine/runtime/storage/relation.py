@@ -433,6 +433,14 @@ class StoredRelation:
         else:
             self.struct[L.relation.set] = SetKind.HASH
 
+    def keep_first(self, key: Sequence[int], compared: Sequence[tuple[int, int]], symbols: np.ndarray) -> None:
+        """Makes the (empty) relation keep one row per key, the first in the order of these columns, each of which has one;
+        `symbols`, which the caller keeps, are places of the first ones (int32)."""
+        self.key_by(key, 0, Combine.FIRST)
+        self.struct.point(L.relation.compared, words([word for column in compared for word in column]))
+        self.struct[L.relation.compared_count] = len(compared)
+        self.struct[L.relation.firsts], self.struct[L.relation.first_count] = int(symbols.ctypes.data), len(symbols)
+
     def order_changes(self) -> None:
         """A lattice's changes go to the loop least value first."""
         self._heap = Struct(HEAP_SIZE)
@@ -462,6 +470,8 @@ class StoredRelation:
             made._reserve_ahead(min(self.struct[L.relation.slot_count], AHEAD_ROWS))
         elif self.set_kind != SetKind.NONE:
             made.struct[L.relation.set] = SetKind.HASH
+        for field in range(L.relation.compared, L.relation.size):
+            made.struct[field] = self.struct[field]
         for field in (L.relation.merge, L.relation.value):
             made.struct[field] = self.struct[field]
         return made

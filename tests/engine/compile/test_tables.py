@@ -27,7 +27,7 @@ def test_only_what_is_written_is_found() -> None:
 
 def test_every_way_of_combining_values_belongs_to_an_aggregate() -> None:
     named = {opcode for row in AGGREGATES.values() for opcode in row.opcodes.values()}
-    assert named == set(Combine.__members__) - {"NONE", "BOUND"}
+    assert named == set(Combine.__members__) - {"NONE", "BOUND", "FIRST", "TEXT"}
     assert {opcode for dominance in Dominance for opcode in opcodes_of(dominance).values()} < named
 
 

@@ -12,14 +12,17 @@ from hypothesis import strategies as st
 
 from dlog import run_text, session
 from dlog.branch import Branch
-from dlog.engine.plan.static.iterations import explain_iterated
+from dlog.engine.ir.nodes import Scan
+from dlog.engine.plan.static.iterations import explain_iterated, part
 from dlog.engine.plan.statistics import Declared
 from dlog.engine.runtime.incremental.engines import is_incremental, make_engine
+from dlog.engine.runtime.static.iterated import IteratedRun
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
 from tests.conftest import ROOT
+from tests.engine.runtime.runs import executor_of, variant
 from tests.examples import examples
 from tests.naive import evaluate
 from tests.rounds import Story, check, stories
@@ -272,6 +275,105 @@ r(k, u, s, v) :- f(k, u, s, v)."""
             taken |= own
             expected.add(row)
     assert run_text(text, {"f": rows}, threads=2)["r"] == expected and len(expected) > 2000
+
+
+def test_strings_that_rules_make_come_after_those_of_facts() -> None:
+    """By their bytes among each other; strings of facts by their place, whichever bytes they have."""
+    text = """.decl e(k: number, x: number)
+.input e
+.decl s(t: symbol) s("kz"). s("k7").
+.decl r(k: number, t: symbol, v: float) choice-domain k
+r(k, cat("k", to_string(x)), to_float(to_string(x)) - 3) :- e(k, x)."""
+    rows = [(1, 10), (1, 9), (1, 100), (2, 7), (2, 1), (3, 5), (3, 5), (3, 55)]
+    expected = {(1, "k10", 7.0), (2, "k7", 4.0), (3, "k5", 2.0)}
+    assert run_text(text, {"e": rows})["r"] == run_text(text, {"e": rows[::-1]})["r"] == expected
+    assert evaluate(parse(Source(text)), {"e": rows})["r"] == expected
+
+
+@pytest.mark.parametrize(("bulk", "hashed"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("kind", ["float", "unsigned", "number", "symbol"])
+def test_many_candidates_of_a_key_are_compared_as_they_come(kind: str, bulk: bool, hashed: bool) -> None:
+    values: dict[str, list[Any]] = {
+        "float": [0.0, -1.5, -0.25, 3.0, -7.5],
+        "unsigned": [2**63, 2**64 - 1, 5, 2**63 - 1],
+        "number": [-(2**62), 2**62, 0, -1],
+        "symbol": ["b", "", "aa", "a", "é", "ab"],
+    }
+    rows = [(k % 700, values[kind][(k * k // 700) % len(values[kind])], k % 97) for k in range(20000)]
+    text = f""".decl f(k: number, v: {kind}, n: number)
+.input f
+.decl one(k: number, v: {kind}, n: number) choice-domain k
+one(k, v, n) :- f(k, v, n).
+.decl last(v: {kind}, k: number, n: number) choice-domain (n, v)
+last(v, 1000 - k, n) :- f(k, v, n)."""
+    expected: dict[Any, Any] = {}
+    last: dict[Any, Any] = {}
+    for k, v, n in rows:
+        expected[k] = min(expected.get(k, (k, v, n)), (k, v, n))
+        last[n, v] = min(last.get((n, v), (v, 1000 - k, n)), (v, 1000 - k, n))
+    with variant(bulk=bulk, hashed=hashed):
+        result = run_text(text, {"f": rows}, threads=2)
+    assert set(result["one"]) == set(expected.values()) and set(result["last"]) == set(last.values())
+
+
+def stored_candidates(text: str, facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows have been derived where a choice is made, those from outside first."""
+    found = []
+    choose = IteratedRun._choose
+
+    def counted(run: IteratedRun, name: str, among: str) -> None:
+        found.append(run._stored(part(name, "given" if among == "given" else "new")).rows)
+        choose(run, name, among)
+
+    monkeypatch.setattr(IteratedRun, "_choose", counted)
+    run_text(text, facts)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("r(x, y) :- n(x), n(y).", [0, 50]),
+        ("r(x, y) :- n(x), n(y). r(x, y) :- n(x), m(y).", [0, 50, 0]),
+        ("r(x, y) :- n(x), n(y), x < 20. r(x, 0 - y) :- n(x), n(y).", [0, 20, 30]),
+        ("r(x, y) :- n(x), n(y), x < 20. r(y, x) :- r(x, _), n(y).", [0, 20, 30, 0]),
+        ("r(7, 7). r(y, y + 1) :- r(_, y), n(y), y < 9.", [1, 0]),
+    ],
+)
+def test_no_row_is_stored_whose_key_is_taken(text: str, stored: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by a row that stands, nor by one of an earlier rule, nor by an earlier one of the same rule."""
+    declared = ".decl n(x: number)\n.input n\n.decl m(x: number)\n.input m\n.decl r(x: number, y: number) choice-domain x\n"
+    facts = {"n": [(n,) for n in range(50)], "m": [(n,) for n in range(-9, 0)]}
+    assert stored_candidates(declared + text, facts, monkeypatch) == stored
+
+
+def test_with_several_keys_what_is_taken_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """.decl n(x: number)
+.input n
+.decl next(x: number, y: number) choice-domain x, y
+next(0, 1).
+next(y, z) :- next(_, y), n(z)."""
+    assert stored_candidates(text, {"n": [(n,) for n in range(1, 6)]}, monkeypatch) == [1, 4, 3, 2, 1, 0]
+
+
+def test_what_happens_at_each_match_happens_for_rows_that_are_not_chosen_too() -> None:
+    text = f"{EDGES}.decl r(x: number, y: number, n: number) choice-domain x\n"
+    text += "r(x, y, autoinc()) :- e(x, y). r(x, x, autoinc()) :- e(_, x). .decl s(n: number) s(autoinc()) :- r(2, _, _)."
+    result = run_text(text, {"e": [(1, 2), (1, 3), (2, 3)]})
+    assert {row[:2] for row in result["r"]} == {(1, 2), (2, 3), (3, 3)} and result["s"] == {(6,)}
+
+
+def test_a_loop_begins_with_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indexes of what stands still are made once, though a single iteration would rather scan it."""
+    text = f"{EDGES}.decl t(x: number, y: number) choice-domain y\nt(0, 0). t(y, z) :- t(_, y), e(y, z)."
+    executor = executor_of(text, {"e": [(n, (n * 7 + i) % 500) for n in range(500) for i in range(9)]})
+    runs: list[IteratedRun] = []
+    begin = IteratedRun._begin
+    monkeypatch.setattr(IteratedRun, "_begin", lambda run: (runs.append(run), begin(run)))
+    executor.run()
+    loops = [scope.enter[0].seed for run in runs for step, scope in run.scopes.items() if step.startswith("loop")]
+    assert [seed.relation for seed in loops if isinstance(seed, Scan)] == ["t%delta"] * len(loops) != []
+    assert executor.rows("t") == 500
 
 
 def test_rows_from_outside_come_first() -> None:
