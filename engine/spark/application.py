@@ -48,7 +48,8 @@ MAX_FOLDER_CHARACTERS = 64
 """Characters of a folder's name: systems take 104 or 108 for a socket's, and Spark's own have 43."""
 
 SAFE = "PYTHONSAFEPATH"
-"""What Python is told by to look for modules where they are installed only."""
+"""What Python is told by to look for modules where they are installed only: the processes that a JVM starts for itself, too, to
+look for sources of data that are written in Python."""
 ATTEMPTS_MAX = 32
 """Attempts of a stage among which tasks are looked for; Spark itself gives up after a few."""
 
@@ -86,28 +87,48 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
     refused: tuple[type[Exception], ...] = (*failures(), RuntimeError)
     with tempfile.TemporaryFile("w+", errors="replace") as log:
         try:
-            _launch(chosen, log)
+            launched = _launch(chosen, log)
             builder = SparkSession.builder
             for key, value in _unlike_given(chosen).items():
                 builder = builder.config(key, value)
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
         except refused as error:
             notes = ("`java -version` should say 17 or 21",) if SparkContext._gateway is None else ()
             raise missing(f"Spark does not start: {_complaint(log) or reason_of(error)}", *notes) from error
+    if launched:
+        environment = cast("dict[str, str]", session.sparkContext.environment)
+        environment.setdefault(SAFE, os.environ.get(SAFE, ""))  # the user's functions may have modules where they run
+    return session
 
 
-def _launch(settings: Mapping[str, str], log: TextIO) -> None:
-    """Starts the JVM, unless there is one; what it says on standard error goes to `log`, for people have terminals to read."""
+def _launch(settings: Mapping[str, str], log: TextIO) -> bool:
+    """Starts the JVM, unless there is one; what it says on standard error goes to `log`, for people have terminals to read.
+    Whether it did."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
-    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+    launches = SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ
+    if launches:
         _need_java()
         _name_home()
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        with _temporary_files() as keeping:
+        with _temporary_files() as keeping, _in_environment(SAFE, "1"):
             SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": log, **keeping}))
     SparkContext._ensure_initialized()
+    return launches
+
+
+@contextmanager
+def _in_environment(name: str, value: str) -> Iterator[None]:
+    """A block in which a variable has a value for what it starts."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
 
 
 @contextmanager
@@ -120,16 +141,15 @@ def _temporary_files() -> Iterator[dict[str, Any]]:
         yield {}
         return
     quoted = re.sub(r'(["\\])', r"\\\1", str(place.folder))
-    known, options = tempfile.tempdir, os.environ.get(OPTIONS)
+    known = tempfile.tempdir
     tempfile.tempdir = str(place.folder)
-    os.environ[OPTIONS] = f'"-Djava.io.tmpdir={quoted}" -XX:-UsePerfData {options or ""}'  # of two of a name the last one holds
+    # Of two of a name the last one holds.
+    options = f'"-Djava.io.tmpdir={quoted}" -XX:-UsePerfData {os.environ.get(OPTIONS, "")}'
     try:
-        yield {"pass_fds": [place.descriptor]}
+        with _in_environment(OPTIONS, options):
+            yield {"pass_fds": [place.descriptor]}
     finally:
         tempfile.tempdir = known
-        del os.environ[OPTIONS]
-        if options is not None:
-            os.environ[OPTIONS] = options
 
 
 def _own_lease() -> Lease | None:
@@ -146,14 +166,18 @@ def _own_lease() -> Lease | None:
 
 
 def _name_home() -> None:
-    """PySpark would look for a Spark, and run it, in the folder above the current one before its own."""
+    """PySpark would look for a Spark, and run it, in the folder above the current one before its own. Raises DlogError where
+    there is none beside it."""
     import pyspark
 
+    if os.environ.get("SPARK_HOME"):  # an empty one would be the current folder
+        return
     own = Path(pyspark.__file__).resolve().parent
-    found = (home for home in (own, own.parent.parent) if (home / "bin" / "spark-submit").is_file())
-    home = next(found, None)
-    if home and not os.environ.get("SPARK_HOME"):  # an empty one would be the current folder
-        os.environ["SPARK_HOME"] = str(home)
+    places = (own / "spark-distribution", own, own.parent.parent)
+    home = next((place for place in places if (place / "bin" / "spark-submit").is_file()), None)
+    if home is None:
+        raise missing(f"there is no Spark beside PySpark, in {own}", "set SPARK_HOME to the folder that has bin/spark-submit")
+    os.environ["SPARK_HOME"] = str(home)
 
 
 def _unlike_given(chosen: Mapping[str, str]) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.ir.rules import Domain, Kind, Program, Relation, Type
@@ -40,6 +41,23 @@ _ACCEPTED = {
     Kind.RECORD: ("string",),
 }
 _CALENDAR = {Domain.DATE: ("date",), Domain.TIMESTAMP: ("timestamp", "timestamp_ntz", "date")}
+
+
+def need_plain_types(relation: Relation, data: DataFrame) -> None:
+    """Raises DlogError where a column has a type of somebody's own that is written in Python: to say what it is, PySpark would
+    import the module that the file names, and in some versions unpickle what it holds."""
+    schema = json.loads(cast("Any", data)._jdf.schema().json())
+    for field in schema["fields"]:
+        if _is_of_python(field["type"]):
+            what = f"the column {field['name']} has a type that is written in Python, and reading it runs what the file names"
+            raise _mistake(relation, what, 'read others than that: query="select x, y from parquet.`FILE`"')
+
+
+def _is_of_python(type: object) -> bool:
+    """Whether a type, as Spark says it in JSON, is one of Python's or has one in it."""
+    if isinstance(type, list):
+        return any(map(_is_of_python, type))
+    return isinstance(type, dict) and (bool(type.get("pyClass")) or any(map(_is_of_python, type.values())))
 
 
 def columns_of(relation: Relation, data: DataFrame) -> list[str]:

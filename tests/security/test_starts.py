@@ -8,9 +8,13 @@ import shutil
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dlog
+from dlog.engine.spark import application
+from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.preprocess import preprocess
 from dlog.graphs import library
 from tests.conftest import ROOT
@@ -172,6 +176,50 @@ def test_neither_spark_nor_its_tasks_run_what_lies_here_or_above(here: Path, wor
     done = run(*command, cwd=here, **named)
     assert ran(here) == []
     assert (done.returncode, done.stdout) == (0, "path\t3\n"), done.stderr
+
+
+@pytest.mark.spark
+def test_a_source_that_spark_does_not_know_is_not_looked_for_here(here: Path) -> None:
+    """Spark has Python say which sources of data are written in it."""
+    pytest.importorskip("pyspark")
+    for name in (*LOADED_BEFORE, "pyspark_here"):
+        (here / f"{name}.py").write_text(module(here.parent / f"ran {name}"))
+    source = '.decl edge(a: number, b: number)\n.input edge(IO=spark, format=nosuch, path="edges")\n.printsize edge\n'
+    (here / "program.dl").write_text(source)
+    done = run(sys.executable, script(here), "run", "--engine", "spark", "program.dl", cwd=here)
+    assert (done.returncode, ran(here)) == (1, []), done.stderr
+    assert "nosuch" in done.stderr
+
+
+@pytest.mark.spark
+def test_a_file_that_names_a_class_of_python_for_a_column_has_it_imported_by_nobody(here: Path) -> None:
+    pytest.importorskip("pyspark")
+    (here / "test_planted.py").write_text(module(here.parent / "ran test_planted"))  # what `unittest` looks for where it is run
+    own = {"type": "udt", "pyClass": "unittest.__main__.Own", "serializedClass": "", "sqlType": "long"}
+    types = {"a": "long", "b": "long", "c": {"type": "array", "elementType": own, "containsNull": True}}
+    fields = [{"name": name, "type": type, "nullable": True, "metadata": {}} for name, type in types.items()]
+    told = {"org.apache.spark.sql.parquet.row.metadata": json.dumps({"type": "struct", "fields": fields})}
+    pq.write_table(pa.table({"a": [1], "b": [2], "c": [[3]]}).replace_schema_metadata(told), here / "edges.parquet")
+    source = '.decl edge(a: number, b: number)\n.input edge(IO=spark, format=parquet, path="edges.parquet")\n.printsize edge\n'
+    (here / "program.dl").write_text(source)
+    done = run(sys.executable, script(here), "run", "--engine", "spark", "program.dl", cwd=here)
+    assert (done.returncode, ran(here)) == (1, []), done.stderr
+    assert "the column c has a type that is written in Python" in done.stderr
+
+
+def test_a_spark_is_looked_for_beside_pyspark_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark looks in the folder above the current one."""
+    pyspark = pytest.importorskip("pyspark")
+    monkeypatch.setattr(pyspark, "__file__", str(tmp_path / "lib" / "python" / "pyspark" / "__init__.py"))
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    with pytest.raises(DlogError, match="there is no Spark beside PySpark"):
+        application._name_home()
+    assert "SPARK_HOME" not in os.environ
+    other = tmp_path / "lib" / "python" / "pyspark" / "spark-distribution" / "bin" / "spark-submit"
+    other.parent.mkdir(parents=True)
+    other.touch()
+    application._name_home()
+    assert os.environ["SPARK_HOME"] == str(other.parent.parent)
 
 
 def message(**content: object) -> str:
