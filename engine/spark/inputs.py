@@ -43,14 +43,18 @@ _ACCEPTED = {
 _CALENDAR = {Domain.DATE: ("date",), Domain.TIMESTAMP: ("timestamp", "timestamp_ntz", "date")}
 
 
-def need_plain_types(relation: Relation, data: DataFrame) -> None:
-    """Raises DlogError where a column has a type of somebody's own that is written in Python: to say what it is, PySpark would
-    import the module that the file names, and in some versions unpickle what it holds."""
+def without_python_types(relation: Relation, data: DataFrame) -> DataFrame:
+    """The DataFrame without the columns of types that are written in Python: to say what they are, PySpark would import the
+    modules that a file names, and in some versions unpickle what it holds. Raises DlogError where an attribute has the name of
+    one."""
     schema = json.loads(cast("Any", data)._jdf.schema().json())
-    for field in schema["fields"]:
-        if _is_of_python(field["type"]):
-            what = f"the column {field['name']} has a type that is written in Python, and reading it runs what the file names"
-            raise _mistake(relation, what, 'read others than that: query="select x, y from parquet.`FILE`"')
+    own = [field["name"] for field in schema["fields"] if _is_of_python(field["type"])]
+    attributes = {name.lower() for name, _ in relation.attributes}
+    for name in own:
+        if name.lower() in attributes:
+            what = f"the column {name} has a type that is written in Python, and reading it runs what it names"
+            raise _mistake(relation, what)
+    return data.drop(*own) if own else data
 
 
 def _is_of_python(type: object) -> bool:
@@ -177,6 +181,7 @@ def unweighed(spark: SparkSession, light: bool = True) -> Iterator[None]:
 def as_declared(relation: Relation, data: DataFrame) -> DataFrame:
     """The columns of the attributes, in order, with Spark's types for theirs."""
     need_running(data.sparkSession)
+    data = without_python_types(relation, data)
     columns = columns_of(relation, data)
     check_types(relation, data, columns)
     pairs = zip(relation.attributes, columns, strict=True)

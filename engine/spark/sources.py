@@ -23,7 +23,7 @@ from dlog.engine.formats.parameters import directive_error
 from dlog.engine.ir.rules import Constant, Io, Kind, Program, Relation, Type
 from dlog.engine.ir.traversal import occurrences
 from dlog.engine.spark.error_translation import failures, reason_of
-from dlog.engine.spark.inputs import check_types, columns_of, need_plain_types, quoted
+from dlog.engine.spark.inputs import check_types, columns_of, quoted, without_python_types
 from dlog.engine.spark.slots import sql_type
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
@@ -43,7 +43,7 @@ def read(spark: SparkSession, io: Io, program: Program) -> DataFrame:
     relation = program.relations[io.relation]
     data = _source(spark, io, program)
     try:
-        need_plain_types(relation, data)
+        data = without_python_types(relation, data)
         columns = _columns(io, relation, data)
         if not _is_text(io):
             check_types(relation, data, columns)

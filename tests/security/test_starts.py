@@ -191,8 +191,19 @@ def test_a_source_that_spark_does_not_know_is_not_looked_for_here(here: Path) ->
     assert "nosuch" in done.stderr
 
 
+GIVEN = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+program = ".decl edge(a: number, b: number)" + chr(10) + ".input edge" + chr(10) + ".output edge"
+found = dlog.run(program, {"edge": spark.read.parquet("edges.parquet")}, engine="spark")
+print("edge", len(found["edge"]), sep=chr(9))
+"""
+
+
 @pytest.mark.spark
-def test_a_file_that_names_a_class_of_python_for_a_column_has_it_imported_by_nobody(here: Path) -> None:
+@pytest.mark.parametrize("way", ["named", "wanted", "given"])
+def test_a_class_of_python_that_a_file_names_for_a_column_is_imported_by_nobody(here: Path, way: str) -> None:
     pytest.importorskip("pyspark")
     (here / "test_planted.py").write_text(module(here.parent / "ran test_planted"))  # what `unittest` looks for where it is run
     own = {"type": "udt", "pyClass": "unittest.__main__.Own", "serializedClass": "", "sqlType": "long"}
@@ -200,11 +211,19 @@ def test_a_file_that_names_a_class_of_python_for_a_column_has_it_imported_by_nob
     fields = [{"name": name, "type": type, "nullable": True, "metadata": {}} for name, type in types.items()]
     told = {"org.apache.spark.sql.parquet.row.metadata": json.dumps({"type": "struct", "fields": fields})}
     pq.write_table(pa.table({"a": [1], "b": [2], "c": [[3]]}).replace_schema_metadata(told), here / "edges.parquet")
-    source = '.decl edge(a: number, b: number)\n.input edge(IO=spark, format=parquet, path="edges.parquet")\n.printsize edge\n'
-    (here / "program.dl").write_text(source)
-    done = run(sys.executable, script(here), "run", "--engine", "spark", "program.dl", cwd=here)
-    assert (done.returncode, ran(here)) == (1, []), done.stderr
-    assert "the column c has a type that is written in Python" in done.stderr
+    last = "c" if way == "wanted" else "b"
+    source = f'.decl edge(a: number, {last}: number)\n.input edge(IO=spark, format=parquet, path="edges.parquet")\n'
+    (here / "program.dl").write_text(source + ".printsize edge\n")
+    command = (sys.executable, script(here), "run", "--engine", "spark", "program.dl")
+    if way == "given":
+        command = (sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); import dlog\n{GIVEN}")
+    done = run(*command, cwd=here)
+    assert ran(here) == []
+    if way == "wanted":
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "the column c has a type that is written in Python" in done.stderr
+    else:
+        assert (done.returncode, done.stdout) == (0, "edge\t1\n"), done.stderr
 
 
 def test_a_spark_is_looked_for_beside_pyspark_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
