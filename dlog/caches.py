@@ -16,9 +16,13 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dlog.temporary import Lease
 
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
 DAY = 86_400.0
@@ -26,6 +30,8 @@ UNUSED = 30 * DAY
 """Seconds after which what other versions have left in a cache goes."""
 LINKS = 40
 """Links that a path leads through at most, as on Linux."""
+_LEASED = re.compile("dlog-cache-[a-z0-9_]{8}")
+"""The names of temporary folders for caches: processes that others start have theirs from these."""
 ALL_OF_ROOT = ["0", "0", "4294967295"]
 """What a process reads of its users' numbers that is in no namespace of its own."""
 
@@ -130,10 +136,41 @@ def _instead(problem: OSError, *places: Callable[[], Path]) -> Path:
     raise problem
 
 
+SYSTEMS = (Path("/tmp"), Path("/var/tmp"))
+"""The system's places for temporary files, which have the sticky bit."""
+
+
+def own_lease(kind: str) -> Lease:
+    """A temporary folder (dlog/temporary.py) that nobody else can enter, or put another one in its place: where the temporary
+    files are, else where the system has them. Raises OSError."""
+    from dlog.temporary import lease
+
+    for place in (None, *SYSTEMS):
+        with suppress(OSError):
+            made = lease(kind, place)
+            with suppress(OSError):
+                own_folder(made.folder)
+                return made
+            made.remove()
+    raise Untrusted("others can put something else in the place of what is among the temporary files")
+
+
+@contextmanager
+def own_leased(kind: str) -> Iterator[Path]:
+    """Such a folder for a block. Raises OSError."""
+    made = own_lease(kind)
+    try:
+        yield made.folder
+    finally:
+        made.remove()
+
+
 def own_folder(folder: Path) -> Path:
     """The folder, made if it is not there, by the path that no link is part of. Raises Untrusted, or another OSError."""
     folder = _without_own_links(folder.parent) / folder.name
     missing = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
+    if gone := [place for place in missing if _LEASED.fullmatch(place.name)]:
+        raise Untrusted(f"{gone[0]} went with the process that had it")  # made anew it would have no owner, and stay
     for parent in folder.parents:
         if parent not in missing:
             _refuse(parent, parent.stat(), leads=True)

@@ -26,6 +26,7 @@ from dlog.lsp.background import Background
 from dlog.lsp.channel import Channel, remark_briefly
 from dlog.lsp.completion import completions
 from dlog.lsp.documents import Document
+from dlog.lsp.editor import end_with
 from dlog.lsp.hover import name_hover, word_hover
 from dlog.lsp.names import Role, find_names
 from dlog.lsp.places import Places
@@ -102,6 +103,7 @@ class Server(LanguageServer):
 def make_server(include: Sequence[str] = (), macros: Sequence[str] = ()) -> Server:
     """A server with all its answers. `include` and `macros` are as for `dlog check`."""
     server = Server(include, macros)
+    _greet(server)
     _follow(server)
     _answer(server)
     _edit(server)
@@ -113,6 +115,14 @@ def serve(include: Sequence[str] = (), macros: Sequence[str] = ()) -> None:
     sends."""
     remark_briefly()
     make_server(include, macros).start_io(cast(BinaryIO, Channel(sys.stdin.buffer)))
+
+
+def _greet(server: Server) -> None:
+    @server.feature(types.INITIALIZE)
+    def begun(params: types.InitializeParams) -> None:
+        """What the editor sends may not end with it: others that it has started can hold the same pipe."""
+        if params.process_id is not None:
+            end_with(params.process_id)
 
 
 def _follow(server: Server) -> None:

@@ -136,10 +136,13 @@ def _temporary_files() -> Iterator[dict[str, Any]]:
     """Has the JVM, and PySpark while it starts it, keep their temporary files in a folder that is removed after them, should
     both be killed. Arguments for the JVM's process: it holds the folder's lock, too, as it may outlive this one for a while.
     What Java has in `/tmp` for those who watch it (`hsperfdata_USER`) it would have nowhere else."""
-    place = _own_lease()
-    if place is None or os.name != "posix":
+    if os.name != "posix":
         yield {}
         return
+    place = _own_lease()
+    if place is None:  # who takes the place of PySpark's folder with the port there is the JVM
+        message = "Spark does not start: others can put something else in the place of its temporary files"
+        raise missing(message, "TMPDIR names another place for them, which needs the sticky bit if others can write there")
     quoted = re.sub(r'(["\\])', r"\\\1", str(place.folder))
     known = tempfile.tempdir
     tempfile.tempdir = str(place.folder)
@@ -154,15 +157,12 @@ def _temporary_files() -> Iterator[dict[str, Any]]:
 
 def _own_lease() -> Lease | None:
     """A folder that nobody else can enter, or put another one in its place."""
-    from dlog.caches import own_folder
-    from dlog.temporary import lease
+    from dlog.caches import own_lease
 
     try:
-        made = lease("spark")
-        own_folder(made.folder)
+        return own_lease("spark")
     except OSError:
         return None
-    return made
 
 
 def _name_home() -> None:

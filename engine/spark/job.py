@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog import temporary
+from dlog.caches import own_lease
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.exchange.numbering import counts, refuse_counting, refuse_for_workers, refuse_printing
 from dlog.engine.spark import application, jobs, shared_memory
@@ -287,7 +288,7 @@ def _workers(spark: SparkSession, wanted: int | None) -> int:
 
 
 def _folder(outputs: Sequence[str]) -> str:
-    rows = temporary.lease("spark").folder / "rows"
+    rows = own_lease("spark").folder / "rows"
     for name in outputs:
         (rows / name).mkdir(parents=True)
     return str(rows)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlog.caches import own_lease
 from dlog.engine.cluster.session_worker import DeliveredBlock
 from dlog.engine.cluster.sharded_engine import ShardedRounds
 from dlog.engine.ir.rules import Program, Relation
@@ -22,7 +23,6 @@ from dlog.engine.spark.slots import sql_type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
-from dlog.temporary import lease
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,7 +102,7 @@ class SparkRounds(ShardedRounds):
         schema = ", ".join(f"`{n}` {sql_type(t)}" for n, t in declared.attributes)
         if not application.is_local(spark):
             return spark.createDataFrame(self._arrow(relation), schema)
-        folder = lease("spark").folder / "rows"
+        folder = own_lease("spark").folder / "rows"
         folder.mkdir()
         feed = self.plan.answers[relation]
         with self._lock:

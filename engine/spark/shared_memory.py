@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dlog import temporary
+from dlog.caches import is_own_place
 from dlog.temporary import LOCK, TOKEN_SIZE, Lease, lease
 
 KIND = "worker"
@@ -35,7 +36,8 @@ class SharedFile(NamedTuple):
 
 
 class SharedMemory:
-    """A worker's own folder. `open` finds none where the system has no such locks or no place is writable."""
+    """A worker's own folder. `open` finds none where the system has no such locks, no place is writable, or others
+    can put something else in its place."""
 
     def __init__(self, folder: Lease) -> None:
         self.folder = folder.folder
@@ -48,7 +50,7 @@ class SharedMemory:
         for place in _places():
             with suppress(OSError):
                 made = lease(KIND, place)
-                if made.is_locked:
+                if made.is_locked and is_own_place(made.folder):  # ids in blocks are believed
                     return cls(made)
                 made.remove()
         return None

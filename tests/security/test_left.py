@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dlog.temporary import PREFIX, free_lock, remove_left
-from tests.security.planted import LEFT_OUT, STARTER
+from tests.security.planted import LEFT_OUT, STARTER, dlog
 
 SLOW = """.decl n(x: number)
 n(0). n(x + 1) :- n(x), x < 40000000.
@@ -286,3 +287,32 @@ def until(holds: Callable[[], bool], seconds: float = 100) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_a_cache_that_went_with_its_process_is_not_made_anew(tmp_path: Path) -> None:
+    """By one that was started with it, and goes on: the folder would have no owner, and stay."""
+    for folder, mode in (("home", 0o777), ("tmp", 0o1777)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder).chmod(mode)
+    (tmp_path / "tmp" / f"dlog-{os.getuid()}").symlink_to(tmp_path / "home")
+    (tmp_path / "a.dl").write_text(QUICK)
+    named = {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp"), "XDG_CACHE_HOME": ""}
+    gone = tmp_path / "tmp" / "dlog-cache-0_abcdef"
+    done = dlog("check", "a.dl", cwd=tmp_path, **named, DLOG_CACHE=str(gone))
+    assert (done.returncode, done.stderr.count("warning: ")) == (0, 1), done.stderr
+    assert [path.name for path in (tmp_path / "tmp").iterdir()] == [f"dlog-{os.getuid()}"]
+
+
+def test_a_server_ends_with_its_editor_though_others_hold_its_standard_input(place: Place) -> None:
+    editor = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    server = place.dlog("lsp")
+    assert server.stdin is not None and editor.stdin is not None
+    started = {"processId": editor.pid, "rootUri": None, "capabilities": {}}
+    text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": started})
+    server.stdin.write(f"Content-Length: {len(text)}\r\n\r\n{text}")
+    server.stdin.flush()
+    assert server.stdout is not None and server.stdout.readline().startswith("Content-")
+    assert server.poll() is None
+    editor.kill()
+    editor.communicate()
+    assert server.wait(30) == 0
