@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line
 
 
 def mistake(code: str, message: str, *notes: str) -> DlogError:
@@ -15,8 +15,8 @@ class Remark(RuntimeWarning):
     """A warning of several lines; the others have one, whatever is named in them."""
 
     def __init__(self, *lines: str) -> None:
-        super().__init__("\n".join(lines))
-        self.lines = lines
+        self.lines = tuple(map(one_line, lines))
+        super().__init__("\n".join(self.lines))
 
 
 def remark(*lines: str) -> None:

@@ -27,7 +27,7 @@ from dlog.engine.formats.wrong_rows import MOST, wrong_rows
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line
 
 # -------------------------------------------------------------------------------------------------------------- reading
 
@@ -136,7 +136,7 @@ def _with_columns(data: np.ndarray, form: TextFormat, relation: Relation, file: 
         return form
     first = "the first of them is" if relation.arity == 1 else f"the first {relation.arity} of them are"
     message = f"line 1 of {file} has {len(names)} columns: {first} read for `{relation.name}`"
-    warnings.warn(message, RuntimeWarning, stacklevel=4)
+    warnings.warn(one_line(message), RuntimeWarning, stacklevel=4)
     return replace(form, columns=tuple(range(relation.arity)))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlog.engine.ir.rules import Io, Program, Relation
-from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
+from dlog.grammar.diagnostics import Diagnostic, DlogError, Label, one_line
 
 OF_TEXT = ("delimiter", "headers", "rfc4180", "compress", "encoding", "errors")
 KNOWN = frozenset(("IO", "filename", "name", "columns", "dbname", "table", "format", *OF_TEXT))
@@ -112,7 +112,7 @@ def remark_misspelled(io: Io) -> None:
         close = close_name(key, KNOWN) if key not in (*KNOWN, *_OF_OTHERS) else ""
         if close:
             message = f"`{key}` of `.{io.action} {io.relation}` means nothing: did you mean `{close}`?"
-            warnings.warn(message, RuntimeWarning, stacklevel=4)
+            warnings.warn(one_line(message), RuntimeWarning, stacklevel=4)
 
 
 def missing_file(io: Io, program: Program, path: Path) -> DlogError:

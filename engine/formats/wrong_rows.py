@@ -20,7 +20,7 @@ from dlog.engine.formats.text import BadLine, BadText
 from dlog.engine.formats.whole_files import write_whole
 from dlog.engine.formats.wrong_lines import explain_line, explain_text, line_begin, row_end
 from dlog.engine.ir.rules import Io, Kind, Program, Relation
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line
 
 MOST = 20
 """Mistakes of a file that are told, all with their places."""
@@ -116,7 +116,7 @@ class WrongRows:
         left = "1 wrong row is" if count == 1 else f"{count} wrong rows are"
         goes = "left out" if self.rejects is None else f"left out, and written to {self.rejects}"
         message = f"{self.file}: {left} {goes}; the first: {self.found[0].message}"
-        warnings.warn(message, RuntimeWarning, stacklevel=5)
+        warnings.warn(one_line(message), RuntimeWarning, stacklevel=5)
 
     def _reject(self, path: Path, lines: Iterable[bytes]) -> None:
         write_whole(self.io, self.program, path, lambda file: file.writelines(lines))

@@ -16,6 +16,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Verdict
 from dlog.engine.values.backtracking import WrongPattern, captured, fullmatches
 from dlog.engine.values.symbols import SymbolTable
+from dlog.grammar.diagnostics import one_line
 
 
 class Verdicts:
@@ -100,7 +101,7 @@ def _loose(place: int) -> str:
 
 
 def _warn(name: str, pattern: str, reason: str) -> None:
-    warnings.warn(f'wrong pattern provided for {name}("{pattern}"): {reason}', RuntimeWarning, stacklevel=6)
+    warnings.warn(one_line(f'wrong pattern provided for {name}("{pattern}"): {reason}'), RuntimeWarning, stacklevel=6)
 
 
 def _neither(pattern: str, reason: str, ids: np.ndarray) -> np.ndarray:

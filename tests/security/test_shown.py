@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dlog import run as dlog_run
 from dlog import session as session_of
 from tests.security.planted import STARTER, dlog, run
 
@@ -57,6 +58,17 @@ def test_wrong_patterns_are_shown_with_signs_for_controls(tmp_path: Path, patter
     (tmp_path / "p.facts").write_text(f"{pattern}\n")
     said = told(tmp_path, PATTERNS)
     assert said.startswith("warning: wrong pattern") and "␛]52" in said and not OBEYED.search(said)
+
+
+def test_warnings_of_the_library_show_signs_for_controls(tmp_path: Path) -> None:
+    """Python prints them as they are."""
+    (tmp_path / "n.facts").write_text(f"1\n{COMMANDS}\n")
+    (tmp_path / "p.facts").write_text(f"({COMMANDS}\n")
+    with pytest.warns(RuntimeWarning) as warned:
+        for program in (NUMBERS.format(parameters="errors=skip"), PATTERNS):
+            dlog_run(program, facts=tmp_path)
+    said = [str(warning.message) for warning in warned]
+    assert len(said) == 2 and all("␛]52" in text and not OBEYED.search(text) for text in said)
 
 
 FORGED = "a\nerror: forged\r\u2028error: forged\u2029error: forged\u061c\u2066"
