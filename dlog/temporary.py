@@ -176,9 +176,21 @@ def _remove(folder: Path, lock: os.stat_result) -> None:
         return
     with suppress(OSError), _opened(folder) as descriptor:
         if os.path.samestat(os.stat(LOCK, dir_fd=descriptor, follow_symlinks=False), lock):
-            for name in sorted(os.listdir(descriptor), key=LOCK.__eq__):
+            for name in set(os.listdir(descriptor)) - {LOCK}:
                 _remove_within(descriptor, name)
-            folder.rmdir()
+            if os.listdir(descriptor) == [LOCK]:  # else processes that end with this one still write: the next sweep is theirs
+                _remove_emptied(folder, descriptor)
+
+
+def _remove_emptied(folder: Path, descriptor: int) -> None:
+    """Removes a folder with nothing but a lock; it gets another one where somebody writes there meanwhile."""
+    os.unlink(LOCK, dir_fd=descriptor)
+    try:
+        folder.rmdir()
+    except OSError:
+        made = os.open(LOCK, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=descriptor)
+        with open(made, "wb") as file:
+            file.write(bytes(TOKEN_SIZE))
 
 
 def _remove_within(folder: int, name: str) -> None:

@@ -48,6 +48,32 @@ def test_a_process_that_ends_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+WRITE = """import itertools, os, sys
+from pathlib import Path
+for number in itertools.count():
+    try:
+        place = Path(sys.argv[1], "blocks", str(number % 64))
+        place.mkdir(parents=True, exist_ok=True) if place.parents[1].is_dir() else sys.exit()
+        (place / str(number)).touch()
+    except OSError:
+        pass
+    if not number:
+        print("begun", flush=True)
+"""
+
+
+def test_what_others_still_write_while_a_folder_goes_is_removed_by_the_next_sweep(tmp_path: Path) -> None:
+    """A JVM ends some time after the process that has started it."""
+    made = lease("spark", tmp_path)
+    writes = subprocess.Popen([sys.executable, "-c", WRITE, made.folder], stdout=subprocess.PIPE, text=True)
+    assert writes.stdout is not None and writes.stdout.readline() == "begun\n"
+    made.remove()
+    writes.kill()
+    writes.communicate()
+    sweep([tmp_path])
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_forked_child_removes_nothing(tmp_path: Path) -> None:
     made = lease("spark", tmp_path)
     child = os.fork()
