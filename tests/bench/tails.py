@@ -1,9 +1,10 @@
-"""Commits of 64 rows to relations that grow to millions: how long the slowest takes.
+"""Commits of 64 rows to relations that grow to millions, or of which as many rows go as come: how long the slowest takes.
 
 Each case grows another structure: the table of pairs, rows with slots and columns, groups by value and by hash, what rules
-derive, strings, the log of a state and its images, which it makes as it goes. Times are the committing thread's own processor
-time, so that other work on the machine does not count, and have staging in them; Python's collector of cycles does not run, and
-the first commit, which plans, does not count. Rows are counted at the end.
+derive, strings, the log of a state and its images, which it makes as it goes. Two others (`WORN`) have all rows from the start
+and replace half of them, which has inputs put in order again; they run when they are named. Times are the committing thread's
+own processor time, so that other work on the machine does not count, and have staging in them; Python's collector of cycles
+does not run, and the first commit, which plans, does not count. Rows are counted at the end.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tests.bench.report import save, seconds, show
 
 BATCH = 64
 SIZES = {"2m": 2_000_000, "10m": 10_000_000}
+WORN_SIZES = {"1m": 1_000_000}
 BOUND = 1e-3
 SEED = 11
 TOUCHED = 1 << 31
@@ -56,6 +58,7 @@ TRIPLE = ".decl e(x: number, y: number, z: number)\n.input e\n"
 JOIN = PAIR + ".decl f(x: number)\n.input f\n.decl p(x: number, y: number)\np(x, y) :- f(x), e(x, y).\n"
 COPY = PAIR + ".decl p(x: number, y: number)\np(y, x) :- e(x, y).\n.decl q(x: number)\nq(x) :- p(x, x), e(x, _).\n"
 NAME = ".decl e(x: symbol)\n.input e\n"
+STEPS = PAIR + ".decl p(x: number, y: number)\np(x, z) :- e(x, y), e(y, z).\n"
 
 
 def pairs(words: np.ndarray) -> Rows:
@@ -69,6 +72,11 @@ def triples(words: np.ndarray) -> Rows:
 def close(words: np.ndarray) -> Rows:
     """Keys that fill their range, four rows each at the end of two million."""
     return {"x": words >> 32 & 0x7FFFF, "y": words & 0x7FFFFFFF}
+
+
+def dense(words: np.ndarray) -> Rows:
+    """Both columns fill their range, two rows of a million for each value."""
+    return {"x": words >> 32 & 0x7FFFF, "y": words & 0x7FFFF}
 
 
 def names(words: np.ndarray) -> Rows:
@@ -85,7 +93,10 @@ CASES = {
     "log": Case(PAIR, pairs, durable=True),
     "image": Case(JOIN, pairs, durable=True),
 }
-WORKLOADS = tuple(f"{name}-{size}" for size in SIZES for name in CASES)
+WORN = {"worn": Case(JOIN, close), "worn_steps": Case(STEPS, dense)}
+"""A base by the only key, whose column is implied; two indexes of an input, and what two of its rows derive."""
+GROWING = tuple(f"{name}-{size}" for size in SIZES for name in CASES)
+WORKLOADS = (*GROWING, *(f"{name}-{size}" for size in WORN_SIZES for name in WORN))
 DEFAULT = tuple(name for name in WORKLOADS if name.endswith("-2m"))
 
 
@@ -93,7 +104,7 @@ def run(options: Options) -> bool:
     """Measures, prints and saves; false when rows are lost or a commit takes longer than the bound."""
     chosen = DEFAULT if options.workloads == WORKLOADS else options.workloads
     found = {name: measure(name, options.repeats) for name in chosen}
-    header = ["growing", "p50", "p99.9", "longest", "rows/s"]
+    header = ["input", "p50", "p99.9", "longest", "rows/s"]
     lines = [[name, *map(seconds, (f.p50, f.p999, f.longest)), _rate(name, f)] for name, f in found.items()]
     show(f"commits of {BATCH} rows (bound of the longest: {seconds(BOUND)})", header, lines)
     save("tails", {"figures": {name: asdict(f) for name, f in found.items()}, "bound": BOUND}, options.json)
@@ -101,18 +112,22 @@ def run(options: Options) -> bool:
 
 
 def _rate(name: str, figures: Figures) -> str:
-    return f"{SIZES[name.split('-')[1]] / figures.total / 1e6:.2f} M"
+    return f"{rows_of(name) / figures.total / 1e6:.2f} M"
+
+
+def rows_of(name: str) -> int:
+    return (SIZES | WORN_SIZES)[name.split("-")[1]]
 
 
 def measure(name: str, repeats: int) -> Figures:
     """The run with the shortest longest commit; no more than are needed to keep the bound."""
-    kind, size = name.split("-")
+    kind = name.split("-")[0]
     best: Figures | None = None
-    grow(CASES[kind], BATCH)  # imports what is imported when it is first used
+    run_once(kind, BATCH)  # imports what is imported when it is first used
     # The host of a virtual machine gives it a huge page in 5 ms when it is first touched, later in 0.1 ms.
     np.ones(TOUCHED >> 3)
     for _ in range(repeats):
-        nanos = grow(CASES[kind], SIZES[size])[1:]
+        nanos = run_once(kind, rows_of(name))[1:]
         p50, p999, longest = (np.percentile(nanos, [50, 99.9, 100]) / 1e9).tolist()
         found = Figures(p50, p999, longest, float(nanos.sum() / 1e9))
         best = found if best is None or found.longest < best.longest else best
@@ -122,24 +137,59 @@ def measure(name: str, repeats: int) -> Figures:
     return best
 
 
-def grow(case: Case, rows: int) -> np.ndarray:
-    """Nanoseconds of each insert with its commit; raises ValueError where rows are lost."""
-    words = np.random.default_rng(SEED).integers(0, 1 << 63, rows)
-    nanos, clock = np.zeros(rows // BATCH, np.int64), time.thread_time_ns
+def run_once(kind: str, rows: int) -> np.ndarray:
+    """Nanoseconds of each commit; raises ValueError where rows are lost."""
+    words = np.random.default_rng(SEED).integers(0, 1 << 63, rows * 2 if kind in WORN else rows)
     with ExitStack() as stack:
-        session = dlog.session(case.text, threads=1, **_state(stack, case))
-        stack.callback(session.close)
-        gc.collect()
-        gc.disable()
-        stack.callback(gc.enable)
-        for number in range(len(nanos)):
-            batch = case.rows(words[number * BATCH : (number + 1) * BATCH])
-            start = clock()
-            session.insert("e", batch)
-            session.commit()
-            nanos[number] = clock() - start
-        _check(session.rows("e"), case.rows(words[: len(nanos) * BATCH]))
+        return wear(stack, WORN[kind], words) if kind in WORN else grow(stack, CASES[kind], words)
+
+
+def grow(stack: ExitStack, case: Case, words: np.ndarray) -> np.ndarray:
+    """Each commit inserts rows."""
+    nanos, clock = np.zeros(len(words) // BATCH, np.int64), time.thread_time_ns
+    session = opened(stack, case)
+    for number in range(len(nanos)):
+        batch = case.rows(words[number * BATCH : (number + 1) * BATCH])
+        start = clock()
+        session.insert("e", batch)
+        session.commit()
+        nanos[number] = clock() - start
+    _check(session.rows("e"), case.rows(words[: len(nanos) * BATCH]))
     return nanos
+
+
+def wear(stack: ExitStack, case: Case, words: np.ndarray) -> np.ndarray:
+    """Half of the rows, all different, are there from the start; each commit replaces some of them, at random."""
+    first = np.unique(np.rec.fromarrays(list(case.rows(words).values())), return_index=True)[1]
+    words, half = words[np.sort(first)], BATCH // 2
+    there, coming = words[: len(words) // 2], words[len(words) // 2 :]
+    random = np.random.default_rng(SEED)
+    nanos, clock = np.zeros(len(coming) // BATCH + 1, np.int64), time.thread_time_ns
+    session = opened(stack, case)
+    session.insert("e", case.rows(there))
+    session.commit()
+    for number in range(1, len(nanos)):
+        at = random.choice(len(there), half, replace=False)
+        come = coming[(number - 1) * half : number * half]
+        gone, new = case.rows(there[at]), case.rows(come)
+        start = clock()
+        session.remove("e", gone)
+        session.insert("e", new)
+        session.commit()
+        nanos[number] = clock() - start
+        there[at] = come
+    _check(session.rows("e"), case.rows(there))
+    return nanos
+
+
+def opened(stack: ExitStack, case: Case) -> dlog.Session:
+    """A session, closed at the end, while Python collects no cycles."""
+    session = dlog.session(case.text, threads=1, **_state(stack, case))
+    stack.callback(session.close)
+    gc.collect()
+    gc.disable()
+    stack.callback(gc.enable)
+    return session
 
 
 def _state(stack: ExitStack, case: Case) -> dict[str, Any]:
