@@ -31,8 +31,9 @@ CHURNED = {
     "closed": ("p(x, y) :- e(x, y), e(y, z), e(z, x).", 2.2),
     "reached": ("p(0, 0).\np(y, 0) :- p(x, 0), e(x, y).", 1.4),
 }
-"""Rules that join edges, and how much memory they may take after long churn for each byte when all edges come at once."""
-EDGE_COUNT, NODES, COMMITS = (30_000, 3000, 300) if JIT else (600, 100, 40)
+"""Rules that join edges, and how much memory they may take after long churn for each byte when all edges come at once: where
+they are many. Of few (below 2**18) memory counts for less than time, and they take up to twice as much."""
+EDGE_COUNT, NODES, COMMITS, FEWNESS = (300_000, 30_000, 300, 1) if JIT else (600, 100, 40, 2)
 CYCLES = 12 if JIT else 2
 ROUNDS = 40 if JIT else 4
 """Rounds of a cycle; the second half takes back what the first one did."""
@@ -104,6 +105,6 @@ def test_edges_that_come_and_go_for_long_take_little_more_memory_than_those_that
         there[at] = come
     other.commit(edges_as_updates(nothing, there, 1))
     assert engine.table("p").rows == other.table("p").rows
-    assert engine.memory.used <= bound * other.memory.used
+    assert engine.memory.used <= FEWNESS * bound * other.memory.used
     for one in (engine, other):
         one.close()
