@@ -59,6 +59,8 @@ class Base(Struct):
     offsets: Numbers  # and where each one's rows begin
     dead: i64  # how many of the rows are dead
     removed: i64  # rows of the collection that have gone since (renewal.py)
+    refilled: i64  # for how many of these places have been given to other rows (refilling.py),
+    next: i64  # and the place of the key among the offsets that is next for that
     samples: Numbers  # where the key column is implied (implied.py): the keys of some rows,
     tail: Numbers  # and those of the rows that came later
 

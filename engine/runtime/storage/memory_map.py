@@ -41,6 +41,8 @@ COLLECTION = (
     L.collection.base_keys,
     L.collection.base_dead,
     L.collection.base_removed,
+    L.collection.base_refilled,
+    L.collection.base_next,
     L.collection.direct_low,
     L.collection.direct_count,
     L.collection.pair_homes_count,

@@ -143,3 +143,5 @@ def drop_base(ctl: Control, collection: Collection):
     collection.base.offsets = Numbers(0)
     collection.base.dead = 0
     collection.base.removed = 0
+    collection.base.refilled = 0
+    collection.base.next = 0

@@ -305,15 +305,24 @@ def remove_row(ctl: Control, collection: Collection, row):
 @kernel
 def free_number(ctl: Control, collection: Collection, row):
     """Lets a row number be used again; false with ctl.error set."""
+    if not room_to_free(ctl, collection, 1):
+        return False
     count = collection.free_count
+    collection.free[count] = row
+    collection.free_count = count + 1
+    return True
+
+
+@kernel
+def room_to_free(ctl: Control, collection: Collection, count):
+    """Makes room for so many more row numbers that may be used again; false with ctl.error set."""
+    wanted = collection.free_count + count
     capacity = collection.free_capacity
-    if count == capacity:
-        target = max(capacity + (capacity >> 1), 64)
+    if wanted > capacity:
+        target = max(capacity + (capacity >> 1), wanted, 64)
         moved = resize(ctl, collection.free.address, capacity * 4, target * 4)
         if moved == 0:
             return False
         collection.free = Numbers(moved)
         collection.free_capacity = target
-    collection.free[count] = row
-    collection.free_count = count + 1
     return True

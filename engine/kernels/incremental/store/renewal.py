@@ -4,6 +4,9 @@ A row that came later takes several times the memory of one of the base, and one
 When these are many for the rows that there are, and as many have gone, all rows are put in order again and indexes are built
 anew. So memory stays near that of loading what is there, and what it costs is spread over the rows that went. Rows that only
 come never cause it. Row numbers change, so it is done before the first change of a batch: no log has any, nor has a history.
+
+That takes the longer the more rows there are. A base of many is refilled instead (refilling.py), some at a time, as rows go,
+and renewed only where that does not help: where rows with other keys come than go, or fewer.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from dlog.engine.kernels.incremental.store.direct import drop_direct
 from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.implied import imply_key, is_implied, write_keys
 from dlog.engine.kernels.incremental.store.index_building import build_index, clear_index
+from dlog.engine.kernels.incremental.store.refilling import home_index, refill
 from dlog.engine.kernels.incremental.store.slot_room import drop_slots, resize_slots
 from dlog.engine.kernels.incremental.store.slots import more_slots, slotted
 from dlog.engine.kernels.layout import BLOCK
@@ -32,26 +36,36 @@ each batch replaced a thirtieth, renewing at an eighth took a quarter more in al
 
 
 @kernel
-def is_worn(collection: Collection):
-    """Whether a collection's memory has suffered by rows that came and went. Not where this batch has changed it already."""
-    live = collection.live
-    if collection.pairs or collection.log.count != 0 or live < FEWEST:
-        return False
-    share = SHARE if live >= MANY else FEW_SHARE
-    if is_implied(collection):
-        share *= 2  # others weigh the more the less a row of the base takes
-    return min(collection.base.removed, collection.base.dead + slotted(collection)) * share >= live
+def share_of(collection: Collection):
+    """Of how many rows one is to have gone before something is done."""
+    share = SHARE if collection.live >= MANY else FEW_SHARE
+    return share * 2 if is_implied(collection) else share  # others weigh the more the less a row of the base takes
+
+
+@kernel
+def is_worn(collection: Collection, share):
+    """Whether a collection's memory has suffered by rows that came and went."""
+    return min(collection.base.removed, collection.base.dead + slotted(collection)) * share >= collection.live
 
 
 @kernel
 def renew(ctl: Control, collection: Collection):
-    """Renews a collection if it is worn and there is memory for that; false with ctl.error set."""
-    if not is_worn(collection):
+    """Renews a collection if it is worn and there is memory for that, not where this batch has changed it already. One of many
+    rows is refilled before, and renewed only when it is worn twice as much. False with ctl.error set."""
+    if collection.pairs or collection.log.count != 0 or collection.live < FEWEST:
+        return True
+    share = share_of(collection)
+    if collection.live >= MANY and collection.base.rows != 0 and home_index(collection) >= 0:
+        if not refill(ctl, collection, share):
+            return False
+        share >>= 1
+    if not is_worn(collection, share):
         return True
     size = collection.live * collection.arity * 8
     if ctl.account.bytes + size > ctl.limit:
         return True
     collection.base.removed = 0
+    collection.base.refilled = 0
     if not write_keys(ctl, collection):
         return False
     words = Words(zeroed(ctl, size))

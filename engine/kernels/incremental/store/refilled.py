@@ -1,0 +1,126 @@
+"""Writing what refilling (refilling.py) has planned for a stretch of a base: places get their rows, and indexes their numbers.
+
+`order[i]` is the number that the row for place i of the stretch has so far, or the complement of that of a dead row. None of
+this can fail; indexes are written before the places are.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.store.collections import cell
+from dlog.engine.kernels.incremental.store.groups import slab_at
+from dlog.engine.kernels.incremental.store.histories import clear_bit, put_bit
+from dlog.engine.kernels.incremental.store.implied import BITS, is_implied, key_column
+from dlog.engine.kernels.incremental.store.indexes import free_slab
+from dlog.engine.kernels.incremental.store.slots import remove_slot
+from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.round_structs import Collection, Index
+from dlog.engine.kernels.static.storage import behind, store_cell
+
+
+@kernel
+def number_of(entry):
+    return entry if entry >= 0 else -1 - entry
+
+
+@kernel
+def write_spots(collection: Collection, number, order: Words, places, spots: Words, start):
+    """Has all indexes but one by the base's column know rows by their new numbers."""
+    for k in range(collection.index_count):
+        index = collection.indexes[k]
+        found = behind(spots, k * places)
+        if k != number and index.values == 0:
+            for i in range(places):
+                if order[i] >= 0 and found[i] >= 0:
+                    index.pool[found[i]] = start + i
+                elif order[i] >= 0:
+                    slab_at(index, -1 - found[i]).start = start + i
+
+
+@kernel
+def write_home(home: Index, key, order: Words, begin, end, start, base_rows):
+    """The same for a key of the index by the base's column, whose rows are order[begin:end], and others behind the base. They
+    become a run, if they can."""
+    if not 0 <= key - home.low < home.groups:
+        return
+    slab = slab_at(home, key - home.low)
+    if slab.count == 0:
+        return
+    low, high, living, taken = end, begin, 0, 0
+    for i in range(begin, end):
+        if order[i] >= 0:
+            low = min(low, i)
+            high = i + 1
+            living += 1
+            taken += 1 if order[i] >= base_rows else 0
+    if living == slab.count and high - low == living:
+        free_slab(home, slab.start, slab.capacity)
+        slab.start = start + low
+        slab.capacity = 0
+    elif slab.capacity != 0 and home.values == 0:
+        at = keep_others(home.pool, slab.start, slab.count, taken, base_rows)
+        for i in range(begin, end):
+            if order[i] >= 0:
+                home.pool[at] = start + i
+                at += 1
+
+
+@kernel
+def keep_others(pool: Numbers, start, count, taken, base_rows):
+    """Leaves of the items of a slab those that are not of the base, without the first so many; returns where they end."""
+    kept = start
+    for at in range(start, start + count):
+        item = pool[at]
+        if item >= base_rows:
+            if taken == 0:
+                pool[kept] = item
+                kept += 1
+            else:
+                taken -= 1
+    return kept
+
+
+@kernel
+def write_rows(collection: Collection, order: Words, places, values: Words, start):
+    """Gives the places their rows, but for the keys; those that were behind the base give up slots and numbers."""
+    key = collection.base.key
+    alive = collection.alive
+    for c in range(collection.arity):
+        if c != key:
+            column = collection.columns[c]
+            cells = behind(values, c * places)
+            for i in range(places):
+                cells[i] = cell(collection, c, number_of(order[i]))
+            for i in range(places):
+                store_cell(column.data, column.width, start + i, cells[i])
+    for i in range(places):
+        row = order[i]
+        if row >= collection.base.rows:
+            remove_slot(collection, row)
+            clear_bit(alive, row)
+            collection.free[collection.free_count] = row
+            collection.free_count += 1
+    for i in range(places):
+        if order[i] >= 0:
+            put_bit(alive, start + i)
+        else:
+            clear_bit(alive, start + i)
+
+
+@kernel
+def write_keys_of(collection: Collection, first, last, ends: Words, start):
+    """Gives the places the keys first, ... of which ends[i + 1] is the end of the i-th's."""
+    base = collection.base
+    column = key_column(collection)
+    implied = is_implied(collection)
+    for i in range(last - first):
+        if i > 0:
+            base.offsets[first + i] = start + ends[i]
+        for row in range(start + ends[i], start + ends[i + 1]):
+            if not implied:
+                store_cell(column.data, column.width, row, base.low + first + i)
+            else:
+                if row & (1 << BITS) - 1 == 0:
+                    base.samples[row >> BITS] = first + i
+                if row == base.rows - 1:
+                    base.samples[(row >> BITS) + 1] = first + i

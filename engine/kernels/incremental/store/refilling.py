@@ -1,0 +1,234 @@
+"""Refilling: places of a base (base.py) whose rows have gone are given to rows with keys nearby that came later.
+
+A step takes a stretch of the base, some keys one after the other. Those of their rows that are found by slots, as far as there
+are dead places, are put among those of the base, in order; where there are too many dead places, some stay, with their values.
+The stretch keeps its places, so nothing else moves, and a step takes the same time however many rows there are. Row numbers
+change, so it is done before the first change of a batch. Nothing is written before it is certain that all can be.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.store.base_building import compare_rows
+from dlog.engine.kernels.incremental.store.collections import room_to_free
+from dlog.engine.kernels.incremental.store.groups import key_of, slab_at
+from dlog.engine.kernels.incremental.store.histories import get_bit
+from dlog.engine.kernels.incremental.store.indexes import place_of, warm_group, warm_slab
+from dlog.engine.kernels.incremental.store.keyed import hash_slot
+from dlog.engine.kernels.incremental.store.refilled import number_of, write_home, write_keys_of, write_rows, write_spots
+from dlog.engine.kernels.incremental.store.slots import find_slotted, hash_values
+from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.round_structs import Collection, Control, Index
+from dlog.engine.kernels.row_structs import Slab
+from dlog.engine.kernels.static.storage import behind, release, zeroed
+
+STRETCH = 1024
+"""Places of a stretch, or up to twice as many; a key that has more is left alone."""
+AHEAD = 16
+SCANNED = 64
+"""Items of an index that are looked at for each place, until a stretch is left as it is: groups there are too long."""
+
+
+@kernel
+def refill(ctl: Control, collection: Collection, share):
+    """Takes a step for as many rows that have gone as are one in `share` of a stretch; false with ctl.error set."""
+    number = home_index(collection)
+    if number < 0:
+        return True
+    base = collection.base
+    base.refilled = max(base.refilled, base.removed - collection.live // share)
+    while (base.removed - base.refilled) * share >= STRETCH:
+        base.refilled += STRETCH // share
+        if not refill_stretch(ctl, collection, number):
+            return False
+    return True
+
+
+@kernel
+def home_index(collection: Collection):
+    """The index by the base's column that tells the rows of a key; -1 where there is none, or another has all in one group."""
+    found = -1
+    for i in range(collection.index_count):
+        index = collection.indexes[i]
+        if index.key_count == 0:
+            return -1
+        if index.key_count == 1 and index.keys[0] == collection.base.key and index.dense != 0:
+            found = i
+    return found
+
+
+@kernel
+def refill_stretch(ctl: Control, collection: Collection, number):
+    """Puts the next stretch in order, if that is of use; false with ctl.error set."""
+    base = collection.base
+    offsets = base.offsets
+    first = base.next if base.next < base.keys else 0
+    last = stretch_end(offsets, first, base.keys)
+    base.next = last
+    start = offsets[first]
+    places = offsets[last] - start
+    if places == 0 or places > 2 * STRETCH:
+        return True
+    living = count_living(collection.alive, start, places)
+    home = collection.indexes[number]
+    coming = min(places - living, count_rows(home, base.low + first, last - first) - living)
+    if coming == 0:
+        return True
+    return fill_places(ctl, collection, number, first, last, places - living - coming, coming)
+
+
+@kernel
+def fill_places(ctl: Control, collection: Collection, number, first, last, staying, coming):
+    """Gives all places of some keys but so many dead ones to rows, of which some come from behind the base; false with
+    ctl.error set. Nothing is done where memory lacks or it takes too long."""
+    base = collection.base
+    start = base.offsets[first]
+    places = base.offsets[last] - start
+    size = (places * (1 + collection.index_count + collection.arity) + last - first + 1) * 8
+    if ctl.account.bytes + size > ctl.limit:
+        return True
+    if not room_to_free(ctl, collection, coming):
+        return False
+    order = Words(zeroed(ctl, size))
+    if not order:
+        return False
+    ends = behind(order, places)
+    spots = behind(ends, last - first + 1)
+    home = collection.indexes[number]
+    list_rows(ctl, collection, home, first, last, staying, coming, order, ends)
+    if find_spots(collection, number, order, places, spots):
+        write_spots(collection, number, order, places, spots, start)
+        for i in range(last - first):
+            write_home(home, base.low + first + i, order, ends[i], ends[i + 1], start, base.rows)
+        write_rows(collection, order, places, behind(spots, places * collection.index_count), start)
+        write_keys_of(collection, first, last, ends, start)
+        base.dead -= coming
+    release(ctl, order.address, size)
+    return True
+
+
+@kernel
+def stretch_end(offsets: Numbers, first, keys):
+    """The key behind a stretch: of one key, or of as many as have no more places than it is to have twice."""
+    last = first + 1
+    while last < keys and last - first < 2 * STRETCH and offsets[last] - offsets[first] < STRETCH:
+        if offsets[last + 1] - offsets[first] > 2 * STRETCH:
+            break
+        last += 1
+    return last
+
+
+@kernel
+def count_living(alive: Words, start, places):
+    living = 0
+    for row in range(start, start + places):
+        living += get_bit(alive, row)
+    return living
+
+
+@kernel
+def count_rows(home: Index, low, keys):
+    """Rows with keys from one on."""
+    count = 0
+    for key in range(low, low + keys):
+        if 0 <= key - home.low < home.groups:
+            count += slab_at(home, key - home.low).count
+    return count
+
+
+# ------------------------------------------------------------------------------------------------------------------ plan
+
+
+@kernel
+def list_rows(ctl: Control, collection: Collection, home: Index, first, last, staying, coming, order: Words, ends: Words):
+    """order[i] = the row for place i, or the complement of a dead one's number; those of key first + i end at ends[i + 1]."""
+    base = collection.base
+    alive = collection.alive
+    n = 0
+    for group in range(first, last):
+        begin = n
+        for row in range(base.offsets[group], base.offsets[group + 1]):
+            if get_bit(alive, row) != 0:
+                order[n] = row
+                n += 1
+            elif staying > 0:
+                order[n] = -1 - row
+                n += 1
+                staying -= 1
+        at = base.low + group - home.low
+        if 0 <= at < home.groups and coming > 0:
+            before = n
+            n = add_others(ctl, collection, home, slab_at(home, at), base.low + group, order, begin, n, coming)
+            coming -= n - before
+        ends[group - first + 1] = n
+
+
+@kernel
+def add_others(ctl: Control, collection: Collection, home: Index, slab: Slab, value, order: Words, begin, n, coming):
+    """Puts at most so many rows of a key that are not of the base into their order among [begin, n); returns its new end."""
+    most = n + coming
+    for i in range(slab.count):
+        if n == most:
+            break
+        row = slab.start + i
+        if slab.capacity != 0:
+            row = home.pool[slab.start + i]
+            if home.values != 0:
+                row = row_with(ctl, collection, value, row)
+        if row >= collection.base.rows:
+            insert_row(collection, order, begin, n, row)
+            n += 1
+    return n
+
+
+@kernel
+def row_with(ctl: Control, collection: Collection, key, value):
+    """The row, not of the base, with two values; or -1."""
+    values = ctl.scratch
+    values[collection.base.key] = key
+    values[1 - collection.base.key] = value
+    return find_slotted(collection, values, hash_values(values, 2))
+
+
+@kernel
+def insert_row(collection: Collection, order: Words, begin, n, row):
+    """Puts a row among those of its key, which are in order."""
+    at = n
+    while at > begin and compare_rows(collection, collection.base.key, number_of(order[at - 1]), row) > 0:
+        order[at] = order[at - 1]
+        at -= 1
+    order[at] = row
+
+
+@kernel
+def find_spots(collection: Collection, number, order: Words, places, spots: Words):
+    """spots[i] = where an index has the row for place i, index after index: a position in its pool, or the complement of the
+    group that has only that row. False where this takes too long."""
+    scanned = places * SCANNED
+    for k in range(collection.index_count):
+        index = collection.indexes[k]
+        found = behind(spots, k * places)
+        if k != number and index.values == 0:
+            for i in range(places):
+                if i + 2 * AHEAD < places:
+                    warm_group(index, number_of(order[i + 2 * AHEAD]))
+                    warm_slab(index, number_of(order[i + AHEAD]))
+                if order[i] >= 0:
+                    group = group_with(index, order[i])
+                    slab = slab_at(index, group)
+                    if slab.capacity == 0:
+                        found[i] = -1 - group
+                    else:
+                        found[i] = place_of(index.pool, slab.start, slab.count, order[i])
+                        scanned -= found[i] - slab.start
+                        if scanned < 0:
+                            return False
+    return True
+
+
+@kernel
+def group_with(index: Index, row):
+    """The group that has a row."""
+    if index.dense != 0:
+        return key_of(index, 0, row) - index.low
+    return index.slots[hash_slot(index, row)] - 1
