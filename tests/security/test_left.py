@@ -213,9 +213,16 @@ def test_workers_on_spark_end_though_nobody_tells_them(place: Place, delay: floa
             found.append([child for parent in found[-1] for child in _children(parent)])
         return found[1:-1]
 
-    until(lambda: len(begun()) == 3 and len(begun()[2]) == 2, seconds=120)
+    found: list[list[int]] = []
+
+    def are_at_work() -> bool:
+        found[:] = begun()  # once: processes come and go
+        return len(found) == 3 and len(found[2]) == 2
+
+    until(are_at_work, seconds=120)
     time.sleep(delay)
-    java, daemons, workers = begun()
+    until(are_at_work, seconds=30)
+    java, daemons, workers = found
     assert not [file for file in Path("/tmp").glob("hsperfdata_*/*") if int(file.name) in java]
     for ended in (process.pid, *java, *daemons):
         os.kill(ended, signal.SIGKILL)
