@@ -16,8 +16,8 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,8 @@ UNUSED = 30 * DAY
 """Seconds after which what other versions have left in a cache goes."""
 LINKS = 40
 """Links that a path leads through at most, as on Linux."""
+SYSTEMS = (Path("/tmp"), Path("/var/tmp"))
+"""The system's places for temporary files, which have the sticky bit."""
 _LEASED = re.compile("dlog-cache-[a-z0-9_]{8}")
 """The names of temporary folders for caches: processes that others start have theirs from these."""
 ALL_OF_ROOT = ["0", "0", "4294967295"]
@@ -136,10 +138,6 @@ def _instead(problem: OSError, *places: Callable[[], Path]) -> Path:
     raise problem
 
 
-SYSTEMS = (Path("/tmp"), Path("/var/tmp"))
-"""The system's places for temporary files, which have the sticky bit."""
-
-
 def own_lease(kind: str) -> Lease:
     """A temporary folder (dlog/temporary.py) that nobody else can enter, or put another one in its place: where the temporary
     files are, else where the system has them. Raises OSError."""
@@ -153,16 +151,6 @@ def own_lease(kind: str) -> Lease:
                 return made
             made.remove()
     raise Untrusted("others can put something else in the place of what is among the temporary files")
-
-
-@contextmanager
-def own_leased(kind: str) -> Iterator[Path]:
-    """Such a folder for a block. Raises OSError."""
-    made = own_lease(kind)
-    try:
-        yield made.folder
-    finally:
-        made.remove()
 
 
 def own_folder(folder: Path) -> Path:

@@ -37,7 +37,8 @@ _kept: dict[Path, Lease] = {}
 
 
 class Lease:
-    """A folder of this process. `remove` does nothing the second time, and in a process that was forked from the owner's."""
+    """A folder of this process, for a block of `with` or until `remove`, which does nothing the second time, and in a process
+    that was forked from the owner's."""
 
     def __init__(self, folder: Path) -> None:
         """Raises OSError."""
@@ -52,6 +53,12 @@ class Lease:
             self.is_locked = lock(made)
             self._lock.write(self.token.encode())
             os.rename(begun, named, src_dir_fd=place, dst_dir_fd=place)
+
+    def __enter__(self) -> Path:
+        return self.folder
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
 
     @property
     def descriptor(self) -> int:
@@ -90,16 +97,6 @@ def _just_made(folder: Path) -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def leased(kind: str) -> Iterator[Path]:
-    """A folder for a block."""
-    made = lease(kind)
-    try:
-        yield made.folder
-    finally:
-        made.remove()
 
 
 def remove(folder: Path) -> None:

@@ -25,7 +25,7 @@ from dlog.caches import own_folder, refuse_others
 from dlog.engine.formats.parameters import directive_error, missing_file
 from dlog.engine.formats.whole_files import write_whole
 from dlog.engine.ir.rules import Io, Program
-from dlog.temporary import leased
+from dlog.temporary import lease
 
 MEMORY = ":memory:"
 PATIENCE = 5.0
@@ -84,7 +84,7 @@ def reading(io: Io, program: Program, database: Database) -> Iterator[sqlite3.Co
             with closing(sqlite3.connect(uri, uri=True)) as connection:
                 yield connection
             return
-        with leased("sqlite") as place:
+        with lease("sqlite") as place:
             copy = _copy_to_read(path, _place_for(place), database.immutable)
             with closing(sqlite3.connect(copy)) as connection:
                 yield connection
@@ -106,7 +106,7 @@ def writing(io: Io, program: Program, database: Database) -> Iterator[sqlite3.Co
             with closing(sqlite3.connect(path)) as connection, connection:
                 yield connection
             return
-        with leased("sqlite") as place:
+        with lease("sqlite") as place:
             copy = _place_for(place)
             with _copied_to_write(path, copy) as mode:
                 with closing(sqlite3.connect(copy)) as connection, connection:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dlog import temporary
-from dlog.temporary import LOCK, lease, leased, sweep
+from dlog.temporary import LOCK, lease, sweep
 
 HOLD = """import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ sys.stdin.read()
 
 def test_a_folder_is_for_this_user_alone_and_goes_with_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with leased("dump") as folder:
+    with lease("dump") as folder:
         assert folder.parent == tmp_path and folder.stat().st_mode & 0o777 == 0o700
     assert not list(tmp_path.iterdir())
 

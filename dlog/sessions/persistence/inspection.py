@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from dlog.caches import own_leased
+from dlog.caches import own_lease
 from dlog.engine.compile.past import moment
 from dlog.engine.formats import save
 from dlog.engine.ir.rules import Io, Program, Relation
@@ -60,7 +60,7 @@ def dump_state(folder: str | Path, output: str | Path) -> list[str]:
     """Writes the program of a state without its facts, and all rows from outside as facts files, so that `dlog run` or a new
     session can begin with them; as of the last round that can be read. Raises DlogError where something cannot be read, after
     everything else has been written."""
-    with _looked_over(folder) as found, own_leased("dump") as place:
+    with _looked_over(folder) as found, own_lease("dump") as place:
         wrong = irreparable(found, lambda name: True)
         if wrong:
             raise _together(wrong)
@@ -122,7 +122,7 @@ def _strange(found: Inspection) -> list[DlogError]:
     """What a session would refuse though all checksums are right: rows of inputs with ids of nothing, a history that
     makes no sense, a text that is no program."""
     wrong = []
-    with own_leased("dump") as place:
+    with own_lease("dump") as place:
         copy = _copied(found.folder, place)
         try:
             with _opened(copy) as (state, _, program):

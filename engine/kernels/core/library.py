@@ -193,9 +193,9 @@ def _not_kept(problem: OSError) -> bytes:
     """Compiles without keeping it: still less work than Numba's for the few kernels of a run."""
     print(f"warning: the cache cannot be used ({problem}): kernels are compiled for this run alone, a minute or two; "
           "DLOG_CACHE names another folder", file=sys.stderr)  # fmt: skip
-    from dlog.temporary import leased
+    from dlog.temporary import lease
 
-    with leased("kernels") as folder:
+    with lease("kernels") as folder:
         path = own_folder(folder) / "library"
         build(path)
         return path.read_bytes()
