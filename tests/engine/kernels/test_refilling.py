@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.kernels.incremental.store import refilling
 from tests.engine.kernels.store import Store
 from tests.engine.kernels.workbench import Row
@@ -17,6 +18,7 @@ MANY = 1 << 18
 """Rows from which a base is refilled."""
 STRETCH = 1024
 ROWS = 1600
+BATCHES = 12 if JIT else 4
 KEYS = 150
 
 
@@ -67,7 +69,7 @@ def test_rows_that_came_later_take_dead_places_of_near_keys(
 ) -> None:
     random = Random(1)
     store = loaded(random, keys, valued, arity, far, rows)
-    for number in range(12):
+    for number in range(BATCHES):
         gone = random.sample(sorted(store.rows), 60)
         again = random.sample(sorted(store.seen), 20)
         come = [row(random, arity, KEYS * rows // ROWS, far) for _ in range(40 if number % 2 else 80)]
@@ -119,6 +121,7 @@ def cells(store: Store) -> np.ndarray:
     return np.array(store.collection.raw_columns(np.arange(store.collection.struct[L.collection.base_rows])))
 
 
+@pytest.mark.skipif(not JIT, reason="without the JIT so many rows take minutes to load")
 @pytest.mark.parametrize(("keys", "share"), [([(0,)], 16), ([(0,), (1,)], 8)], ids=["implied key", "two indexes"])
 def test_so_many_places_of_a_large_input_are_looked_at_as_rows_have_gone(keys: list[tuple[int, ...]], share: int) -> None:
     """As many as `share` times the rows that have gone, a stretch at a time: none in most batches."""
