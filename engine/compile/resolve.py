@@ -47,6 +47,10 @@ from dlog.grammar.syntax import (
 _LEGACY_IO: Final = ("input", "output", "printsize")
 
 
+MAX_GUESSES = 100
+"""Findings up to which it is guessed which relation an unknown one is: of a flood, which takes its time, few are shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """A program whose names are all known. `attributes` keeps the declared attributes of each relation for messages, `inline`
@@ -317,7 +321,8 @@ def _count(number: int, noun: str) -> str:
 
 
 def _unknown_relation(name: str, span: Span, relations: Iterable[str], problems: Problems) -> None:
-    hint = suggestion(name, relations) or _declaration_hint(name, relations)
+    guess = suggestion(name, relations) if len(problems) < MAX_GUESSES else ""
+    hint = guess or _declaration_hint(name, relations)
     if name in written_functors():
         hint = f"`{name}` is a functor: compare its value, as in `y = {name}(x)`"
     problems.add("unknown-relation", f"unknown relation `{name}`", Label(span), notes=[hint])

@@ -230,6 +230,10 @@ def plain(args: Iterable[Term | None]) -> tuple[Arg, ...]:
 # ------------------------------------------------------------------------------------------------------ canonical order
 
 
+MAX_REFINEMENTS = 24
+"""Times that colours are refined: what only parts tell apart that are further away stays in the order of the text."""
+
+
 def canonical(query: Query) -> Query:
     """The same query with readings and conditions in an order derived from names, columns and how variables connect them.
 
@@ -250,15 +254,15 @@ def _colours(query: Query) -> list[int]:
     parts: tuple[Reading | Condition, ...] = (*query.readings, *query.conditions)
     masks = [mask_all(p.args) if isinstance(p, Reading) else condition_mask(p) for p in parts]
     number = len(set(colours))
-    for _ in range(len(parts)):
+    for _ in range(min(len(parts), MAX_REFINEMENTS)):
         shapes: list[list[Any]] = [[] for _ in colours]
         for part, variables in zip(parts, masks, strict=True):
             shape = _shape(part, colours)
             for i in ids(variables):
                 shapes[i].append((shape, _places(part, i)))
-        keys = [(colours[i], sorted(s)) for i, s in enumerate(shapes)]
-        ranks = {repr(k): n for n, k in enumerate(sorted(keys))}
-        colours = [ranks[repr(k)] for k in keys]
+        keys = [(colours[i], tuple(sorted(s))) for i, s in enumerate(shapes)]
+        ranks = {key: n for n, key in enumerate(sorted(set(keys)))}
+        colours = [ranks[key] for key in keys]
         if len(set(colours)) == number:
             return colours
         number = len(set(colours))

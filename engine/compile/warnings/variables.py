@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dlog.engine.compile.walk import outside_aggregates, parts, variables
-from dlog.grammar.diagnostics import Diagnostic, Label
+from dlog.grammar.diagnostics import MAX_OF_ONE_CODE, Diagnostic, Label
 from dlog.grammar.suggest import closest
 from dlog.grammar.syntax import Clause, Variable
 
@@ -18,15 +18,18 @@ def single_variables(clause: Clause) -> Iterator[Diagnostic]:
         for variable in variables(part):
             times[variable.name] = times.get(variable.name, 0) + 1
     if 1 in times.values():
-        for part in parts(clause):
-            yield from (
-                _once(node, times)
-                for node in outside_aggregates(part)
-                if isinstance(node, Variable) and times[node.name] == 1 and not node.name.startswith("_")
-            )
+        once = (
+            node
+            for part in parts(clause)
+            for node in outside_aggregates(part)
+            if isinstance(node, Variable) and times[node.name] == 1 and not node.name.startswith("_")
+        )
+        for number, variable in enumerate(once):
+            yield _once(variable, times if number < MAX_OF_ONE_CODE else ())
 
 
-def _once(variable: Variable, names: dict[str, int]) -> Diagnostic:
+def _once(variable: Variable, names: Iterable[str]) -> Diagnostic:
+    """With a guess which of the names is meant; those of a flood, which nobody sees, have none."""
     name = variable.name
     like = closest(name, names)
     guess = (f"did you mean `{like}`?",) if like else ()

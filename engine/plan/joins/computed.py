@@ -34,20 +34,23 @@ def with_computed(query: Query, rule: int, paths: Paths, stages: Stages) -> Quer
 def _scanned(query: Query, conditions: Sequence[Condition], paths: Paths) -> list[Reading]:
     """The readings of complete relations that some path scans, though it has bound values that are computed from their rows:
     a path of every reading that can change or, where none can, the path with the fewest of them."""
+    computed = [_computed(r, conditions) for r in query.readings]
+    if not any(computed):
+        return []
     changing = [r for r in query.readings if r.relation in paths.feedback]
-    each = [_missed(query, conditions, seed) for seed in changing or query.readings]
+    each = [_missed(query, computed, seed) for seed in changing or query.readings]
     missed = [r for found in each for r in found] if changing else min(each, key=len, default=[])
     return [r for r in missed if r.relation not in paths.feedback and paths.estimator.rows(r.relation) > MIN_INDEXED_ROWS]
 
 
-def _missed(query: Query, conditions: Sequence[Condition], seed: Reading) -> list[Reading]:
-    """The readings that no look-up finds from the rows of `seed`, though it binds values computed from theirs."""
+def _missed(query: Query, computed: Sequence[int], seed: Reading) -> list[Reading]:
+    """The readings that no look-up finds from the rows of `seed`, though it binds values `computed` from theirs."""
     bound = closure(mask_all(seed.args), query.conditions)
-    left = [r for r in query.readings if r is not seed]
-    while found := [r for r in left if _is_found(r, bound)]:
-        left = [r for r in left if not any(r is f for f in found)]
+    left = [(r, values) for r, values in zip(query.readings, computed, strict=True) if r is not seed]
+    while found := [r for r, _ in left if _is_found(r, bound)]:
+        left = [one for one in left if not _is_found(one[0], bound)]
         bound = closure(bound | mask_all(a for r in found for a in r.args), query.conditions)
-    return [r for r in left if _computed(r, conditions) & bound]
+    return [r for r, values in left if values & bound]
 
 
 def _is_found(reading: Reading, bound: int) -> bool:

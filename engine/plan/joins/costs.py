@@ -53,15 +53,16 @@ class Costs:
         self.shared = shared
         self.masks = [mask_all(r.args) for r in query.readings]
         self.readers = readers_of(self.masks)
-        self.others = [self._readers_of_all(m) for m in self.masks]
+        self.others = [self.readers_of_all(m) for m in self.masks]
         """For each reading, those that share a variable with it."""
         self._values: dict[tuple[int, int], float] = {}
         self._known: dict[tuple[int, int, int], _Known] = {}
 
-    def _readers_of_all(self, variables: int) -> int:
+    def readers_of_all(self, variables: int) -> int:
+        """The readings that have any of the variables."""
         result = 0
         for variable in ids(variables):
-            result |= self.readers[variable]
+            result |= self.readers.get(variable, 0)
         return result
 
     def rows_at(self, i: int, state: SearchState, skewed: bool = True) -> tuple[float, Index]:

@@ -8,13 +8,16 @@ matches of the body for nothing. They become a temporary of the distinct values 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dlog.engine.ir.nodes import Insert
 from dlog.engine.ir.rules import Variable
 from dlog.engine.plan.query import Condition, Query, Reading, bindable, canonical, condition_mask, ids, is_partial, mask_all
 from dlog.engine.plan.static.aggregates import Aggregates
+
+MAX_CUT_READINGS = 200
+"""Readings of a body up to which parts of it that hang on one variable are looked for: for each variable anew."""
 
 MIN_READINGS = 3
 """Readings from which on a body can have a part of two beside another one."""
@@ -86,17 +89,22 @@ def _values(part: _Part, scope: Aggregates) -> Iterator[float]:
 def _parts(query: Query, feedback: frozenset[str]) -> Iterator[_Part]:
     """All parts that could be separated, large ones first."""
     used = mask_all(query.output)
-    variables = mask_all(a for r in query.readings for a in r.args)
+    readings = [(r, mask_all(r.args)) for r in query.readings]
+    conditions = [(c, condition_mask(c)) for c in query.conditions]
+    masks = [variables for _, variables in (*readings, *conditions)]
+    cuts = ids(mask_all(a for r in query.readings for a in r.args)) if len(readings) <= MAX_CUT_READINGS else ()
     found: list[_Part] = []
-    for cut in (None, *ids(variables)):
+    for cut in (None, *cuts):
         hidden = 0 if cut is None else 1 << cut
-        for members in _components(query, hidden):
+        for members in _components(masks, hidden):
+            if members & used:
+                continue
             part = _Part(
-                tuple(r for r in query.readings if mask_all(r.args) & ~hidden & members),
-                tuple(c for c in query.conditions if condition_mask(c) & ~hidden & members),
+                tuple(r for r, variables in readings if variables & ~hidden & members),
+                tuple(c for c, variables in conditions if variables & ~hidden & members),
                 cut,
             )
-            if not members & used and _may_separate(query, part, feedback):
+            if _may_separate(query, part, feedback):
                 found.append(part)
     found.sort(key=lambda p: -len(p.readings))
     yield from found
@@ -118,10 +126,10 @@ def _outside(query: Query, part: _Part) -> bool:
     return inside and any(mask_all(r.args) & bit for r in query.readings if r not in part.readings)
 
 
-def _components(query: Query, hidden: int) -> list[int]:
-    """The sets of variables that readings and conditions connect, apart from the hidden one."""
+def _components(masks: Sequence[int], hidden: int) -> list[int]:
+    """The sets of variables that readings and conditions, which have these, connect apart from the hidden one."""
     components: list[int] = []
-    for variables in (*(mask_all(r.args) for r in query.readings), *(condition_mask(c) for c in query.conditions)):
+    for variables in masks:
         merged = variables & ~hidden
         if merged:
             rest = []

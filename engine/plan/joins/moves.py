@@ -46,6 +46,8 @@ class Apply:
 
 
 Move: TypeAlias = Seed | Join | Keep | Meet | Apply
+Made: TypeAlias = "tuple[Made | None, Move]"
+"""The moves before one, and this."""
 
 
 @dataclass(slots=True)
@@ -59,4 +61,18 @@ class SearchState:
     bound: int
     done: int
     built: frozenset[Index]
-    moves: tuple[Move, ...]
+    made: Made | None = None
+    """The moves, the last one first."""
+    near: int = 0
+    """The readings that have a bound variable."""
+    touched: int = -1
+    """Those that may have become a `Keep` by the last moves: what these bound, placed or applied, they share variables with."""
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        found: list[Move] = []
+        made = self.made
+        while made is not None:
+            made, move = made
+            found.append(move)
+        return tuple(reversed(found))

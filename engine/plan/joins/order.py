@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from heapq import heappop, heappush
+from itertools import islice
 from math import inf, prod, sqrt
 
 from dlog.engine.ir.nodes import AntiJoin, LookUp
-from dlog.engine.ir.rules import Compare, Generator, Unpack, Variable
+from dlog.engine.ir.rules import Compare, Constant, Generator, Unpack, Variable
 from dlog.engine.plan.joins.costs import Costs, bound_columns, lookup_cost, readers_of, selectivity
 from dlog.engine.plan.joins.moves import Apply, Index, Join, Keep, Meet, SearchState, Seed
 from dlog.engine.plan.joins.ranges import range_checks
@@ -24,6 +25,16 @@ MAX_EXHAUSTIVE_READINGS = 8
 MAX_GREEDY_SEEDS = 6
 """Seeds from which a large body is ordered greedily, those with the fewest rows: trades planning time against a better
 order."""
+
+CHECK = 0
+"""The rank of a condition that only compares."""
+
+MAX_GREEDY_READINGS = 600
+"""Readings of a body times seeds from which it is ordered; there is one seed at least."""
+
+MAX_APART = 8
+"""Readings without a bound variable, those with the fewest rows, that a large body considers next: as many as are all ordered
+in a small one."""
 
 MAX_CHECKED_SEEDS = 24
 """Seeds, the smallest ones, to which the checks that are possible at once are applied before those are chosen."""
@@ -49,7 +60,8 @@ def choose_order(
         return search.exhaustive([search.settle(s) for s in starts])
     starts = [search.settle(s) for s in sorted(starts, key=lambda s: s.rows)[:MAX_CHECKED_SEEDS]]
     starts.sort(key=lambda s: s.rows)
-    return min((search.greedy(s) for s in starts[:MAX_GREEDY_SEEDS]), key=lambda s: s.cost)
+    most = max(1, min(MAX_GREEDY_SEEDS, MAX_GREEDY_READINGS // len(query.readings)))
+    return min((search.greedy(s) for s in starts[:most]), key=lambda s: s.cost)
 
 
 class _Search:
@@ -69,6 +81,9 @@ class _Search:
         self.asks = [condition_mask(c) for c in query.conditions]
         self.late = [self._is_late(c) for c in query.conditions]
         self._bound: dict[tuple[int, int], tuple[int, int] | None] = {}
+        self._by_rows: list[int] | None = None
+        """The readings, those with the fewest rows first."""
+        self._fixed = sum(1 << i for i, r in enumerate(self.readings) if any(isinstance(a, Constant) for a in r.args))
         self.least: dict[int, float] | None = None
         """What it costs at least, of all ways seen, to place these readings and then to settle."""
 
@@ -103,12 +118,13 @@ class _Search:
 
     def start(self, seed: int | None) -> SearchState:
         """The state with nothing but the seed, not settled."""
-        state = SearchState(0.0, 1.0, 0, 0, 0, frozenset(), ())
+        state = SearchState(0.0, 1.0, 0, 0, 0, frozenset())
         if seed is not None:
             reading = self.readings[seed]
             state.rows = state.cost = self.estimator.rows(reading.relation)
             state.placed, state.bound = 1 << seed, self.masks[seed]
-            state.moves = (Seed(reading),)
+            state.made = None, Seed(reading)
+            state.near = self.costs.others[seed]
             state.rows *= self.costs.seed_selectivity(reading)
         return state
 
@@ -141,17 +157,22 @@ class _Search:
 
     def next(self, state: SearchState) -> Iterator[SearchState]:
         yield from self._meets(state)
-        apart = []
-        connected = False
-        for i in ids(self.all & ~state.placed):
-            if self.masks[i] & state.bound:
-                connected = True
-                yield from self._join(state, i)
-            else:
-                apart.append(i)
-        for i in apart:
+        connected = state.near & ~state.placed
+        for i in ids(connected):
+            yield from self._join(state, i)
+        for i in self._apart(state):
             if not connected or self.costs.rows_at(i, state)[0] <= MAX_PRODUCT_GROWTH:
                 yield from self._join(state, i)
+
+    def _apart(self, state: SearchState) -> Iterator[int]:
+        """The readings without a bound variable that are considered."""
+        there = self.all & ~state.placed & ~state.near
+        if len(self.readings) <= MAX_EXHAUSTIVE_READINGS:
+            return ids(there)
+        if self._by_rows is None:
+            nothing = self.start(None)
+            self._by_rows = sorted(range(len(self.readings)), key=lambda i: self.costs.rows_at(i, nothing)[0])
+        return islice((i for i in self._by_rows if there >> i & 1), MAX_APART)
 
     # -------------------------------------------------------------------------------------------------------- moves
 
@@ -174,7 +195,9 @@ class _Search:
             bound=state.bound | self.masks[i],
             done=state.done,
             built=state.built | {index} if build else state.built,
-            moves=(*state.moves, Join(reading, fanout)),
+            made=(state.made, Join(reading, fanout)),
+            near=state.near | self.costs.others[i],
+            touched=self.costs.others[i],
         )
         self.settle(result)
         if self.least is not None:
@@ -183,7 +206,7 @@ class _Search:
 
     def _meets(self, state: SearchState) -> Iterator[SearchState]:
         candidates: dict[int, list[int]] = {}
-        for i in ids(self.all & ~state.placed):
+        for i in ids((state.near | self._fixed) & ~state.placed):
             unbound = self.masks[i] & ~state.bound
             if unbound and not unbound & (unbound - 1) and _only_column(self.readings[i], state.bound) is not None:
                 candidates.setdefault(unbound, []).append(i)
@@ -208,9 +231,10 @@ class _Search:
             domain = max(domain, self.estimator.distinct(relation, (column,)))
         fanouts.sort()
         rows = fanouts[0] * prod(sqrt(min(1.0, f / domain)) for f in fanouts[1:])
-        placed = state.placed
+        placed, touched = state.placed, 0
         for i in members:
             placed |= 1 << i
+            touched |= self.costs.others[i]
         result = SearchState(
             cost=state.cost + build + state.rows * (cost + fanouts[0] * 0.5 * len(members)),
             rows=state.rows * rows,
@@ -218,7 +242,9 @@ class _Search:
             bound=state.bound | unbound,
             done=state.done,
             built=frozenset(built),
-            moves=(*state.moves, Meet(unbound.bit_length() - 1, tuple(self.readings[i] for i in members), rows)),
+            made=(state.made, Meet(unbound.bit_length() - 1, tuple(self.readings[i] for i in members), rows)),
+            near=state.near | touched,
+            touched=touched,
         )
         return self.settle(result)
 
@@ -227,28 +253,37 @@ class _Search:
         in place."""
         while self._apply(state) or self._keep(state):
             pass
+        state.touched = 0
         if state.placed == self.all:
             state.cost += state.rows * SINK
         return state
 
     def _apply(self, state: SearchState) -> bool:
-        best: tuple[int, int] | None = None
+        """Applies the best condition that is possible, or all checks if one is: they make nothing else possible."""
+        best: list[tuple[int, int]] = []
         for c, late in enumerate(self.late):
             if state.done >> c & 1 or (late and state.placed != self.all):
                 continue
             possible = self._possible(c, state.bound)
-            if possible is not None and (best is None or possible[0] < best[0]):
-                best = (possible[0], c)
-        if best is None:
-            return False
-        c = best[1]
+            if possible is None or (best and possible[0] > best[0][0]):
+                continue
+            if not best or possible[0] < best[0][0]:
+                best = []
+            if not best or possible[0] == CHECK:
+                best.append((possible[0], c))
+        for _, c in best:
+            self._applied(state, c)
+        return bool(best)
+
+    def _applied(self, state: SearchState, c: int) -> None:
         condition = self.query.conditions[c]
         _, added = self._possible(c, state.bound) or (0, 0)
         state.rows *= selectivity(condition, added)
         state.bound |= added
         state.done |= 1 << c
-        state.moves = (*state.moves, Apply(condition))
-        return True
+        state.made = state.made, Apply(condition)
+        state.near |= self.costs.readers_of_all(added)
+        state.touched |= self.costs.readers_of_all(added | self.asks[c])
 
     def _possible(self, c: int, bound: int) -> tuple[int, int] | None:
         """The rank of a condition and the variables that it binds, given the bound ones; None where it is not possible yet."""
@@ -262,7 +297,7 @@ class _Search:
     def _keep(self, state: SearchState) -> bool:
         """The most selective `Keep` of those possible."""
         best: tuple[float, float, int, Index] | None = None
-        for i in ids(self.all & ~state.placed):
+        for i in ids(self.all & ~state.placed & state.touched):
             unbound = self.masks[i] & ~state.bound
             if not (unbound and (self.query.bag or unbound & self.output)) and self._only_asks(i, state):
                 selectivity, index = self.costs.rows_at(i, state, skewed=False)
@@ -277,7 +312,8 @@ class _Search:
         state.rows *= selectivity
         state.built = state.built | {index} if build else state.built
         state.placed |= 1 << i
-        state.moves = (*state.moves, Keep(self.readings[i]))
+        state.made = state.made, Keep(self.readings[i])
+        state.touched |= self.costs.others[i]
         return True
 
     def _only_asks(self, i: int, state: SearchState) -> bool:
@@ -300,7 +336,7 @@ def _rank(condition: Condition, added: int) -> int:
         return 5
     match condition:
         case Compare():
-            return 1 if added else 0
+            return 1 if added else CHECK
         case Unpack():
             return 2
         case Generator():

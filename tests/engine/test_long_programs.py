@@ -1,0 +1,72 @@
+"""Compiling and planning take calls in step with the length of what is compiled: twice the length, hardly more than twice the
+calls. Counted, not timed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from dlog import run_text
+from dlog.engine.compiler import compile_source
+from dlog.grammar.source import Source
+
+MOST = 2.8
+"""Growth of the calls where twice as much is compiled: sorting, and rounds of it, are in step, pairs of everything are not."""
+DECLARED = ".decl e(x: number, y: number)\n.input e\n.decl r(x: number, y: number)\n.output r\n"
+
+
+def calls(action: Callable[[], object]) -> int:
+    """Python functions that are called."""
+    found = 0
+
+    def count(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal found
+        found += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+def chain(n: int) -> str:
+    return ", ".join(f"e(x{i}, x{i + 1})" for i in range(n))
+
+
+SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
+    "atoms": (60, lambda n: f"r(x0, x{n}) :- {chain(n)}."),
+    "atoms of which nothing is used": (60, lambda n: f"r(x, 0) :- e(x, _), {chain(n)}."),
+    "atoms of an aggregate": (60, lambda n: f"r(x, c) :- e(x, _), c = count : {{ {chain(n)} }}."),
+    "checks": (100, lambda n: "r(x, y) :- e(x, y), " + ", ".join(f"x != {i}" for i in range(n)) + "."),
+    "variables that occur once": (60, lambda n: "r(x, y) :- e(x, y), " + ", ".join(f"e(x, z{i})" for i in range(n)) + "."),
+    "alternatives": (100, lambda n: "r(x, y) :- e(x, y), (" + " ; ".join(f"x = {i}" for i in range(n)) + ")."),
+    "rules": (50, lambda n: "".join(f"r(x, {i}) :- e(x, {i}).\n" for i in range(n))),
+    "declarations": (100, lambda n: "".join(f".decl q{i}(x: number)\n" for i in range(n))),
+    "fields": (100, lambda n: f".type R = [{', '.join(f'f{i}: number' for i in range(n))}]\n.decl q(r: R)"),
+    "branches": (100, lambda n: f".type A = {' | '.join(f'B{i} {{x: number}}' for i in range(n))}\n.decl q(a: A)"),
+    "instances": (100, lambda n: ".comp C { .decl q(x: number) q(1). }\n" + "".join(f".init c{i} = C\n" for i in range(n))),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_twice_as_long_is_compiled_with_about_twice_the_calls(shape: str) -> None:
+    size, text = SHAPES[shape]
+    for length in (3, size):  # what is kept from the first time on
+        compile_source(Source(DECLARED + text(length)), lambda found: None)
+    once, twice = (calls(lambda n=n: compile_source(Source(DECLARED + text(n)), lambda found: None)) for n in (size, 2 * size))
+    assert twice < MOST * once
+
+
+@pytest.mark.parametrize("shape", ["atoms", "atoms of an aggregate", "checks", "rules"])
+def test_what_is_twice_as_long_is_planned_and_run_with_about_twice_the_calls(shape: str) -> None:
+    size, text = SHAPES[shape]
+    facts = {"e": [(1, 2), (2, 3), (3, 1)]}
+    run_text(DECLARED + text(3), facts)
+    once, twice = (calls(lambda n=n: run_text(DECLARED + text(n), facts)) for n in (size, 2 * size))
+    assert twice < MOST * once
