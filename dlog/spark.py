@@ -104,8 +104,8 @@ class SparkRelation(_InSpark, Tabular):
 
     def _outcome_table(self) -> tuple[Table, Codec]:
         from dlog.codec import Codec
+        from dlog.engine.runtime.storage.memory import Memory
         from dlog.engine.runtime.storage.records import RecordTables
-        from dlog.engine.runtime.storage.relation import Memory
         from dlog.engine.spark.arrow import ArrowCodec
         from dlog.engine.values.symbols import SymbolTable
 
@@ -468,8 +468,8 @@ def _collected(relation: SparkRelation) -> tuple[Table, Codec]:
     if relation._relation.arity:
         return relation._outcome_table()
     from dlog.codec import Codec
+    from dlog.engine.runtime.storage.memory import Memory
     from dlog.engine.runtime.storage.records import RecordTables
-    from dlog.engine.runtime.storage.relation import Memory
     from dlog.engine.values.symbols import SymbolTable
     from dlog.engine.values.table import Table
 

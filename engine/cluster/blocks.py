@@ -15,8 +15,8 @@ from dlog.engine.cluster.exchange import Rows, cut
 from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, Place
+from dlog.engine.runtime.storage.columns import raw
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import raw
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 

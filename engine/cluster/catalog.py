@@ -15,7 +15,7 @@ from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.exchange.places import Copy, Heavy, Place
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.extent import Extent, Extents
-from dlog.engine.runtime.storage.relation import Memory
+from dlog.engine.runtime.storage.memory import Memory
 
 Crowds = Mapping[int, float]
 NOBODY: Crowds = {}

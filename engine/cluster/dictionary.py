@@ -15,8 +15,8 @@ import numpy as np
 from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.kernels.static import partition
 from dlog.engine.plan.column_types import ColumnType, declared
+from dlog.engine.runtime.storage.columns import raw
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import raw
 from dlog.engine.values.shapes import own_types, packed, shapes
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table

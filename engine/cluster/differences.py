@@ -22,9 +22,10 @@ from dlog.engine.plan.exchange.places import Place
 from dlog.engine.runtime.lowering.lower_rounds import DIFF, ITERATION, TIME, RoundLowering
 from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import RoundStorage
-from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.collection_parts import Role
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view
-from dlog.engine.runtime.storage.relation import Memory
 
 WHEN = (ColumnType(Kind.NUMBER),) * 2
 """What travels with a row: its time (the round of the batch, and the iteration in the lower half), and its diff."""

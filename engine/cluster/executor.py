@@ -29,7 +29,7 @@ from dlog.engine.plan.static.build import build_scope
 from dlog.engine.runtime.static.executor import Executor, Progress
 from dlog.engine.runtime.static.iterated import IteratedRun
 from dlog.engine.runtime.static.scope import ScopeRun
-from dlog.engine.runtime.storage.relation import raw
+from dlog.engine.runtime.storage.columns import raw
 from dlog.engine.values.table import Table
 
 SPLIT_ROWS = 100_000

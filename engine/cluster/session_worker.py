@@ -26,8 +26,8 @@ from dlog.engine.plan.exchange.decomposable import Maintainer
 from dlog.engine.plan.exchange.pivots import PivotPlan
 from dlog.engine.rounds_engine import RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.engines import make_engine
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.differences import difference, last_of_each, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table

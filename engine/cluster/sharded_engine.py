@@ -27,8 +27,8 @@ from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT
 from dlog.engine.rounds_engine import Frames, PlainRounds, RoundsEngine
 from dlog.engine.runtime.incremental.engines import is_incremental
 from dlog.engine.runtime.storage.fact_encoder import FactEncoder
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.differences import words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table, from_words

@@ -160,8 +160,8 @@ def blocks_of_facts(program: Program, plan: Supersteps, tasks: int) -> Iterator[
     """The facts of a program's text: relation, owner, block."""
     from dlog.engine.plan.exchange.pivots import HERE
     from dlog.engine.runtime.storage.fact_encoder import FactEncoder
+    from dlog.engine.runtime.storage.memory import Memory
     from dlog.engine.runtime.storage.records import RecordTables
-    from dlog.engine.runtime.storage.relation import Memory
     from dlog.engine.values.symbols import SymbolTable
 
     symbols, records = SymbolTable(), RecordTables(Memory(None))

@@ -90,8 +90,8 @@ def table_of(
     """Rows with ids of their own, and what these mean."""
     import pyarrow as pa
 
+    from dlog.engine.runtime.storage.memory import Memory
     from dlog.engine.runtime.storage.records import RecordTables
-    from dlog.engine.runtime.storage.relation import Memory
     from dlog.engine.spark.arrow import ArrowCodec
     from dlog.engine.values.symbols import SymbolTable
 

@@ -105,8 +105,8 @@ class OutputRows:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from dlog.engine.cluster.blocks import rows_of
+        from dlog.engine.runtime.storage.memory import Memory
         from dlog.engine.runtime.storage.records import RecordTables
-        from dlog.engine.runtime.storage.relation import Memory
         from dlog.engine.spark.arrow import ArrowCodec
         from dlog.engine.spark.slots import in_slots
         from dlog.engine.values.symbols import SymbolTable

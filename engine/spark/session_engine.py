@@ -13,8 +13,8 @@ from dlog.engine.cluster.sharded_engine import ShardedRounds
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.plan.exchange.numbering import refuse_printing
 from dlog.engine.rounds_engine import Frames, Image, RoundsEngine, StartingPoint
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.spark import application
 from dlog.engine.spark.error_translation import failures, reason_of
 from dlog.engine.spark.inputs import as_declared

@@ -13,7 +13,7 @@ import numpy as np
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.runtime.incremental.engines import make_engine
-from dlog.engine.runtime.storage.relation import Memory
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from tests.bench.process import Options

@@ -25,8 +25,8 @@ from pyarrow import feather
 
 import dlog
 from dlog.__main__ import run_command
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.spark.arrow import ArrowCodec
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from dlog.engine.runtime.storage.fact_encoder import FactEncoder
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.engine.state.entries import Entries
 from dlog.engine.state.files import damaged
 from dlog.engine.values.symbols import NotText, SymbolTable

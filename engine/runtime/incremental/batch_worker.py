@@ -14,9 +14,9 @@ from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.sharing import Share
 from dlog.engine.runtime.incremental.strata import StratumTasks
 from dlog.engine.runtime.static.worker import Worker
-from dlog.engine.runtime.storage.collection import new_list
+from dlog.engine.runtime.storage.collection_parts import new_list
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view
-from dlog.engine.runtime.storage.relation import Memory
 
 
 class BatchWorker:

@@ -32,10 +32,12 @@ from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import Source
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.storage.catalog import Catalog
-from dlog.engine.runtime.storage.collection import Collection, DataflowStatus, Role, new_list
+from dlog.engine.runtime.storage.collection import Collection, DataflowStatus
+from dlog.engine.runtime.storage.collection_parts import Role, new_list
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view, words
 from dlog.engine.runtime.storage.reduction import Reduction
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.grammar.diagnostics import InternalError
 
 GIVEN = " given"

@@ -8,7 +8,8 @@ import numpy as np
 from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.incremental.batches import net
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.collection_parts import Role
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.values.updates import Updates
 

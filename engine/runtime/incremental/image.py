@@ -27,7 +27,9 @@ from dlog.engine.rounds_engine import Image, ImageArray, IncompatibleImage
 from dlog.engine.runtime.incremental.dataflow import GIVEN, Dataflow
 from dlog.engine.runtime.incremental.planner_statistics import ReplayedStatistics
 from dlog.engine.runtime.storage import memory_map
-from dlog.engine.runtime.storage.collection import Collection, Index, give_back
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.index import Index
+from dlog.engine.runtime.storage.memory_map import give_back
 from dlog.engine.runtime.storage.native import view
 from dlog.engine.runtime.storage.reduction import Reduction
 

@@ -22,8 +22,8 @@ from dlog.engine.rounds_engine import Frames, PlainRounds, RoundsEngine, Startin
 from dlog.engine.runtime.incremental.batches import insertions, no_updates
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.recompute import Recompute
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.differences import apply_changes, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table

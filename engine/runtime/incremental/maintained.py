@@ -34,9 +34,9 @@ from dlog.engine.runtime.incremental.replanning import NEVER, WORK_OF_A_ROW, Wat
 from dlog.engine.runtime.incremental.state_reuse import StateReuse
 from dlog.engine.runtime.preload import preload
 from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.memory import Memory, is_exhausted
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory, is_exhausted
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.updates import Updates, prepended
 from dlog.grammar.diagnostics import DlogError, InternalError

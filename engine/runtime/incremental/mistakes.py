@@ -9,8 +9,8 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Error
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.static.worker import VALUES
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
 

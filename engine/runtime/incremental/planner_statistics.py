@@ -12,7 +12,8 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.templates import StatisticEntry
 from dlog.engine.plan.statistics import UNKNOWN_ROWS, SecondMoment, Statistics
 from dlog.engine.rounds_engine import IncompatibleImage
-from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.collection_parts import Role
 from dlog.engine.runtime.storage.statistics import SAMPLE, distinct_values, second_moment
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import InternalError

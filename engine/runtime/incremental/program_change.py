@@ -12,7 +12,7 @@ from dlog.engine.runtime.incremental.dataflow import CannotReuse, Dataflow
 from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.incremental.state_reuse import StateReuse
 from dlog.engine.runtime.storage.catalog import Catalog
-from dlog.engine.runtime.storage.relation import Memory
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.values.updates import Updates
 
 

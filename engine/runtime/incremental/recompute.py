@@ -15,9 +15,9 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.rounds_engine import Frames, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.static.executor import Executor, Progress
 from dlog.engine.runtime.storage.fact_encoder import FactEncoder
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.printer import Printer
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.differences import Columns, apply_changes, difference, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table

@@ -9,7 +9,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Gathers, Shared, Status
 from dlog.engine.kernels.incremental.loop import sharing
 from dlog.engine.kernels.incremental.store import lists
-from dlog.engine.runtime.storage.collection import new_list
+from dlog.engine.runtime.storage.collection_parts import new_list
 from dlog.engine.runtime.storage.native import Struct, words
 
 UNLIMITED = 2**62

@@ -23,7 +23,9 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.shapes import Names
 from dlog.engine.runtime.incremental.dataflow import GIVEN, CannotReuse, Dataflow, Plan
 from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
-from dlog.engine.runtime.storage.collection import UNFOUND, Collection, Index
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.collection_parts import UNFOUND
+from dlog.engine.runtime.storage.index import Index
 from dlog.engine.runtime.storage.memory_map import Array, collection_arrays, index_arrays
 from dlog.engine.runtime.storage.native import Struct, view
 from dlog.engine.runtime.storage.reduction import Reduction

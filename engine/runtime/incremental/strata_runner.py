@@ -22,8 +22,8 @@ from dlog.engine.runtime.incremental.batch_worker import BatchWorker, set_marks,
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.sharing import UNLIMITED, Failed, Share
 from dlog.engine.runtime.incremental.strata import StratumTasks, marked, strata_of
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view
-from dlog.engine.runtime.storage.relation import Memory
 
 SHARED_ROWS = 20_000
 """Fewest rows that a batch goes through for which other threads are woken."""

@@ -9,7 +9,8 @@ from dlog.engine.ir.nodes import Connection
 from dlog.engine.kernels.static import components as K
 from dlog.engine.kernels.static import storage
 from dlog.engine.runtime.storage.catalog import Catalog
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.memory import Memory
+from dlog.engine.runtime.storage.relation import StoredRelation
 
 STRETCH = 1 << 21
 """Rows or keys between two looks at what waits: interruptions, progress."""

@@ -30,8 +30,9 @@ from dlog.engine.runtime.static.scope import ScopeRun
 from dlog.engine.runtime.static.thread_pool import ThreadPool
 from dlog.engine.runtime.static.worker import VALUES, RunFailed, Worker
 from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.columns import raw
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory, raw
 from dlog.engine.values.equivalence import first_pairs, pair_count, pairs_of
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table

@@ -11,8 +11,8 @@ from dlog.engine.kernels import machine
 from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.instructions import External
 from dlog.engine.runtime.lowering.lowered import CONSTANTS, ExternalCall, LoweredPath, Tables
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.table import typed
 
 MAX_ROWS_PER_CALL = 1 << 24

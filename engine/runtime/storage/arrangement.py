@@ -17,8 +17,9 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import ArrangementKind, KeyMap, SetKind
 from dlog.engine.kernels.static import arrange, storage
 from dlog.engine.kernels.static.chains import grow_arrangement
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, words
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.relation import StoredRelation
 
 ONLY_MAX = 2**24
 """Span of values up to which an arrangement can be told which of them it needs."""

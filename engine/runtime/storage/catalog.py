@@ -15,9 +15,10 @@ from dlog.engine.runtime.storage import statistics
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.extent import Extents
 from dlog.engine.runtime.storage.fact_encoder import FactEncoder
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.printer import Printer
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.engine.values.symbols import SymbolTable
 
 

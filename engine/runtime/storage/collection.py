@@ -1,13 +1,9 @@
-"""Collections and indexes as Python holds them: structs of the kernels' with the memory they own.
-
-A `Collection` is a relation maintained over rounds (kernels/incremental/store/collections.py); which of its parts exist depends
-on who changes it. """
+"""Collections as Python holds them: relations maintained over rounds (kernels/incremental/store/collections.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection as Collected
-from collections.abc import Iterable, Sequence
-from enum import Enum
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -16,83 +12,21 @@ import numpy as np
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.loop import reading
-from dlog.engine.kernels.incremental.store import implied, index_building, lists, loading
+from dlog.engine.kernels.incremental.store import implied, lists, loading
 from dlog.engine.kernels.incremental.store.histories import copy_present, copy_ranks
-from dlog.engine.kernels.incremental.store.index_building import FREE_SIZES
 from dlog.engine.kernels.incremental.store.pairs import copy_pairs, split_pairs
 from dlog.engine.kernels.static import storage
 from dlog.engine.runtime.incremental.batches import no_updates
-from dlog.engine.runtime.storage.memory_map import PER_ROW, Array, collection_arrays, index_arrays, index_cells
+from dlog.engine.runtime.storage.changes_block import ChangesBlock
+from dlog.engine.runtime.storage.collection_parts import UNFOUND, VISIBLE, CollectionParts, Role
+from dlog.engine.runtime.storage.index import Index
+from dlog.engine.runtime.storage.memory import Memory
+from dlog.engine.runtime.storage.memory_map import collection_arrays, give_back
 from dlog.engine.runtime.storage.native import Struct, view, words
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.updates import Updates
 
 PREALLOCATED_CHANGES = 64
 """Changes of a batch for which memory is kept: addresses of new arrays take longer than a small round."""
-INITIAL_ROWS = 64
-"""Rows for which a new collection has room."""
-
-
-class Role(Enum):
-    """A collection's role: what changes it."""
-
-    INPUT = "from outside"
-    TOTAL = "rules without recursion"
-    PARTIAL = "rules of a recursive scope"
-    RESULT = "a reduction"
-    LATTICE = "a lattice of a recursive scope"
-    GROUPS = "keys of a reduction"
-    CANDIDATES = "values of a reduction"
-    PARTIAL_CANDIDATES = "values of a lattice"
-
-
-_PARTS = {
-    Role.INPUT: (),
-    Role.TOTAL: (L.collection.derivation_counts, L.collection.stamps),
-    Role.PARTIAL: (L.collection.derivation_support, L.collection.stamps),
-    Role.RESULT: (),
-    Role.LATTICE: (),
-    Role.GROUPS: (L.collection.stamps, L.collection.grouping_current),
-    Role.CANDIDATES: (),
-    Role.PARTIAL_CANDIDATES: (),
-}
-_VISIBLE = {Role.INPUT, Role.TOTAL, Role.PARTIAL, Role.RESULT, Role.LATTICE}
-_INNER = {Role.PARTIAL, Role.LATTICE}
-UNFOUND = {Role.RESULT, Role.LATTICE}
-"""Their rows are found through groups and candidates, unless paths look for them by all their values."""
-
-
-def new_list(words_each: int) -> Struct:
-    """A list, a pool or a log, whatever it is used as."""
-    made = Struct(L.log.size)
-    made[L.items.words] = words_each
-    return made
-
-
-def give_back(control: int, arrays: Iterable[Array]) -> None:
-    """Frees arrays; whoever points there points nowhere."""
-    for array in arrays:
-        address, array.struct[array.field] = array.struct[array.field], 0
-        storage.release(control, address, array.size)
-
-
-class ChangesBlock:
-    """A block into which kernels write changes: an array with a row for each column, one for rounds, one for diffs."""
-
-    def __init__(self, block: np.ndarray) -> None:
-        self.block = block
-        # One address and its multiples: asking NumPy for each takes longer than a small round.
-        start, step = int(block.ctypes.data), block.strides[0]
-        *places, self._rounds, self._diffs = range(start, start + step * len(block), step) if step else [start] * len(block)
-        self._places = words(places)
-
-    def write(self, collection: int, first: int) -> int:
-        """Writes the last batch's changes, rounds counted from `first` on; returns how many."""
-        return int(reading.copy_changes(collection, first, self._places.address, self._rounds, self._diffs))
-
-    def copied(self, collection: int, first: int) -> np.ndarray:
-        """The last batch's changes as an array of their own."""
-        return self.block[:, : self.write(collection, first)].copy()
 
 
 class DataflowStatus:
@@ -115,22 +49,16 @@ class Grouped(Protocol):
     def read(self, before: bool) -> tuple[tuple[np.ndarray, ...], int]: ...
 
 
-class Collection:
-    """Rows, their histories and logs; see kernels/round_structs.py for the fields."""
+class Collection(CollectionParts):
+    """Rows, their histories, logs and indexes."""
 
     def __init__(self, name: str, kinds: Sequence[Kind], role: Role, memory: Memory, scope: Struct | None = None) -> None:
+        super().__init__(name, kinds, role, memory, scope)
         self.status: DataflowStatus | None = None
         """Of the dataflow that it belongs to."""
-        self.name = name
-        self.kinds = tuple(kinds)
-        self.role = role
-        self.memory = memory
-        self.struct = Struct(L.collection.size)
         self.indexes: dict[tuple[int, ...], Index] = {}
         self.wanted: set[tuple[int, ...]] = set()
         """The keys of the indexes that paths ask for."""
-        self.lists: list[Struct] = []
-        self.histories: list[Struct] = []
         self.asked = False
         """Whether some path looks rows up here at a view, other than by iterations of the own scope."""
         self.followed = False
@@ -139,108 +67,6 @@ class Collection:
         """Whether rows are looked for by all their values."""
         self.grouped: Grouped | None = None
         """Whose groups are the rows here; there are no others."""
-        self.struct[L.relation.arity] = len(self.kinds)
-        self._columns = Struct(L.column.size * max(len(self.kinds), 1))
-        self.struct.point(L.relation.columns, self._columns)
-        for c, kind in enumerate(self.kinds):
-            self._columns[c * L.column.size + L.column.width] = 8 if kind is Kind.FLOAT else 4
-            self._columns[c * L.column.size + L.column.data] = self._zeroed(
-                INITIAL_ROWS * self._columns[c * L.column.size + L.column.width]
-            )
-        self.struct[L.relation.capacity] = INITIAL_ROWS
-        self.struct[L.collection.alive] = self._zeroed(INITIAL_ROWS // 8)
-        for part in _PARTS[role]:
-            self.struct[part] = self._zeroed(INITIAL_ROWS * PER_ROW[part])
-        self._make_lists(scope)
-
-    def _zeroed(self, size: int) -> int:
-        address = int(storage.zeroed(self.memory.control.address, size))
-        self.memory.check()
-        return address
-
-    def _make_lists(self, scope: Struct | None) -> None:
-        wanted: list[tuple[int, int]] = []
-        role = self.role
-        if role in _VISIBLE:
-            wanted += [(L.collection.log, L.change.size), (L.collection.born, 1), (L.collection.doomed, 1)]
-            self._point_history(L.collection.outer, iterations=False)
-        if role in _INNER:
-            wanted.append((L.collection.inner_log, L.change.size))
-            self._point_history(L.collection.inner, iterations=True)
-        if role is Role.TOTAL:
-            wanted += [(L.collection.derivation_derived, L.change.size), (L.collection.touched, 1)]
-        if role in (Role.PARTIAL, Role.PARTIAL_CANDIDATES):
-            wanted += [(L.collection.touched, 1), (L.collection.derivation_entries, L.support.size)]
-            assert scope is not None
-            self.struct.point(L.collection.scope, scope)
-        if role in (Role.LATTICE, Role.GROUPS):
-            wanted.append((L.collection.touched, 1))
-        if role in (Role.GROUPS, Role.CANDIDATES):
-            wanted.append((L.collection.doomed, 1))
-        for field, size in wanted:
-            self.struct.point(field, self._list(size))
-
-    def _list(self, size: int) -> Struct:
-        made = new_list(size)
-        self.lists.append(made)
-        return made
-
-    def _point_history(self, field: int, iterations: bool) -> None:
-        history = Struct(L.history.size)
-        history[L.history.bits] = self._zeroed(INITIAL_ROWS // 8)
-        if iterations:
-            history[L.history.iters] = self._zeroed(INITIAL_ROWS * 4)
-        history.point(L.history.items, self._list(L.item.size))
-        history.point(L.history.entries, self._list(L.entry.size))
-        self.struct.point(field, history)
-        self.histories.append(history)
-
-    @property
-    def address(self) -> int:
-        return self.struct.address
-
-    @property
-    def widths(self) -> tuple[Struct, tuple[int, ...]]:
-        """The struct and the fields of the columns' widths."""
-        return self._columns, tuple(c * L.column.size + L.column.width for c in range(self.arity))
-
-    @property
-    def arity(self) -> int:
-        return len(self.kinds)
-
-    @property
-    def log(self) -> Struct:
-        return self.struct.keep[L.collection.log]  # type: ignore[return-value]
-
-    def point_columns(self) -> None:
-        """Points columns that have no array of their own to what implies them."""
-        for at in self.widths[1]:
-            if self._columns[at] == L.IMPLIED:
-                self._columns[at - L.column.width + L.column.data] = self.address
-
-    def hold_keys(self) -> None:
-        """Makes an implied key column one like others: it is to be read at large. Raises DlogError where memory does not
-        suffice."""
-        implied.write_keys(self.memory.control.address, self.address)
-        self.memory.check()
-
-    def keep_heads(self) -> None:
-        """Gives groups the lists of their candidates, beside the rows of their results."""
-        size = PER_ROW[L.collection.grouping_heads]
-        self.struct[L.collection.grouping_heads] = self._zeroed(self.struct[L.relation.capacity] * size)
-        current = Array(self.struct, L.collection.grouping_current, 0, INITIAL_ROWS * PER_ROW[L.collection.grouping_current])
-        give_back(self.memory.control.address, [current])
-
-    def keep_records(self, bytes_each: int) -> None:
-        """Gives rows records of so many bytes, which are all that there is of them."""
-        self.struct[L.collection.grouping_record_bytes] = bytes_each
-        self.struct[L.collection.grouping_records] = self._zeroed(self.struct[L.relation.capacity] * bytes_each)
-        give_back(self.memory.control.address, [Array(self.struct, L.collection.alive, 0, INITIAL_ROWS // 8)])
-
-    def keep_sums(self, words_each: int) -> None:
-        """Gives groups so many words of their own."""
-        self.struct[L.collection.grouping_sum_words] = words_each
-        self.struct[L.collection.grouping_sums] = self._zeroed(self.struct[L.relation.capacity] * words_each * 8)
 
     def index(self, key: tuple[int, ...]) -> Index:
         """The index by these columns, made (and filled) when it is first asked for."""
@@ -297,7 +123,7 @@ class Collection:
 
     def quieten(self) -> None:
         """Notes that no path looks rows up here, or by all their values, unless one does."""
-        self.struct[L.collection.quiet] = int(not self.asked and self.role in _VISIBLE)
+        self.struct[L.collection.quiet] = int(not self.asked and self.role in VISIBLE)
         two = self.arity == 2 and Kind.FLOAT not in self.kinds
         self.struct[L.collection.pairable] = int(two and self.role is Role.INPUT and not self.asked and not self.indexes)
         self.struct[L.collection.unkeyed] = int(not self.found)
@@ -391,6 +217,8 @@ class Collection:
             loading.unpack_pairs(self.memory.control.address, self.address, room.address)
             self.memory.check()
 
+    # ---------------------------------------------------------------------------------------------------------- changes
+
     def updates(self, first: int) -> Updates:
         """The last batch's changes, by round, the batch's first one being `first`; as they came: a row may have several in one
         round."""
@@ -461,56 +289,3 @@ class Collection:
         count = self.struct[L.collection.derivation_bucket_count]
         lists.lists_free(control, self.struct[L.collection.derivation_buckets], count)
         storage.release(control, self.struct[L.collection.derivation_buckets], count * L.items.size * 8)
-
-
-class Index:
-    """An arrangement of a collection by key columns (kernels/incremental/store/indexes.py)."""
-
-    def __init__(self, collection: Collection, key: tuple[int, ...]) -> None:
-        self.collection = collection
-        self.key = key
-        self.struct = Struct(L.index.size)
-        self.struct.keep[-1] = collection.struct
-        self.struct[L.index.collection] = collection.address
-        self.struct[L.index.key_count] = len(key)
-        self.struct.point(L.index.keys, words(key))
-        self.struct[L.index.dense] = int(len(key) <= 1)
-        self.struct.point(L.index.free, Struct(FREE_SIZES))
-        self.struct.point(L.index.gone, new_list(L.change.size))
-        self.proposes = self.read = False
-
-    @property
-    def address(self) -> int:
-        return self.struct.address
-
-    def want_values(self) -> None:
-        """Lets the index hold values, not rows, if paths ask it for nothing else; all are lowered."""
-        if self.proposes and not self.read and self.collection.arity == 2 and len(self.key) == 1:
-            self.struct[L.index.wanted] = 2 - self.key[0]
-
-    def hold_rows(self) -> None:
-        """Has the index hold rows from now on, whatever it was wanted for."""
-        self.struct[L.index.wanted] = 0
-        if not self.struct[L.index.values]:
-            return
-        made, collection = Index(self.collection, self.key), self.collection
-        try:
-            made.fill()
-            collection.memory.check()
-        except BaseException:
-            made.free()
-            raise
-        self.free()
-        for (mine, fields), (other, _) in zip(index_cells(self), index_cells(made), strict=True):
-            for field in fields:
-                mine[field] = other[field]
-        for array in index_arrays(made):
-            self.struct[array.field] = made.struct[array.field]
-
-    def fill(self) -> None:
-        """Adds all living rows of the collection to an empty index."""
-        struct, control = self.collection.struct, self.collection.memory.control.address
-        index_building.fill_index(control, self.address, struct[L.collection.alive], struct[L.relation.rows])
-
-    def free(self) -> None:
-        give_back(self.collection.memory.control.address, index_arrays(self))

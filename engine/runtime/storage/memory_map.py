@@ -6,12 +6,13 @@ What is listed here outlives a batch. Logs and buckets do not: they are empty, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.store.implied import BITS as SAMPLED
 from dlog.engine.kernels.row_structs import CandidatePlace
+from dlog.engine.kernels.static import storage
 from dlog.engine.runtime.storage.native import Struct
 
 PER_ROW = {
@@ -194,3 +195,10 @@ def _target(struct: Struct, field: int) -> Struct:
     found = struct.keep[field]
     assert isinstance(found, Struct)
     return found
+
+
+def give_back(control: int, arrays: Iterable[Array]) -> None:
+    """Frees arrays; whoever points there points nowhere."""
+    for array in arrays:
+        address, array.struct[array.field] = array.struct[array.field], 0
+        storage.release(control, address, array.size)

@@ -7,8 +7,9 @@ import numpy as np
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.static import sets
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import words
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.relation import StoredRelation
 
 
 class RecordTables:

@@ -10,8 +10,9 @@ from dlog.engine.kernels.combine import DOMINANCES, GROUP_WORDS, Combine
 from dlog.engine.kernels.incremental.reduce.grouped import copy_groups
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.kernels.row_structs import TouchedGroup
-from dlog.engine.runtime.storage.collection import Collection, Role, give_back, new_list
-from dlog.engine.runtime.storage.memory_map import reduction_arrays
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.collection_parts import Role, new_list
+from dlog.engine.runtime.storage.memory_map import give_back, reduction_arrays
 from dlog.engine.runtime.storage.native import Struct, view
 
 

@@ -12,7 +12,8 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.static.partition import make_room
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.memory import Memory
+from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.pipeline import compile_program
 from tests.shards import evaluated, in_worker_group
 

@@ -17,8 +17,8 @@ from dlog.engine.plan.exchange.costs import Sizes
 from dlog.engine.plan.exchange.distribute import distribute
 from dlog.engine.plan.exchange.places import choose_homes
 from dlog.engine.plan.static.build import build_scope
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.array_pool import DoubleBuffer
 from dlog.engine.values.symbols import SymbolTable
 from dlog.pipeline import compile_program

@@ -12,7 +12,8 @@ from dlog.engine.runtime.lowering.lower import PathLowering
 from dlog.engine.runtime.lowering.lowered import Tables
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.memory import Memory
+from dlog.engine.runtime.storage.relation import StoredRelation
 from tests.engine.kernels.workbench import Row, loaded, rows_of
 
 

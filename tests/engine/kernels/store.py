@@ -12,9 +12,10 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.loop import batches as batch
 from dlog.engine.kernels.incremental.store import indexes, loading, slots
 from dlog.engine.runtime.static.worker import Worker
-from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.collection_parts import Role
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import view, words
-from dlog.engine.runtime.storage.relation import Memory
 from tests.engine.kernels.workbench import Row
 
 Change = tuple[Row, int]

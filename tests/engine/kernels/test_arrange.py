@@ -15,7 +15,8 @@ from dlog.engine.kernels.codes import KeyMap
 from dlog.engine.kernels.static import arrange, chains
 from dlog.engine.runtime.storage.arrangement import ONLY_MAX, StoredArrangement
 from dlog.engine.runtime.storage.extent import Extent
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.memory import Memory
+from dlog.engine.runtime.storage.relation import StoredRelation
 from tests.engine.kernels.workbench import EXAMPLES, MANY, Desk, Given, Row, loaded, relation_of, row_lists, rows_of
 from tests.examples import examples
 

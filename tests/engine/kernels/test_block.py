@@ -15,7 +15,7 @@ from dlog.engine.kernels import block
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.arithmetic import Arithmetic, arithmetic_block
 from dlog.engine.kernels.codes import Comparison, Error
-from dlog.engine.runtime.storage.relation import Memory
+from dlog.engine.runtime.storage.memory import Memory
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MAX, MIN, WORDS, Desk
 from tests.examples import examples
 

@@ -12,8 +12,8 @@ import pytest
 
 from dlog.engine.kernels.core.blocks import HUGE_PAGE, LARGE, LINE, LINES
 from dlog.engine.kernels.static import storage
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import view
-from dlog.engine.runtime.storage.relation import Memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are mapped on Linux only")
 

@@ -17,10 +17,11 @@ from dlog.engine.kernels.incremental.reduce import candidate, candidates, group_
 from dlog.engine.kernels.incremental.store import collections as kernels
 from dlog.engine.kernels.incremental.store import slots
 from dlog.engine.runtime.static.worker import Worker
-from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.collection_parts import Role
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import words
 from dlog.engine.runtime.storage.reduction import Reduction
-from dlog.engine.runtime.storage.relation import Memory
 from tests.engine.kernels.workbench import EXAMPLES, MAX, MIN
 from tests.examples import examples
 

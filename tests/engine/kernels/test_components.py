@@ -11,7 +11,8 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.static import components as kernels
 from dlog.engine.runtime.storage.extent import Extent
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.memory import Memory
+from dlog.engine.runtime.storage.relation import StoredRelation
 from tests.engine.kernels.workbench import EXAMPLES, rows_of
 from tests.examples import examples
 

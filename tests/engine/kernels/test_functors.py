@@ -17,7 +17,7 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.signatures import KEEP, Intrinsic
 from dlog.engine.kernels.arithmetic import Arithmetic, arithmetic_block
 from dlog.engine.kernels.values.texts import Text
-from dlog.engine.runtime.storage.relation import Memory
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.values.functions import evaluate
 from tests.engine.kernels.test_texts import Desk as TextDesk
 from tests.engine.kernels.workbench import EXAMPLES, MAX, MIN, Desk

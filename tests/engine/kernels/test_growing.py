@@ -17,9 +17,10 @@ from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.kernels.incremental.loop import batches, inputs
 from dlog.engine.kernels.incremental.store import indexes, keyed, slots
 from dlog.engine.runtime.static.worker import Worker
-from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.collection_parts import Role
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, words
-from dlog.engine.runtime.storage.relation import Memory
 from tests.examples import examples
 
 pytestmark = pytest.mark.skipif(not JIT, reason="tables that grow by instalments are large")

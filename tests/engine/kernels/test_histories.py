@@ -16,9 +16,10 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.loop import distinct
 from dlog.engine.kernels.incremental.store import collections, histories, lists
 from dlog.engine.runtime.static.worker import Worker
-from dlog.engine.runtime.storage.collection import Collection, Role, new_list
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.collection_parts import Role, new_list
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view
-from dlog.engine.runtime.storage.relation import Memory
 from tests.engine.kernels.workbench import EXAMPLES
 from tests.examples import examples
 

@@ -17,8 +17,9 @@ from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.static import merge as kernels
 from dlog.engine.runtime.storage.extent import Extent
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import view, words
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.relation import StoredRelation
 from tests.engine.kernels.workbench import EXAMPLES, MANY, WORDS, Desk, rows_of
 from tests.examples import examples
 

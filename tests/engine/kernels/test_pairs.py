@@ -20,9 +20,10 @@ from dlog.engine.kernels.incremental.loop import inputs
 from dlog.engine.kernels.incremental.store import loading, pairs
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.static.worker import Worker
-from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.collection_parts import Role
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import words
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
 from tests.engine.kernels.workbench import EXAMPLES, MANY, MAX, MIN

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.static import sets, storage
 from dlog.engine.runtime.storage.extent import Extent
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.memory import Memory
+from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.kernels.workbench import (
     DOMAINS,

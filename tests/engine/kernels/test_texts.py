@@ -17,8 +17,8 @@ from dlog.engine.kernels.values.symbols import begin_reading, begin_writing, end
 from dlog.engine.kernels.values.texts import Text, text_block
 from dlog.engine.runtime.lowering.lowered import Tables
 from dlog.engine.runtime.static.worker import Worker
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, words
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.functions import evaluate
 from dlog.engine.values.patterns import Verdicts
 from dlog.engine.values.symbols import SymbolTable

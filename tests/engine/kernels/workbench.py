@@ -13,8 +13,9 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.kernels.static import sets
 from dlog.engine.runtime.storage.extent import Extent
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, words
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.relation import StoredRelation
 
 EXAMPLES = 60 if JIT else 5
 """Examples per property: without the JIT a kernel is thousands of times slower."""

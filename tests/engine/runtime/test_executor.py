@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from dlog.engine.runtime.storage.relation import Memory
+from dlog.engine.runtime.storage.memory import Memory
 from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.memory import current_bytes
 from dlog.pipeline import compile_program

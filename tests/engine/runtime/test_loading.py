@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.runtime.storage import relation
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.memory import Memory
+from dlog.engine.runtime.storage.relation import StoredRelation
 from tests.examples import examples
 
 VALUES = st.one_of(st.integers(-3, 3), st.sampled_from([2**31, -(2**62), 2**62]))

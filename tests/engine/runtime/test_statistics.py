@@ -9,7 +9,8 @@ import pytest
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.runtime.storage import statistics
-from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.engine.runtime.storage.memory import Memory
+from dlog.engine.runtime.storage.relation import StoredRelation
 
 RANDOM = np.random.default_rng(17)
 LARGE = 200_000

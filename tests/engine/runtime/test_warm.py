@@ -145,7 +145,7 @@ def test_after_a_warm_up_in_an_empty_cache_nothing_is_compiled(tmp_path: Path) -
 def test_the_kernels_work_without_compilation() -> None:
     command = [sys.executable, "-m", "pytest", "tests/engine/kernels", "-q", "-p", "no:cacheprovider"]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout[-3000:]
 
 

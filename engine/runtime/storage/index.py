@@ -1,0 +1,63 @@
+"""An index of a collection as Python holds it: a struct of the kernels' with the memory it owns."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.incremental.store import index_building
+from dlog.engine.kernels.incremental.store.index_building import FREE_SIZES
+from dlog.engine.runtime.storage.collection_parts import CollectionParts, new_list
+from dlog.engine.runtime.storage.memory_map import give_back, index_arrays, index_cells
+from dlog.engine.runtime.storage.native import Struct, words
+
+
+class Index:
+    """An arrangement of a collection by key columns (kernels/incremental/store/indexes.py)."""
+
+    def __init__(self, collection: CollectionParts, key: tuple[int, ...]) -> None:
+        self.collection = collection
+        self.key = key
+        self.struct = Struct(L.index.size)
+        self.struct.keep[-1] = collection.struct
+        self.struct[L.index.collection] = collection.address
+        self.struct[L.index.key_count] = len(key)
+        self.struct.point(L.index.keys, words(key))
+        self.struct[L.index.dense] = int(len(key) <= 1)
+        self.struct.point(L.index.free, Struct(FREE_SIZES))
+        self.struct.point(L.index.gone, new_list(L.change.size))
+        self.proposes = self.read = False
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+    def want_values(self) -> None:
+        """Lets the index hold values, not rows, if paths ask it for nothing else; all are lowered."""
+        if self.proposes and not self.read and self.collection.arity == 2 and len(self.key) == 1:
+            self.struct[L.index.wanted] = 2 - self.key[0]
+
+    def hold_rows(self) -> None:
+        """Has the index hold rows from now on, whatever it was wanted for."""
+        self.struct[L.index.wanted] = 0
+        if not self.struct[L.index.values]:
+            return
+        made, collection = Index(self.collection, self.key), self.collection
+        try:
+            made.fill()
+            collection.memory.check()
+        except BaseException:
+            made.free()
+            raise
+        self.free()
+        for (mine, fields), (other, _) in zip(index_cells(self), index_cells(made), strict=True):
+            for field in fields:
+                mine[field] = other[field]
+        for array in index_arrays(made):
+            self.struct[array.field] = made.struct[array.field]
+
+    def fill(self) -> None:
+        """Adds all living rows of the collection to an empty index."""
+        struct, control = self.collection.struct, self.collection.memory.control.address
+        index_building.fill_index(control, self.address, struct[L.collection.alive], struct[L.relation.rows])
+
+    def free(self) -> None:
+        give_back(self.collection.memory.control.address, index_arrays(self))
