@@ -24,7 +24,7 @@ import numpy as np
 from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.incremental.loop import sharing
+from dlog.engine.kernels.incremental.sharing import running
 from dlog.engine.runtime.incremental.batch_worker import BatchWorker
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.sharing import Share
@@ -156,7 +156,7 @@ def _sections() -> Iterator[tuple[list[dict[int, float]], list[dict[int, float]]
     """By section of batches, what each worker (its number) needs; by step that workers do together, what each part does."""
     found: list[dict[int, float]] = []
     steps: list[dict[int, float]] = []
-    run_all, each, run, share, run_part = StrataRun.all, StrataRunner.each, StrataRun._run, Share.run, sharing.run_part
+    run_all, each, run, share, run_part = StrataRun.all, StrataRunner.each, StrataRun._run, Share.run, running.run_part
 
     def noted(number: int, work: Callable[[], Any]) -> Any:
         start = time.thread_time()
@@ -190,7 +190,7 @@ def _sections() -> Iterator[tuple[list[dict[int, float]], list[dict[int, float]]
         patch.object(StrataRun, "_run", run_noted),
         patch.object(StrataRunner, "each", each_noted),
         patch.object(Share, "run", share_noted),
-        patch.object(sharing, "run_part", part_noted),
+        patch.object(running, "run_part", part_noted),
     ):
         yield found, steps
 

@@ -1,4 +1,4 @@
-"""Steps of a recursive scope that the workers of an engine do together: see `kernels/incremental/loop/sharing.py`."""
+"""Steps of a recursive scope that the workers of an engine do together: see `kernels/incremental/sharing`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import Executor, wait
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Gathers, Shared, Status
-from dlog.engine.kernels.incremental.loop import sharing
+from dlog.engine.kernels.incremental.sharing import running
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.runtime.storage.collection_parts import new_list
 from dlog.engine.runtime.storage.native import Struct, words
@@ -67,11 +67,11 @@ class Share:
         self.struct.point(L.share.parts, words(share.struct.address for share in shares))
         self.struct[L.share.part_count] = parts
         others = [
-            pool.submit(sharing.run_part, address, control.address, part, parts)
+            pool.submit(running.run_part, address, control.address, part, parts)
             for part, control in enumerate(controls[1:], 1)
         ]
         try:
-            done = [sharing.run_part(address, controls[0].address, 0, parts)]
+            done = [running.run_part(address, controls[0].address, 0, parts)]
         finally:
             wait(others)
         done += [other.result() for other in others]

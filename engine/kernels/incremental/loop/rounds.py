@@ -22,20 +22,12 @@ from dlog.engine.kernels.incremental.loop.batches import forget_changes, rows_be
 from dlog.engine.kernels.incremental.loop.changes import flush_distinct, next_tick
 from dlog.engine.kernels.incremental.loop.distinct import end_distinct, process_distinct
 from dlog.engine.kernels.incremental.loop.running import start_changes
-from dlog.engine.kernels.incremental.loop.sharing import (
-    add_alone,
-    begin_bucket,
-    begin_part,
-    begin_settling,
-    begin_sharing,
-    begin_supports,
-    end_bucket,
-    end_part,
-    end_settling,
-    end_supports,
-)
 from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.incremental.reduce.reductions import flush_reduction
+from dlog.engine.kernels.incremental.sharing.buckets import begin_bucket, end_bucket
+from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports, end_supports
+from dlog.engine.kernels.incremental.sharing.paths import begin_part, begin_sharing, end_part
+from dlog.engine.kernels.incremental.sharing.rounds import begin_settling, end_settling
 from dlog.engine.kernels.incremental.steps.prefetch import warm_rounds
 from dlog.engine.kernels.incremental.steps.small_deltas import run_few
 from dlog.engine.kernels.incremental.store.collections import enter_indexes

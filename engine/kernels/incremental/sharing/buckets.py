@@ -1,0 +1,112 @@
+"""Rows that an iteration has touched: workers find out which of them change."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.codes import Shared
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.loop.distinct import (
+    TOO_LARGE,
+    change_at,
+    warm_support,
+)
+from dlog.engine.kernels.incremental.loop.supports import schedule
+from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, own_rows
+from dlog.engine.kernels.incremental.store.histories import add_entry, get_bit
+from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, list_room, push_change
+from dlog.engine.kernels.layout import NEVER
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Share
+from dlog.engine.kernels.static.storage import behind, scratch_block
+
+_FIRST, _NOTED, _FLAGS = 1, 2, 2
+"""Of a bucket's row: it was not touched in this round before; its history knows. The bits below its change."""
+_DONE = -1
+"""In the place of a row: nothing is left to be done."""
+
+
+@kernel
+def begin_bucket(ctl: Control, share: Share, collection: Collection, iteration, time):
+    """Before workers look at the rows of a bucket; false with ctl.error set."""
+    begin_step(ctl, share, Shared.BUCKET, collection)
+    share.iteration = iteration
+    share.time = time
+    return list_room(ctl, share.items, collection.derivation.buckets[iteration].count)
+
+
+@kernel
+def evaluate_part(ctl: Control, share: Share, part, parts):
+    """Writes, for each row of the bucket, itself with where it is to be looked at again, and its change; or _DONE."""
+    collection = share.collection
+    bucket = collection.derivation.buckets[share.iteration]
+    found = share.items.data
+    own = scratch_block(ctl, 0)
+    stamps = collection.stamps
+    heads = collection.derivation.support
+    at = 0
+    while at < bucket.count:
+        n, at = own_rows(bucket.data, 1, at, bucket.count, part, parts, own)
+        for i in range(n):
+            row = bucket.data[own[i]]
+            prefetch(stamps.address + row * 4)
+            prefetch(heads.address + row * 4)
+        for i in range(n):
+            warm_support(collection, bucket.data[own[i]])
+        for i in range(n):
+            if not evaluate_shared(ctl, share, bucket.data[own[i]], behind(found, 2 * own[i])):
+                return False
+    return True
+
+
+@kernel
+def evaluate_shared(ctl: Control, share: Share, row, found: Words):
+    """`evaluate_part` of a row; false with ctl.error set."""
+    collection = share.collection
+    scope = collection.scope
+    stamp = collection.stamps[row]
+    if stamp == scope.tick:
+        found[0] = _DONE
+        return True
+    collection.stamps[row] = scope.tick
+    out, later = change_at(ctl, collection, row, share.iteration)
+    if later == TOO_LARGE:
+        return False
+    flags = out << _FLAGS
+    if stamp < scope.round_tick:
+        flags |= _FIRST
+    inner = collection.inner
+    if out == 1 and share.time >= inner.base and get_bit(inner.bits, row) == 0 and inner.iters[row] == NEVER:
+        inner.iters[row] = share.time - inner.base
+        flags |= _NOTED
+    found[0] = row | ((later + 1) << 32)
+    found[1] = flags
+    return True
+
+
+@kernel
+def end_bucket(ctl: Control, share: Share):
+    """Makes changes of what workers have found out about a bucket's rows; false with ctl.error set."""
+    share.kind = Shared.NONE
+    collection = share.collection
+    bucket = collection.derivation.buckets[share.iteration]
+    for i in range(bucket.count):
+        found = behind(share.items.data, 2 * i)
+        if found[0] != _DONE and not change_row(ctl, share, found[0] & ROW, (found[0] >> 32) - 1, found[1]):
+            return False
+    list_empty(ctl, bucket)
+    return True
+
+
+@kernel
+def change_row(ctl: Control, share: Share, row, later, flags):
+    collection = share.collection
+    if flags & _FIRST != 0 and not list_push(ctl, collection.touched, row):
+        return False
+    if later >= 0 and not schedule(ctl, collection, later, row):
+        return False
+    out = flags >> _FLAGS
+    if out == 0:
+        return True
+    if flags & _NOTED == 0 and not add_entry(ctl, collection.inner, row, share.time, out):
+        return False
+    return push_change(ctl, collection.inner_log, row, share.time, out, 0)

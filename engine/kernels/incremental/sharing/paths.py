@@ -1,0 +1,149 @@
+"""The changes of a path, divided among workers: each runs it over some, and notes the rows it finds."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.codes import Error, Gathers, Shared, Status
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.loop.activation import touch_derived
+from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
+from dlog.engine.kernels.incremental.loop.running import start_changes
+from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports
+from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step
+from dlog.engine.kernels.incremental.store.collections import find_or_add
+from dlog.engine.kernels.incremental.store.direct import prefetch_direct
+from dlog.engine.kernels.incremental.store.lists import list_room, push_change
+from dlog.engine.kernels.incremental.store.slots import hash_values, warm_slot
+from dlog.engine.kernels.layout import FOUND_WORDS
+from dlog.engine.kernels.machine import run_path
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Path, Share
+from dlog.engine.kernels.static.storage import behind
+
+CHUNK = 1 << 15
+"""Changes of a path that are shared at first."""
+MOST = 1 << 19
+"""Rows, about, that a part of a path may make; where it makes a quarter of them, the next step has no more changes."""
+AHEAD = 16
+"""New rows of a part whose slots are asked for before they are looked for."""
+
+
+@kernel
+def begin_sharing(share: Share, first, last):
+    """Before workers divide changes [first, last) of a path among them."""
+    share.next = first
+    share.end = first
+    share.last = last
+    share.chunk = CHUNK
+
+
+@kernel
+def begin_part(ctl: Control, share: Share, path: Path):
+    """Before workers go through the next changes of a path."""
+    begin_step(ctl, share, Shared.PATH, path.target)
+    share.path = path
+    share.end = min(share.last, share.next + share.chunk)
+
+
+@kernel
+def follow_part(ctl: Control, share: Share, part, parts):
+    """Runs the path over a part of the changes. Where it finds more than it may, or memory does not suffice, it gives up:
+    nobody knows before what comes of a change. False with ctl.error set."""
+    own = ctl.share
+    own.found.count = 0
+    own.values.count = 0
+    own.gathers = Gathers.ROWS
+    changes = share.end - share.next
+    start_changes(share.path, ctl, share.next + changes * part // parts, share.next + changes * (part + 1) // parts)
+    work = ctl.work
+    budget = ctl.budget
+    ctl.work = 0
+    ctl.budget = MOST
+    own.status = run_path(share.path, ctl)
+    own.made = ctl.work
+    ctl.work = work
+    ctl.budget = budget
+    own.gathers = Gathers.NOTHING
+    if own.status == Status.FAILED and ctl.error == Error.MEMORY:
+        ctl.error = Error.NONE
+        own.status = Status.YIELD
+    return own.status != Status.FAILED
+
+
+@kernel
+def end_part(ctl: Control, share: Share):
+    """After workers have gone through changes of a path. Returns whether their rows are derived now: DONE; BULK where workers
+    are to add the derivations; YIELD where a part has given up, and nothing has been done; or FAILED."""
+    share.kind = Shared.NONE
+    for part in range(share.part_count):
+        if share.parts[part].status != Status.DONE:
+            share.chunk >>= 2
+            return Status.YIELD
+    rows = 0
+    most = 0
+    for part in range(share.part_count):
+        other = share.parts[part]
+        rows += other.found.count
+        most = max(most, other.made)
+        ctl.work += other.made
+    if most * 4 < MOST:
+        share.chunk <<= 1
+    share.next = share.end
+    if rows == 0:
+        return Status.DONE
+    touch_derived(ctl, share.collection)
+    for part in range(share.part_count):
+        if not take_found(ctl, share, share.parts[part]):
+            return Status.FAILED
+    if share.items.count >= share.least:
+        return Status.BULK if begin_supports(ctl, share) else Status.FAILED
+    return Status.DONE if add_alone(ctl, share) else Status.FAILED
+
+
+@kernel
+def take_found(ctl: Control, share: Share, other: Share):
+    """Derives the rows that a part has found, or notes their derivations; false with ctl.error set."""
+    collection = share.collection
+    arity = collection.arity
+    values = other.values.data
+    for i in range(other.found.count):
+        found = behind(other.found.data, i * FOUND_WORDS)
+        row = found[0] & ROW
+        if row == ROW_UNKNOWN:
+            ahead = behind(values, AHEAD * arity)
+            if ahead.address < behind(other.values.data, other.values.count).address:
+                warm_values(collection, ahead, arity)
+            row = find_or_add(ctl, collection, values, hash_values(values, arity))
+            if row < 0:
+                return False
+            values = behind(values, arity)
+        if not derive_found(ctl, share, row, found):
+            return False
+    return True
+
+
+@kernel
+def warm_values(collection: Collection, values: Words, arity):
+    """Asks for where a row with these values will be found."""
+    if collection.direct.count != 0:
+        prefetch_direct(collection, values[0])
+    elif collection.slot_homes.count > 0:
+        warm_slot(collection, hash_values(values, arity))
+
+
+@kernel
+def derive_found(ctl: Control, share: Share, row, found: Words):
+    """`take_found` of a row; false with ctl.error set."""
+    collection = share.collection
+    if collection.scope:
+        items = share.items
+        if not list_room(ctl, items, 1):
+            return False
+        item = behind(items.data, items.count * 2)
+        item[0] = row | (found[0] >> 32 << 32)
+        item[1] = found[1]
+        items.count += 1
+        return True
+    if collection.fresh != 0:
+        collection.derivation.counts[row] += found[1]
+        return True
+    return push_change(ctl, collection.derivation.derived, row, found[2], found[1], 0)

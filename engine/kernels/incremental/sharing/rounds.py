@@ -1,0 +1,153 @@
+"""Rows that a round has touched: workers settle their derivations."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.codes import Shared
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.loop.changes import announce, doom, log_fresh
+from dlog.engine.kernels.incremental.loop.distinct import (
+    absent_inner,
+    bound_of,
+    drop_inner,
+    end_row,
+    settle_inner,
+    warm_support,
+)
+from dlog.engine.kernels.incremental.loop.supports import support_at
+from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, own_rows
+from dlog.engine.kernels.incremental.store.histories import get_bit
+from dlog.engine.kernels.incremental.store.lists import list_empty, list_room
+from dlog.engine.kernels.incremental.store.stocks import clear_stocks, give_stocked, return_stocked
+from dlog.engine.kernels.layout import STOCK, SUM_MOST
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Share
+from dlog.engine.kernels.static.storage import behind, scratch_block
+
+_WHOLE, _HISTORY, _OLD, _NEW = 1, 2, 4, 8
+"""Of a row that a round has touched: nothing is done yet; its history is left; it was present before; it is after the round."""
+_DONE = -1
+"""In the place of a row: nothing is left to be done."""
+
+
+@kernel
+def begin_settling(ctl: Control, share: Share, collection: Collection):
+    """Before workers settle the rows that a round has touched; false with ctl.error set."""
+    begin_step(ctl, share, Shared.ROUND, collection)
+    clear_stocks(share)
+    return list_room(ctl, share.items, collection.touched.count)
+
+
+@kernel
+def settle_part(ctl: Control, share: Share, part, parts):
+    """Settles the derivations of touched rows, and writes for each of them what is left to be done."""
+    collection = share.collection
+    touched = collection.touched
+    stock = behind(share.stocks, part * STOCK)
+    own = scratch_block(ctl, 0)
+    heads = collection.derivation.support
+    at = 0
+    while at < touched.count:
+        n, at = own_rows(touched.data, 1, at, touched.count, part, parts, own)
+        for i in range(n):
+            prefetch(heads.address + touched.data[own[i]] * 4)
+        for i in range(n):
+            warm_support(collection, touched.data[own[i]])
+        for i in range(n):
+            settle_shared(collection, touched.data[own[i]], behind(share.items.data, 2 * own[i]), stock)
+    return True
+
+
+@kernel
+def settle_shared(collection: Collection, row, left: Words, stock: Words):
+    """`settle_part` of a row: writes _DONE, or the row, with the iteration from which on it is present, plus one, and what is
+    to be done with it."""
+    bound = bound_of(collection, row)
+    old = 0
+    new = 0
+    flips = 0
+    only = -1
+    large = False
+    at = collection.derivation.support[row]
+    while at != 0:
+        entry = support_at(collection, at)
+        word = entry.at
+        was = new > bound
+        old += entry.old
+        new += entry.new
+        large = large or not -SUM_MOST <= new <= SUM_MOST
+        if was != (new > bound):
+            flips += 1
+            only = word & 0xFFFFFFFF
+        at = word >> 32
+    left[0] = row
+    left[1] = _WHOLE
+    if large or flips > 1:
+        return
+    settle_supports(collection, row, stock)
+    inner = collection.inner
+    plain = get_bit(inner.bits, row) == 0 and flips == 1
+    if plain:
+        inner.iters[row] = only
+    seen = collection.fresh == 0 or get_bit(collection.outer.bits, row) != 0
+    left[0] = row | ((only + 1) << 32)
+    left[1] = (0 if plain else _HISTORY) | (_OLD if old > bound else 0) | (_NEW if new > bound else 0)
+    if plain and new > bound and (old > bound or not seen):
+        left[0] = _DONE
+
+
+@kernel
+def settle_supports(collection: Collection, row, stock: Words):
+    """What derivations a row has is what it had before; entries without any are freed."""
+    heads = collection.derivation.support
+    before = 0
+    at = heads[row]
+    while at != 0:
+        entry = support_at(collection, at)
+        following = entry.at >> 32
+        entry.old = entry.new
+        if entry.new != 0:
+            before = at
+        else:
+            if before == 0:
+                heads[row] = following
+            else:
+                previous = support_at(collection, before)
+                previous.at = (previous.at & 0xFFFFFFFF) | (following << 32)
+            give_stocked(stock, collection.derivation.entries, at - 1)
+        at = following
+
+
+@kernel
+def end_settling(ctl: Control, share: Share):
+    """Does what workers have left of the rows that a round has touched; false with ctl.error set."""
+    share.kind = Shared.NONE
+    collection = share.collection
+    touched = collection.touched
+    for i in range(touched.count):
+        left = behind(share.items.data, 2 * i)
+        if left[0] != _DONE and not end_left(ctl, collection, left[0] & ROW, (left[0] >> 32) - 1, left[1]):
+            return False
+    return_stocked(share, collection.derivation.entries)
+    list_empty(ctl, touched)
+    log_fresh(collection)
+    return True
+
+
+@kernel
+def end_left(ctl: Control, collection: Collection, row, only, flags):
+    """Does what a worker has left of a row that is present from an iteration on, or at none (-1); false with ctl.error set."""
+    time = collection.scope.round
+    if flags & _WHOLE != 0:
+        return end_row(ctl, collection, row, time)
+    if flags & _HISTORY != 0:
+        inner = collection.inner
+        drop_inner(inner, row)
+        done = settle_inner(inner, row, only) if only >= 0 else absent_inner(ctl, inner, row)
+        if not done:
+            return False
+    was = flags & _OLD != 0
+    here = flags & _NEW != 0
+    if was != here and not announce(ctl, collection, row, time, 1 if here else -1):
+        return False
+    return here or doom(ctl, collection, row)
