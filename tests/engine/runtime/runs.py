@@ -14,7 +14,7 @@ from dlog.engine.plan.static import restrict as plan_restrict
 from dlog.engine.runtime.lowering import lower_runs, sweeping
 from dlog.engine.runtime.static import scope, thread_pool, worker
 from dlog.engine.runtime.static.executor import Executor
-from dlog.engine.runtime.storage import relation
+from dlog.engine.runtime.storage import row_set
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.pipeline import compile_program
 
@@ -70,14 +70,14 @@ def variant(
     with pytest.MonkeyPatch.context() as patch:
         if hashed:
             for limit in ("BITS_LIMIT", "PAGES_LIMIT", "DENSE_LIMIT"):
-                patch.setattr(relation, limit, 0)
+                patch.setattr(row_set, limit, 0)
             patch.setattr(StoredArrangement, "_dense_limit", lambda self: 0)
         if paged:
-            patch.setattr(relation, "BITS_LIMIT", 0)
+            patch.setattr(row_set, "BITS_LIMIT", 0)
         if swept:
             patch.setattr(lower_runs, "RUNS_LEAST", 1)
             patch.setattr(sweeping, "MIN_MATCHES_PER_ROW", 0.0)
-            patch.setattr(relation, "MIN_WORD_VALUES", 1)
+            patch.setattr(row_set, "MIN_WORD_VALUES", 1)
         if bulk:
             patch.setattr(thread_pool, "BULK_ROWS", 1)
             patch.setattr(scope, "BULK_ROWS", 1)
