@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from dlog import temporary
+
 LOOKING = 3.0
 """Seconds from one look for the editor to the next, where the system does not say when it ends."""
 
@@ -22,6 +24,7 @@ def end_with(process: int) -> None:
 
 def _end_after(wait: Callable[[], object]) -> None:
     wait()
+    temporary.remove_all()
     os._exit(0)  # an analysis may have no end, and nothing is written
 
 

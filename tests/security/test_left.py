@@ -49,17 +49,17 @@ class Place:
 
     folder: Path
 
-    def start(self, *command: str) -> subprocess.Popen[str]:
+    def start(self, *command: str, **named: str) -> subprocess.Popen[str]:
         temporary = str(self.folder / "tmp")
         environment = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
-        environment |= {"TMPDIR": temporary, "PYTHONPATH": str(Path(__file__).parents[2])}
+        environment |= {"TMPDIR": temporary, "PYTHONPATH": str(Path(__file__).parents[2])} | named
         return subprocess.Popen(
             [sys.executable, "-P", "-c", *command], cwd=self.folder, env=environment, start_new_session=True, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
-    def dlog(self, *arguments: str) -> subprocess.Popen[str]:
-        return self.start(STARTER, *arguments)
+    def dlog(self, *arguments: str, **named: str) -> subprocess.Popen[str]:
+        return self.start(STARTER, *arguments, **named)
 
     def left(self) -> list[str]:
         """What is there of processes that have ended."""
@@ -311,15 +311,25 @@ def test_a_cache_that_went_with_its_process_is_not_made_anew(tmp_path: Path) -> 
 
 
 def test_a_server_ends_with_its_editor_though_others_hold_its_standard_input(place: Place) -> None:
+    """And leaves no cache behind, where that is a temporary folder of its own."""
+    (place.folder / "home").mkdir()
+    (place.folder / "home").chmod(0o777)
+    (place.folder / "tmp" / f"dlog-{os.getuid()}").symlink_to(place.folder / "home")
     editor = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    server = place.dlog("lsp")
+    server = place.dlog("lsp", HOME=str(place.folder / "home"), XDG_CACHE_HOME="", DLOG_CACHE="")
     assert server.stdin is not None and editor.stdin is not None
-    started = {"processId": editor.pid, "rootUri": None, "capabilities": {}}
-    text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": started})
-    server.stdin.write(f"Content-Length: {len(text)}\r\n\r\n{text}")
+    opened = {"uri": "file:///a.dl", "languageId": "dlog", "version": 1, "text": ".decl a(x: number)\n"}
+    for message in (
+        {"id": 1, "method": "initialize", "params": {"processId": editor.pid, "rootUri": None, "capabilities": {}}},
+        {"method": "textDocument/didOpen", "params": {"textDocument": opened}},
+    ):
+        text = json.dumps({"jsonrpc": "2.0", **message})
+        server.stdin.write(f"Content-Length: {len(text)}\r\n\r\n{text}")
     server.stdin.flush()
     assert server.stdout is not None and server.stdout.readline().startswith("Content-")
+    until(lambda: len(place.left()) == 2)
     assert server.poll() is None
     editor.kill()
     editor.communicate()
     assert server.wait(30) == 0
+    assert place.left() == [str(place.folder / "tmp" / f"dlog-{os.getuid()}")]
