@@ -63,7 +63,8 @@ def load(
     assert format.read is not None
     rows = Transfer(io, relation, program, symbols, records, threads)
     if format.is_database:
-        return format.read(rows, None, facts_dir)
+        with budget.part() as part:
+            return format.read(replace(rows, budget=part), None, facts_dir)
     path = None if format.reads_stream else path_of(io, facts_dir, format.suffixes[0])
     if path is not None and (paths := _matches(path)):
         if len(paths) > 1 and io.get("errors").startswith("reject:"):

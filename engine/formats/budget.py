@@ -53,6 +53,10 @@ class Part:
         self.whole.take(size, file)
         self.taken += size
 
+    def give_back(self, size: int) -> None:
+        self.whole.release(size)
+        self.taken -= size
+
 
 def _left() -> int:
     """The memory that the machine has left, or has, where it does not tell; 2^62 where it tells nothing."""

@@ -154,7 +154,7 @@ def _columnar_writer(name: str) -> Write:
 def _read_database(rows: Transfer, path: Path | None, folder: Path) -> Table:
     from dlog.engine.formats.sqlite_tables import load_sqlite
 
-    return load_sqlite(rows.io, rows.relation, rows.program, rows.symbols, rows.records, folder)
+    return load_sqlite(rows.io, rows.relation, rows.program, rows.symbols, rows.records, folder, rows.budget)
 
 
 # --------------------------------------------------------------------------------------------------------------- the formats

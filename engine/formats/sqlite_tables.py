@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dlog.engine.formats.budget import Part
 from dlog.engine.formats.columnar import arrow_table, column_values
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.formats.parameters import close_name, column_in, column_names, directive_error
@@ -34,8 +35,34 @@ _CAUTION = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON"
 """For databases of others: views call nothing that has effects, and pages are looked at before they are believed."""
 
 
+_COUNTED = 1 << 20
+"""Bytes of texts that are counted together."""
+
+
+class _Texts:
+    """What SQLite makes texts by: it counts those of a block before the next one comes, as a database may have a column of any
+    size computed for each row. They are there twice, as Python's and as Arrow's; `kept` is what stays of them."""
+
+    def __init__(self, budget: Part, file: str) -> None:
+        self.budget, self.file = budget, file
+        self.waiting = self.taken = 0
+
+    def __call__(self, text: bytes) -> bytes:
+        self.waiting += 2 * len(text)
+        if self.waiting > _COUNTED:
+            self.budget.take(self.waiting, self.file)
+            self.taken += self.waiting
+            self.waiting = 0
+        return text
+
+    def kept(self, size: int) -> None:
+        self.budget.give_back(self.taken)
+        self.waiting = self.taken = 0
+        self.budget.take(size, self.file)
+
+
 def load_sqlite(
-    io: Io, relation: Relation, program: Program, symbols: SymbolTable, records: RecordTables, folder: Path
+    io: Io, relation: Relation, program: Program, symbols: SymbolTable, records: RecordTables, folder: Path, budget: Part
 ) -> Table:
     """Reads a table; the database is not changed."""
     database = database_of(io, program, folder)
@@ -44,22 +71,34 @@ def load_sqlite(
             connection.executescript(_CAUTION)
             connection.text_factory = bytes
             columns = _chosen(io, program, relation, connection)
+            connection.text_factory = texts = _Texts(budget, str(database.path or MEMORY))
             chunks: list[tuple[np.ndarray, ...]] = []
             rows = 0
-            selected = zip(columns, relation.attributes, strict=True)
-            query = ", ".join(
-                f"CAST({_quoted(name)} AS TEXT)" if type_.kind in (Kind.SYMBOL, Kind.RECORD) else _quoted(name)
-                for name, (_, type_) in selected
-            )
+            query = ", ".join(_selected(name, type_) for name, (_, type_) in zip(columns, relation.attributes, strict=True))
             cursor = connection.execute(f"SELECT {query or '1'} FROM {_quoted(_table(io))}")
             while block := cursor.fetchmany(ROWS):
+                before = _size(symbols)
                 chunks.append(_columns(io, program, relation, block, rows, symbols, records))
                 rows += len(block)
+                texts.kept(_size(symbols) - before)
     except (sqlite3.Error, UnicodeDecodeError) as error:  # names need not be text
         raise _refused(io, program, "read", database, error) from error
     empty = tuple(np.empty(0, np.int64).view(_dtype(kind)) for kind in relation.kinds)
     parts = zip(*(chunks or [empty]), strict=True)
     return Table(relation.kinds, tuple(np.concatenate(part) for part in parts), rows)
+
+
+def _selected(name: str, type_: Type) -> str:
+    """A column as it is read: what is no number comes as a text, which is counted."""
+    column = _quoted(name)
+    if type_.kind in (Kind.SYMBOL, Kind.RECORD):
+        return f"CAST({column} AS TEXT)"
+    return f"CASE typeof({column}) WHEN 'blob' THEN CAST({column} AS TEXT) ELSE {column} END"
+
+
+def _size(symbols: SymbolTable) -> int:
+    """The bytes of all texts."""
+    return int(symbols.strings[1][-1])
 
 
 def _chosen(io: Io, program: Program, relation: Relation, connection: sqlite3.Connection) -> Sequence[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import sqlite3
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,26 @@ def test_a_parquet_file_of_many_equal_numbers_is_refused_above_the_limit(tmp_pat
     program = ".decl r(x: number)\n.input r(IO=parquet)\n.printsize r\n"
     with pytest.raises(DlogError, match=r"out of memory: .*r\.parquet holds more than the 32 MiB that there are"):
         dlog.run(program, facts=tmp_path, memory="32M")
+
+
+@pytest.mark.parametrize("type", ["symbol", "number"])
+@pytest.mark.parametrize("value", ["printf('%.*c', 4000000, 'a')", "zeroblob(4000000)"])
+def test_a_column_that_a_database_computes_is_refused_above_the_limit(tmp_path: Path, type: str, value: str) -> None:
+    with closing(sqlite3.connect(tmp_path / "r.sqlite")) as database, database:
+        database.execute("create table n(n)")
+        database.executemany("insert into n values (?)", [(i,) for i in range(40)])
+        database.execute(f"create view r as select {value} x from n")
+    program = f".decl r(x: {type})\n.input r(IO=sqlite)\n.printsize r\n"
+    with pytest.raises(DlogError, match=r"out of memory: .*r\.sqlite holds more than the 32 MiB that there are"):
+        dlog.run(program, facts=tmp_path, memory="32M")
+
+
+def test_texts_of_a_database_are_counted_once_for_all_rows(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "r.sqlite")) as database, database:
+        database.execute("create table r(x, n)")
+        database.executemany("insert into r values (?, ?)", [("a" * 100, i) for i in range(200_000)])
+    program = ".decl r(x: symbol, n: number)\n.input r(IO=sqlite)\n.decl n(n: number)\nn(n) :- n = count : { r(_, _) }.\n"
+    assert list(dlog.run(program + ".output n\n", facts=tmp_path, output=tmp_path, memory="30M")["n"]) == [(200_000,)]
 
 
 def test_a_long_text_of_many_rows_in_a_parquet_file_is_kept_once(tmp_path: Path) -> None:
