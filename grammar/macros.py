@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pcpp import Action, OutputDirective, Preprocessor
+from pcpp.evaluator import INTMAXBITS, Value
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.files import TEXT_NAME, dialect_lines, read_file
@@ -40,6 +41,19 @@ KNOWN = ("include", "define", "undef", "ifdef", "ifndef", "if", "elif", "else", 
 
 class TooMuch(Exception):
     """Ends an expansion; the problem is noted."""
+
+
+_shifted = Value.__lshift__
+
+
+def _shifted_within(value: Any, places: Any) -> Any:
+    """pcpp's `<<`, which would make a number of all these bits first, to cut it to its own then."""
+    if int(places) >= INTMAXBITS:
+        raise ArithmeticError(f"a number of {INTMAXBITS} bits is shifted by {int(places)}")
+    return _shifted(value, places)
+
+
+Value.__lshift__ = _shifted_within
 
 
 class Expansion(Preprocessor):  # type: ignore[misc]

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import lark
 from lark import Token
-from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+from lark.exceptions import UnexpectedCharacters
 from lark.parsers.lalr_analysis import Shift
 
 from dlog.grammar.actions import Reading
@@ -118,14 +118,12 @@ class _Run:
         at = 0
         while at <= len(self.tokens) and len(self.reading.problems) < MAX_MESSAGES:
             token = self.tokens[at] if at < len(self.tokens) else self.end
-            before = parser.stacks()
             if self._begins_item(parser, token):
-                self.checkpoint, self.start = before, at
-            try:
+                self.checkpoint, self.start = parser.stacks(), at
+            if parser.accepts(token.type):
                 parser.feed(token)
                 at += 1
-            except UnexpectedToken:
-                parser.restore(before)
+            else:
                 at = self._recover(parser, token, at)
 
     def _without_strange_directives(self) -> None:

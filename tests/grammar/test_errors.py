@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlog.grammar import recovery
 from dlog.grammar.diagnostics import DlogError, render_all
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
@@ -79,3 +82,24 @@ def test_messages_are_limited() -> None:
     with pytest.raises(DlogError) as caught:
         parse(Source("p(1 2).\n" * 100))
     assert len(caught.value.diagnostics) == 20
+
+
+@pytest.mark.parametrize("text", ['a(x) :- x = "{}".', 'a("{}'], ids=["whole", "without an end"])
+def test_a_long_string_takes_no_memory_for_each_character(text: str) -> None:
+    source = Source(f".decl a(x: symbol)\n{text.format('b' * 300_000)}\n", "a.dl")
+    tracemalloc.start()
+    with suppress(DlogError):
+        parse(source)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 30 << 20
+
+
+def test_what_is_open_is_not_copied_for_each_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text of brackets that are never closed would take time with the square of their number."""
+    copies = []
+    copied = recovery._Parser.stacks
+    monkeypatch.setattr(recovery._Parser, "stacks", lambda parser: copies.append(copied(parser)) or copies[-1])
+    with pytest.raises(DlogError):
+        parse(Source(".decl a(x: number)\n" + "a(" * 500, "a.dl"))
+    assert len(copies) < 10

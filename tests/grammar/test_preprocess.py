@@ -288,3 +288,11 @@ def test_the_command_line_says_so_with_the_exit_code_of_mistakes(folder: Path, c
     write({"p.dl": f"{doubling('x', 40)}A40\n"})
     assert run_command(["check", "p.dl"]) == 1
     assert capsys.readouterr().err.startswith("error: macros expand to too much here")
+
+
+def test_a_shift_by_more_bits_than_there_are_is_a_mistake() -> None:
+    """Whose number would be made first, of as many bits."""
+    assert preprocess("#if 1 << 63\nyes\n#endif\n").text.strip() == "yes"
+    for value in ("1", "1u"):
+        with pytest.raises(DlogError, match="a number of 64 bits is shifted by 64"):
+            preprocess(f"#if {value} << 64\n#endif\n")
