@@ -139,12 +139,13 @@ def _prepared(session: Session, number: int, name: str, data: DataFrame) -> Data
     """A source with its relation's number, its diffs, and its columns under names of their own."""
     from pyspark.sql import functions as F
 
-    from dlog.engine.spark.inputs import as_type, check_types, columns_of, without_python_types
+    from dlog.engine.spark.foreign_files import without_foreign_types
+    from dlog.engine.spark.inputs import as_type, check_types, columns_of
 
     relation = session.taking(name)
     if not getattr(data, "isStreaming", False):
         raise bad_argument(f"sources[{name!r}]", "a streaming DataFrame, as of spark.readStream", data)
-    data = without_python_types(relation, data)
+    data = without_foreign_types(relation, data)
     has_diff = DIFF in data.columns and DIFF not in [a for a, _ in relation.attributes]
     values = data.drop(DIFF) if has_diff else data
     columns = columns_of(relation, values)

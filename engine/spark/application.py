@@ -135,7 +135,8 @@ def _in_environment(name: str, value: str) -> Iterator[None]:
 def _temporary_files() -> Iterator[dict[str, Any]]:
     """Has the JVM, and PySpark while it starts it, keep their temporary files in a folder that is removed after them, should
     both be killed. Arguments for the JVM's process: it holds the folder's lock, too, as it may outlive this one for a while.
-    What Java has in `/tmp` for those who watch it (`hsperfdata_USER`) it would have nowhere else."""
+    What Java has in `/tmp` for those who watch it (`hsperfdata_USER`) it would have nowhere else. Derby, the database that
+    comes with Spark, would take from the current folder what to do, such as which file to empty, whoever has it begin."""
     if os.name != "posix":
         yield {}
         return
@@ -147,7 +148,8 @@ def _temporary_files() -> Iterator[dict[str, Any]]:
     known = tempfile.tempdir
     tempfile.tempdir = str(place.folder)
     # Of two of a name the last one holds.
-    options = f'"-Djava.io.tmpdir={quoted}" -XX:-UsePerfData {os.environ.get(OPTIONS, "")}'
+    own = f'"-Djava.io.tmpdir={quoted}" "-Dderby.system.home={quoted}" -XX:-UsePerfData'
+    options = f"{own} {os.environ.get(OPTIONS, '')}"
     try:
         with _in_environment(OPTIONS, options):
             yield {"pass_fds": [place.descriptor]}

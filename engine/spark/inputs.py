@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.ir.rules import Domain, Kind, Program, Relation, Type
@@ -16,6 +15,7 @@ from dlog.engine.plan.exchange.places import choose_homes
 from dlog.engine.spark.application import in_tasks, need_running
 from dlog.engine.spark.cutting import NOTHING, SCHEMA, Cut
 from dlog.engine.spark.error_translation import failures
+from dlog.engine.spark.foreign_files import without_foreign_types
 from dlog.engine.spark.slots import sql_type
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -41,27 +41,6 @@ _ACCEPTED = {
     Kind.RECORD: ("string",),
 }
 _CALENDAR = {Domain.DATE: ("date",), Domain.TIMESTAMP: ("timestamp", "timestamp_ntz", "date")}
-
-
-def without_python_types(relation: Relation, data: DataFrame) -> DataFrame:
-    """The DataFrame without the columns of types that are written in Python: to say what they are, PySpark would import the
-    modules that a file names, and in some versions unpickle what it holds. Raises DlogError where an attribute has the name of
-    one."""
-    schema = json.loads(cast("Any", data)._jdf.schema().json())
-    own = [field["name"] for field in schema["fields"] if _is_of_python(field["type"])]
-    attributes = {name.lower() for name, _ in relation.attributes}
-    for name in own:
-        if name.lower() in attributes:
-            what = f"the column {name} has a type that is written in Python, and reading it runs what it names"
-            raise _mistake(relation, what)
-    return data.drop(*own) if own else data
-
-
-def _is_of_python(type: object) -> bool:
-    """Whether a type, as Spark says it in JSON, is one of Python's or has one in it."""
-    if isinstance(type, list):
-        return any(map(_is_of_python, type))
-    return isinstance(type, dict) and (bool(type.get("pyClass")) or any(map(_is_of_python, type.values())))
 
 
 def columns_of(relation: Relation, data: DataFrame) -> list[str]:
@@ -181,7 +160,7 @@ def unweighed(spark: SparkSession, light: bool = True) -> Iterator[None]:
 def as_declared(relation: Relation, data: DataFrame) -> DataFrame:
     """The columns of the attributes, in order, with Spark's types for theirs."""
     need_running(data.sparkSession)
-    data = without_python_types(relation, data)
+    data = without_foreign_types(relation, data)
     columns = columns_of(relation, data)
     check_types(relation, data, columns)
     pairs = zip(relation.attributes, columns, strict=True)

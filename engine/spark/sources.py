@@ -23,7 +23,8 @@ from dlog.engine.formats.parameters import directive_error
 from dlog.engine.ir.rules import Constant, Io, Kind, Program, Relation, Type
 from dlog.engine.ir.traversal import occurrences
 from dlog.engine.spark.error_translation import failures, reason_of
-from dlog.engine.spark.inputs import check_types, columns_of, quoted, without_python_types
+from dlog.engine.spark.foreign_files import is_parquet, parquet_reader, without_foreign_types
+from dlog.engine.spark.inputs import check_types, columns_of, quoted
 from dlog.engine.spark.slots import sql_type
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
@@ -41,9 +42,8 @@ def is_spark(io: Io) -> bool:
 def read(spark: SparkSession, io: Io, program: Program) -> DataFrame:
     """The rows an `.input` names, pruned to the relation's columns and to rows that some rule can use. Raises DlogError."""
     relation = program.relations[io.relation]
-    data = _source(spark, io, program)
     try:
-        data = without_python_types(relation, data)
+        data = without_foreign_types(relation, _source(spark, io, program))
         columns = _columns(io, relation, data)
         if not _is_text(io):
             check_types(relation, data, columns)
@@ -107,8 +107,11 @@ def _source(spark: SparkSession, io: Io, program: Program) -> DataFrame:
             return spark.read.options(**options(io)).table(io.get("table"))
         if io.get("query"):
             return spark.sql(io.get("query"))
-        reader = spark.read.options(**options(io)).format(io.get("format") or spark.conf.get("spark.sql.sources.default"))
+        format = io.get("format") or str(spark.conf.get("spark.sql.sources.default"))
         path = io.get("path") or io.get("filename")
+        if path and is_parquet(format):
+            return parquet_reader(spark, format, path, options(io)).load(path)
+        reader = spark.read.options(**options(io)).format(format)
         return reader.load(path) if path else reader.load()
     except failures() as error:
         raise directive_error(io, program, "unreadable-source", reason_of(error), *_hints(spark, io)) from error

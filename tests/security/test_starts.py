@@ -14,6 +14,7 @@ import pytest
 
 import dlog
 from dlog.engine.spark import application
+from dlog.engine.spark.foreign_files import is_value
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.preprocess import preprocess
 from dlog.graphs import library
@@ -221,9 +222,78 @@ def test_a_class_of_python_that_a_file_names_for_a_column_is_imported_by_nobody(
     assert ran(here) == []
     if way == "wanted":
         assert (done.returncode, done.stdout) == (1, "")
-        assert "the column c has a type that is written in Python" in done.stderr
+        assert "column c is array<bigint>, but c is number" in done.stderr  # as it is stored
     else:
         assert (done.returncode, done.stdout) == (0, "edge\t1\n"), done.stderr
+
+
+READ = {
+    "by its path": '.input edge(IO=spark, format=parquet, path="edges")',
+    "as a table": '.input edge(IO=spark, table="parquet.`edges`")',
+    "in a query": """.input edge(IO=spark, query="select a, (select max(b) from parquet.`edges`) b from range(1) t(a)")""",
+    "given": ".input edge",
+    "by a query that is trusted": '.input edge(IO=spark, query="select {0} a, 1 b")',
+}
+COMPUTED = "java_method('org.apache.derby.jdbc.EmbeddedDriver', 'f')"
+"""Spark loads a class to look whether it has such a method; that of Derby reads `derby.properties` in the current folder."""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("way", READ)
+def test_what_a_file_says_of_a_column_that_it_lacks_is_not_run(here: Path, way: str) -> None:
+    pytest.importorskip("pyspark")
+    (here.parent / "letter").write_text("dear")
+    (here / "derby.properties").write_text(f"derby.stream.error.file={here.parent / 'letter'}\n")
+    fields = [
+        {"name": "a", "type": "long", "nullable": True, "metadata": {}},
+        {"name": "b", "type": "long", "nullable": True, "metadata": {"EXISTS_DEFAULT": COMPUTED}},
+    ]
+    told = {"org.apache.spark.sql.parquet.row.metadata": json.dumps({"type": "struct", "fields": fields})}
+    (here / "edges").mkdir()
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata(told), here / "edges" / "edges.parquet")
+    (here / "program.dl").write_text(f".decl edge(a: number, b: number)\n{READ[way].format(COMPUTED)}\n.printsize edge\n")
+    given = GIVEN.replace("edges.parquet", "edges")
+    command = (script(here), "run", "--engine", "spark", "program.dl")
+    if way == "given":
+        command = ("-P", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); import dlog\n{given}")
+    done = run(sys.executable, *command, cwd=here)
+    assert ((here.parent / "letter").read_text(), (here / "derby.log").exists()) == ("dear", False)
+    said = {"by its path": "has 1 columns: a; `edge` has 2", "by a query that is trusted": "cannot find a static method f"}
+    assert done.returncode == 1
+    assert said.get(way, "a file says how the column b is to be computed") in done.stderr
+
+
+@pytest.mark.spark
+def test_a_folder_of_files_does_not_list_those_of_another_one(here: Path) -> None:
+    """A stream of Spark's leaves a list of what it has written."""
+    pytest.importorskip("pyspark")
+    (here.parent / "own" / "k=1").mkdir(parents=True)
+    (here.parent / "own" / "k=1" / "edges.csv").write_text("1,2\n")
+    (here / "edges" / "_spark_metadata").mkdir(parents=True)
+    listed = {"path": (here.parent / "own" / "k=1" / "edges.csv").as_uri(), "size": 4, "isDir": False, "action": "add"}
+    times = {"modificationTime": 1, "blockReplication": 1, "blockSize": 1 << 20}
+    (here / "edges" / "_spark_metadata" / "0").write_text(f"v1\n{json.dumps(listed | times)}")
+    source = '.decl edge(a: number, b: number)\n.input edge(IO=spark, format=csv, path="edges", columns="_c0:_c1")\n'
+    (here / "program.dl").write_text(source + ".printsize edge\n")
+    done = run(sys.executable, script(here), "run", "--engine", "spark", "program.dl", cwd=here)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "_spark_metadata has one that is elsewhere" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["'a'", "NULL", "-5", "1.5BD", "CAST(NULL AS STRING)", "DATE '2020-01-01'", "array(1, 2)"])
+def test_a_default_that_is_written_out_is_a_value(text: str) -> None:
+    assert is_value(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("upper('a')", "java_method('a', 'b')", "(select 1)", "'a' || f('b')", "1l2f('a')", "r'a' f('b')", "`f`('a')"),
+        *("/* ' */ f('a') /* ' */", "'a' -- '\n|| f('b') --'", "'\\' || f('b') || '"),
+    ],
+)
+def test_a_default_that_would_be_computed_is_no_value(text: str) -> None:
+    assert not is_value(text)
 
 
 def test_a_spark_is_looked_for_beside_pyspark_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
