@@ -21,7 +21,7 @@ from dlog.engine.plan.exchange.exchanges import DistributedScope, Exchange, Phas
 from dlog.engine.plan.exchange.places import EVERYWHERE, SOME, Copy, Place
 from dlog.engine.runtime.lowering.lowered import LoweredPath
 from dlog.engine.runtime.static.combining import combine_in
-from dlog.engine.runtime.static.scope import ADVANCE, DERIVE, ScopeRun
+from dlog.engine.runtime.static.scope import ADVANCE, DERIVE, ScopeRun, finish_reduction, shape_reduction
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.engine.values.array_pool import DoubleBuffer
@@ -133,7 +133,7 @@ class ShardRun(ScopeRun):
         for name in sorted(made & set(self.reductions)):
             if name in self.plan.apart:
                 self._bring_together(name)
-            self._finish_reduction(self.relation(name), self.reductions[name])
+            finish_reduction(self.relation(name), self.reductions[name])
         self.catalog.complete.update(made)
 
     def _bring_together(self, name: str) -> None:
@@ -323,7 +323,7 @@ class ShardRun(ScopeRun):
             self.catalog.add(copy.name, base.kinds)
         made = self.relation(copy.name)
         if copy.relation in self.reductions:
-            self._shape_reduction(made, self.reductions[copy.relation], [None] * base.arity)
+            shape_reduction(made, self.reductions[copy.relation], [None] * base.arity)
             self._insert_all(copy.name, rows)
         elif rows is not None:
             if copy.relation in self.catalog.shard_statistics:

@@ -51,7 +51,20 @@ class Status(Code):
     YIELD = auto()  # its budget of work is used up
     EXTERNAL = auto()  # Python must evaluate an instruction on the block
     FAILED = auto()  # with `ctl.error` set
-    BULK = auto()  # what comes next is for several workers: an iteration, or over rounds what `Share` says
+    BULK = auto()  # what comes next is for several workers: an iteration, a path, or over rounds what `Share` says
+    CALL = auto()  # Python has a move of a cycle to make
+
+
+class Move(Code):
+    """What a move of a cycle does."""
+
+    RUN = auto()  # runs paths
+    EMPTY = auto()  # takes all rows out of a relation and its arrangements
+    ARRANGE = auto()  # its arrangements take up the rows that it has got
+    UNLESS = auto()  # goes on so many moves further where the relation is empty, or where there is none
+    COUNT = auto()  # the relation has one row, the number of the iteration
+    BEGIN = auto()  # begins an iteration, if there is anything to go on from
+    CALL = auto()  # is Python's
 
 
 class Error(Code):

@@ -20,6 +20,7 @@ control, heap, homes, level = rounds.Control.place, machine.Heap.place, machine.
 loop, marks, path, proposer = rounds.Loop.place, machine.Marks.place, rounds.Path.place, machine.Proposer.place
 relation, runs, symbols, verdicts = machine.Relation.place, machine.Runs.place, machine.Symbols.place, machine.Verdicts.place
 union, produced = machine.Union.place, machine.Produced.place
+cycle, cycle_move = rounds.Cycle.place, rounds.CycleMove.place
 bucket, candidate, change, collection = (
     rounds.Bucket.place,
     rows.Candidate.place,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.arithmetic import arithmetic_block
 from dlog.engine.kernels.block import compact, gather, select_compare, select_flag, select_nonzero
-from dlog.engine.kernels.codes import Operation, Status
+from dlog.engine.kernels.codes import Move, Operation, Status
 from dlog.engine.kernels.core.jit import entry, inlined, kernel
 from dlog.engine.kernels.core.memory import atomic_add, cycles
 from dlog.engine.kernels.core.structs import Array, Pointer
@@ -49,14 +49,15 @@ from dlog.engine.kernels.instructions import (
     Unpack,
 )
 from dlog.engine.kernels.machine_structs import Level, Words
-from dlog.engine.kernels.round_structs import Control, Loop, Path
+from dlog.engine.kernels.round_structs import Control, Cycle, CycleMove, Loop, Path
 from dlog.engine.kernels.static.arrange import column_of, find_groups, group_size
 from dlog.engine.kernels.static.chains import grow_arrangement
+from dlog.engine.kernels.static.emptying import empty_arrangement, empty_relation
 from dlog.engine.kernels.static.generators import called_rows, range_values
 from dlog.engine.kernels.static.merge import merge_block, next_changes
 from dlog.engine.kernels.static.runs import scan_runs, sort_changes
 from dlog.engine.kernels.static.sets import find_rows, insert_block, share_block
-from dlog.engine.kernels.static.storage import append_block, behind, register, scratch_block
+from dlog.engine.kernels.static.storage import append_block, behind, register, reserve, scratch_block, store_cell
 from dlog.engine.kernels.static.sweep import sweep
 from dlog.engine.kernels.static.unions import unite_changes
 from dlog.engine.kernels.values.texts import text_block
@@ -461,9 +462,99 @@ def run_loop(loop: Loop, ctl: Control):
                 return Status.BULK
 
 
+# ---------------------------------------------------------------------------------------------------------------- cycle
+
+
+@kernel
+def run_cycle(cycle: Cycle, ctl: Control):
+    """Makes the moves of a cycle to its end, or up to what is Python's: then `cycle.at` is that move."""
+    while True:
+        if cycle.at == cycle.move_count:
+            cycle.at = 0
+            if cycle.moves[0].kind != Move.BEGIN:
+                return Status.DONE
+        move = cycle.moves[cycle.at]
+        kind = move.kind
+        if kind == Move.RUN:
+            status = run_each(ctl, move.paths, move.path_count)
+            if status != Status.DONE:
+                return status
+        elif kind == Move.UNLESS:
+            if not move.relation or move.relation.rows == 0:
+                cycle.at += move.further
+        elif kind == Move.BEGIN:
+            if not begin(ctl, cycle):
+                return Status.DONE
+        elif kind == Move.CALL:
+            return Status.CALL
+        elif not change(ctl, move, kind):
+            return Status.FAILED
+        cycle.at += 1
+
+
+@kernel
+def begin(ctl: Control, cycle: Cycle):
+    """Begins an iteration; false where there is none: nothing to go on from, or no room for more."""
+    changes = 0
+    for r in range(cycle.relation_count):
+        grown = cycle.grown[r]
+        if 0 < grown.limit <= grown.rows:
+            return False
+        changes += cycle.deltas[r].rows
+    ctl.changes = changes
+    ctl.iteration += changes > 0
+    return changes > 0
+
+
+@kernel
+def change(ctl: Control, move: CycleMove, kind):
+    """A move that changes a relation or its arrangements. False with ctl.error set when out of memory."""
+    relation = move.relation
+    if kind == Move.ARRANGE:
+        for a in range(move.arrangement_count):
+            if not grow_arrangement(ctl, move.arrangements[a], relation.rows):
+                return False
+        return True
+    for a in range(move.arrangement_count):
+        empty_arrangement(move.arrangements[a])
+    empty_relation(relation, scratch_block(ctl, 0))
+    if kind == Move.COUNT:
+        if not reserve(ctl, relation, 1):
+            return False
+        store_cell(relation.columns[0].data, relation.columns[0].width, 0, ctl.iteration)
+        relation.rows = 1
+    return True
+
+
+@kernel
+def run_each(ctl: Control, paths: Array[Pointer[Path]], count):
+    """Runs paths from `ctl.path` on, each whole; returns BULK before one that is for several workers."""
+    while ctl.path < count:
+        path = paths[ctl.path]
+        if ctl.running == 0:
+            start_path(path, ctl)
+            rows = ctl.levels[0].end
+            if path.seed and rows == 0:
+                ctl.path += 1
+                continue
+            if path.divisible != 0 and rows >= ctl.bulk:
+                return Status.BULK
+            ctl.running = 1
+        status = run_path(path, ctl)
+        if status != Status.DONE:
+            return status
+        ctl.running = 0
+        ctl.path += 1
+    ctl.path = 0
+    return Status.DONE
+
+
 @entry()
 def run(task, ctl: Control):
-    """The one entry point, so that the machine is compiled and loaded once: `task` is a path (`ctl.phase` -1) or a loop."""
+    """The one entry point, so that the machine is compiled and loaded once: `task` is a path (`ctl.phase` -1), a cycle (-2) or
+    a loop."""
+    if ctl.phase == -2:
+        return run_cycle(Cycle(task), ctl)
     if ctl.phase < 0:
         return run_path(Path(task), ctl)
     return run_loop(Loop(task), ctl)

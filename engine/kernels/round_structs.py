@@ -335,6 +335,29 @@ class Loop(Struct):
     union_count: i64
 
 
+class CycleMove(Struct):
+    """One move of a cycle."""
+
+    kind: i64  # `Move`
+    relation: Relation
+    paths: Array[Pointer[Path]]
+    path_count: i64
+    arrangements: Array[Pointer[Arrangement]]  # growing ones of the relation
+    arrangement_count: i64
+    further: i64  # moves that are left out
+
+
+class Cycle(Struct):
+    """Moves that are made one after the other, again and again if the first of them is BEGIN, else once."""
+
+    moves: Array[CycleMove]
+    move_count: i64
+    at: i64  # the move that is made, or comes next
+    deltas: Array[Pointer[Relation]]  # what an iteration goes on from
+    grown: Array[Pointer[Relation]]  # the relations that these are the last rows of
+    relation_count: i64
+
+
 class Control(Struct):
     """Control block of one worker."""
 

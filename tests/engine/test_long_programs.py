@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 import pytest
@@ -59,7 +60,8 @@ def test_what_is_twice_as_long_is_compiled_with_about_twice_the_calls(shape: str
     size, text = SHAPES[shape]
     for length in (3, size):  # what is kept from the first time on
         compile_source(Source(DECLARED + text(length)), lambda found: None)
-    once, twice = (calls(lambda n=n: compile_source(Source(DECLARED + text(n)), lambda found: None)) for n in (size, 2 * size))
+    sources = [Source(DECLARED + text(length)) for length in (size, 2 * size)]
+    once, twice = (calls(partial(compile_source, source, lambda found: None)) for source in sources)
     assert twice < MOST * once
 
 
@@ -68,5 +70,5 @@ def test_what_is_twice_as_long_is_planned_and_run_with_about_twice_the_calls(sha
     size, text = SHAPES[shape]
     facts = {"e": [(1, 2), (2, 3), (3, 1)]}
     run_text(DECLARED + text(3), facts)
-    once, twice = (calls(lambda n=n: run_text(DECLARED + text(n), facts)) for n in (size, 2 * size))
+    once, twice = (calls(partial(run_text, DECLARED + text(length), facts)) for length in (size, 2 * size))
     assert twice < MOST * once

@@ -12,6 +12,11 @@ DELTA_SHARE: Final = 10
 """How many times fewer rows than it has a delta is planned with: it may hold all rows when the plan is made, and later few."""
 
 
+LEAST_STANDING: Final = 1000
+"""Rows that stand, at least, as far as plans of loops are concerned: there are few when these are made, and later many, and a
+plan that goes through all of them in each iteration takes the square of their number."""
+
+
 @dataclass(frozen=True)
 class MovingStatistics:
     """Statistics for plans that serve all iterations: nothing is taken for granted of relations that change."""
@@ -19,20 +24,20 @@ class MovingStatistics:
     catalog: Catalog
     moving: frozenset[str]
     looping: bool
-    """Whether plans serve many iterations: indexes of what stands still are made once."""
+    """Whether plans serve many iterations: indexes are made once, and those of what changes grow with it."""
 
     @property
     def keys(self) -> object:
         return self.catalog.keys
 
     def indexed(self, relation: str) -> bool:
-        return self.looping and relation not in self.moving
+        return self.looping
 
     def rows(self, relation: str) -> int | None:
         if relation not in self.moving:
             return self.catalog.rows(relation)
         rows = self.catalog.relations[relation].rows
-        return max(rows, 2) if MARK not in relation else max(rows // DELTA_SHARE, 2)
+        return max(rows, LEAST_STANDING if self.looping else 2) if MARK not in relation else max(rows // DELTA_SHARE, 2)
 
     def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
         return None if relation in self.moving else self.catalog.distinct(relation, columns)

@@ -49,15 +49,10 @@ class RuleCosts:
     derived: int = 0
     new: int = 0
 
-
-@dataclass(frozen=True)
-class First:
-    """Of the rows of a key only the first shall be kept, by the order of these columns."""
-
-    key: tuple[int, ...]
-    compared: tuple[tuple[int, Combine], ...]
-    symbols: np.ndarray
-    """Those that precede all others, by id: their places from 1 on."""
+    def add(self, cycles: int, derived: int, new: int) -> None:
+        self.cycles += cycles
+        self.derived += derived
+        self.new += new
 
 
 @dataclass
@@ -73,7 +68,6 @@ class ScopeRun:
     costs: dict[int, RuleCosts] = field(default_factory=dict)
     iterations: int = 0
     growing: dict[nodes.Arrangement, StoredArrangement] = field(default_factory=dict)
-    firsts: Mapping[str, First] = field(default_factory=dict)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -85,7 +79,7 @@ class ScopeRun:
         control = self.thread_pool.workers[0].control
         control[L.control.iteration] = control[L.control.changes] = 0
         self._shape()
-        self._needed = _needed_columns(self._all_paths())
+        self._needed = needed_columns(self._all_paths())
         try:
             self._run_all()
         finally:
@@ -137,7 +131,7 @@ class ScopeRun:
         for fold in scope.folds:
             catalog.add(fold.relation, list(fold.columns))
         paths = [*self._all_paths(), *(path for union in scope.unions for path in shares(union))]
-        made = {p.sink.relation: len(_sink_terms(p)) for p in paths}
+        made = {p.sink.relation: sink_width(p) for p in paths}
         start: dict[str, Extents] = {n: catalog.extents(n) for n in made if catalog.holds(n)}
         extents = infer_extents(paths, made, catalog.extents, start)
         lattices = {lattice.relation: lattice for lattice in scope.lattices}
@@ -148,22 +142,16 @@ class ScopeRun:
             columns = extents.get(name, relation.extents)
             columns = list(columns) + [None] * (relation.arity - len(columns))
             if name in self.reductions:
-                self._shape_reduction(relation, self.reductions[name], columns)
+                shape_reduction(relation, self.reductions[name], columns)
             elif name in lattices:
                 self._shape_lattice(relation, lattices[name], columns)
             else:
-                relation.shape(columns)
-                if name in self.firsts:
-                    first = self.firsts[name]
-                    relation.keep_first(first.key, first.compared, first.symbols)
-                elif name in distinct:
-                    relation.ensure_set()
+                self._shape_relation(relation, columns, name in distinct)
 
-    def _shape_reduction(self, relation: StoredRelation, reduction: nodes.Reduction, columns: Extents) -> None:
-        keys = len(reduction.keys)
-        columns[keys:] = [None] * (relation.arity - keys)
+    def _shape_relation(self, relation: StoredRelation, columns: Extents, distinct: bool) -> None:
         relation.shape(columns)
-        relation.key_by(range(keys), keys, combine_of(reduction))
+        if distinct:
+            relation.ensure_set()
 
     def _shape_lattice(self, relation: StoredRelation, lattice: Lattice, columns: Extents) -> None:
         kind = relation.kinds[lattice.column]
@@ -198,16 +186,10 @@ class ScopeRun:
         self._run_paths(stage)
         made = {p.sink.relation for p in stage}
         for name in made & set(self.reductions):
-            self._finish_reduction(self.catalog.relations[name], self.reductions[name])
+            finish_reduction(self.catalog.relations[name], self.reductions[name])
         self.catalog.complete.update(made)
         for fold in (f for f in self.scope.folds if f.matches in made):
             folded(fold, self.catalog)
-
-    def _finish_reduction(self, relation: StoredRelation, reduction: nodes.Reduction) -> None:
-        value = len(reduction.keys)
-        if len(reduction.columns) == value + 2:
-            sums, counts = relation.column(value).view(np.float64), relation.column(value + 1)
-            sums[:] = one_nan(sums / counts)
 
     def _run_paths(self, paths: Sequence[nodes.Path]) -> None:
         lowered, tables = self._lower(paths)
@@ -406,12 +388,33 @@ class _NestedRun(ScopeRun):
         self.columns = [relation.column(c).astype(np.int64) for c in range(width)]
 
 
-def _sink_terms(path: nodes.Path) -> Sequence[object]:
+def shape_reduction(relation: StoredRelation, reduction: nodes.Reduction, columns: Extents) -> None:
+    """Gets the (empty) relation of an aggregate ready."""
+    keys = len(reduction.keys)
+    columns[keys:] = [None] * (relation.arity - keys)
+    relation.shape(columns)
+    relation.key_by(range(keys), keys, combine_of(reduction))
+
+
+def is_mean(reduction: nodes.Reduction) -> bool:
+    return len(reduction.columns) == len(reduction.keys) + 2
+
+
+def finish_reduction(relation: StoredRelation, reduction: nodes.Reduction) -> None:
+    """Makes means of sums and counts, when all values have come."""
+    value = len(reduction.keys)
+    if is_mean(reduction):
+        sums, counts = relation.column(value).view(np.float64), relation.column(value + 1)
+        sums[:] = one_nan(sums / counts)
+
+
+def sink_width(path: nodes.Path) -> int:
+    """Columns that the sink gives values to, as far as these can be bounded."""
     match path.sink:
         case nodes.Insert(terms=terms):
-            return terms
+            return len(terms)
         case nodes.Accumulate(key=key):
-            return (*key, None)
+            return len(key) + 1
 
 
 def _distinct(path: nodes.Path) -> bool:
@@ -433,7 +436,7 @@ def _reads_neu(path: nodes.Path) -> bool:
     return False
 
 
-def _needed_columns(paths: Iterable[nodes.Path]) -> dict[nodes.Arrangement, frozenset[int]]:
+def needed_columns(paths: Iterable[nodes.Path]) -> dict[nodes.Arrangement, frozenset[int]]:
     """Per arrangement, the columns that some path reads from it."""
     needed: dict[nodes.Arrangement, frozenset[int]] = {}
     for path in paths:

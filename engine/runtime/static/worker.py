@@ -28,6 +28,9 @@ VALUES: Mapping[int, tuple[str, str]] = {
 }
 """What values of a program do to a run: the code and the message."""
 
+CYCLE = -2
+"""The machine's phase in which its task is a cycle."""
+
 Evaluate = Callable[[ExternalCall, Sequence[np.ndarray], int], np.ndarray]
 
 
@@ -102,16 +105,19 @@ class Worker:
 
     def run_loop(self, loop: Struct, evaluate: Evaluate, pause: Callable[[], None]) -> bool:
         """Iterates a scope to its fixed point; true when it stopped before a bulk iteration instead."""
-        return self._drive(loop.address, evaluate, pause)
+        return self._drive(loop.address, evaluate, pause) == Status.BULK
 
-    def _drive(self, task: int, evaluate: Evaluate, pause: Callable[[], None]) -> bool:
+    def run_cycle(self, cycle: Struct, evaluate: Evaluate, pause: Callable[[], None]) -> Status:
+        """Makes the moves of a cycle up to its end (DONE), a path that is for several workers, or one of Python's (CALL)."""
+        self.control[L.control.phase] = CYCLE
+        return self._drive(cycle.address, evaluate, pause)
+
+    def _drive(self, task: int, evaluate: Evaluate, pause: Callable[[], None]) -> Status:
         control = self.control
         while True:
             status = machine.run(task, control.address)
-            if status == Status.DONE:
-                return False
-            if status == Status.BULK:
-                return True
+            if status in (Status.DONE, Status.BULK, Status.CALL):
+                return Status(status)
             if status == Status.FAILED:
                 raise self._failure()
             if status == Status.EXTERNAL:

@@ -17,6 +17,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import ArrangementKind, KeyMap, SetKind
 from dlog.engine.kernels.static import arrange, storage
 from dlog.engine.kernels.static.chains import grow_arrangement
+from dlog.engine.kernels.static.emptying import empty_arrangement
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import StoredRelation
@@ -226,6 +227,10 @@ class StoredArrangement:
         control = self.memory.new_control(L.control.size)
         if not grow_arrangement(control.address, self.address, self.relation.rows):
             self.memory.check(control)
+
+    def empty(self) -> None:
+        """Takes all rows out, which the relation still has."""
+        empty_arrangement(self.address)
 
     def only(self, column: int, values: np.ndarray) -> None:
         """Leaves out rows, from now on, whose `column` has none of the values, if these are close to each other."""

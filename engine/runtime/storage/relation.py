@@ -18,7 +18,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.layout import BLOCK
-from dlog.engine.kernels.static import bitmaps, sets, storage
+from dlog.engine.kernels.static import bitmaps, emptying, sets, storage
 from dlog.engine.runtime.storage.columns import AHEAD_ROWS, raw
 from dlog.engine.runtime.storage.extent import Extent, Extents, width_of
 from dlog.engine.runtime.storage.memory import Memory
@@ -148,6 +148,17 @@ class StoredRelation(KeyedColumns):
                 self.order_changes()
         elif kind != SetKind.NONE:
             self.new_set()
+
+    def refill(self, columns: Sequence[np.ndarray], rows: int) -> None:
+        """Replaces the rows by others, which are distinct and fit the shape; the set is of the same kind."""
+        kind = self.set_kind
+        if kind == SetKind.HASH:
+            self.drop_set()
+            self.struct[L.relation.set] = kind
+        emptying.empty_relation(self.address, Struct(BLOCK).address)
+        self._fill(columns, rows)
+        if kind != SetKind.NONE and not sets.fill_set(self.memory.control.address, self.address):
+            raise self.memory.failure()
 
     def forget_rows(self) -> None:
         """Empties the relation, but a bitmap still has the rows: it takes none of them again."""

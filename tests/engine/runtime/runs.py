@@ -12,7 +12,7 @@ from dlog.codec import Codec
 from dlog.engine.plan.joins import computed as plan_computed
 from dlog.engine.plan.static import restrict as plan_restrict
 from dlog.engine.runtime.lowering import lower_runs, sweeping
-from dlog.engine.runtime.static import scope, thread_pool, worker
+from dlog.engine.runtime.static import cycle, scope, thread_pool, worker
 from dlog.engine.runtime.static.executor import Executor
 from dlog.engine.runtime.storage import row_set
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
@@ -81,6 +81,7 @@ def variant(
         if bulk:
             patch.setattr(thread_pool, "BULK_ROWS", 1)
             patch.setattr(scope, "BULK_ROWS", 1)
+            patch.setattr(cycle, "BULK_ROWS", 1)
             patch.setattr(scope.ScopeRun, "_sharing_pays", lambda self, paths: True)
             patch.setattr(thread_pool.ThreadPool, "pays", lambda self, paths, storage, times=1.0: True)
             patch.setattr(worker, "PROBE", 1)

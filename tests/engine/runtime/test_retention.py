@@ -16,6 +16,8 @@ from dlog.engine.ir.nodes import Scan
 from dlog.engine.plan.static.iterations import explain_iterated, part
 from dlog.engine.plan.statistics import Declared
 from dlog.engine.runtime.incremental.engines import is_incremental, make_engine
+from dlog.engine.runtime.lowering.lower import PathLowering
+from dlog.engine.runtime.lowering.lowered import LoweredPath
 from dlog.engine.runtime.static.iterated import IteratedRun
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.parser import parse
@@ -44,6 +46,13 @@ PROGRAMS = re.findall(r"```prolog\n(.*?)```", (ROOT / "docs" / "keeping.md").rea
 @given(case=retention_programs())
 def test_random_programs_agree_with_the_naive_evaluator(case: Case) -> None:
     assert executed(run_text, case) == by_naive_evaluation(case)
+
+
+@examples(20)
+@given(case=retention_programs(), hashed=st.booleans(), yielding=st.booleans())
+def test_threads_and_kinds_of_sets_do_not_matter(case: Case, hashed: bool, yielding: bool) -> None:
+    with variant(bulk=True, hashed=hashed, yielding=yielding):
+        assert executed(run_text, case, threads=2) == by_naive_evaluation(case)
 
 
 @examples(20)
@@ -316,35 +325,22 @@ last(v, 1000 - k, n) :- f(k, v, n)."""
     assert set(result["one"]) == set(expected.values()) and set(result["last"]) == set(last.values())
 
 
-def stored_candidates(text: str, facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows have been derived where a choice is made, those from outside first."""
-    found = []
-    choose = IteratedRun._choose
-
-    def counted(run: IteratedRun, name: str, among: str) -> None:
-        found.append(run._stored(part(name, "given" if among == "given" else "new")).rows)
-        choose(run, name, among)
-
-    monkeypatch.setattr(IteratedRun, "_choose", counted)
-    run_text(text, facts)
-    return found
-
-
 @pytest.mark.parametrize(
     ("text", "stored"),
     [
-        ("r(x, y) :- n(x), n(y).", [0, 50]),
-        ("r(x, y) :- n(x), n(y). r(x, y) :- n(x), m(y).", [0, 50, 0]),
-        ("r(x, y) :- n(x), n(y), x < 20. r(x, 0 - y) :- n(x), n(y).", [0, 20, 30]),
-        ("r(x, y) :- n(x), n(y), x < 20. r(y, x) :- r(x, _), n(y).", [0, 20, 30, 0]),
-        ("r(7, 7). r(y, y + 1) :- r(_, y), n(y), y < 9.", [1, 0]),
+        ("r(x, y) :- n(x), n(y).", [50]),
+        ("r(x, y) :- n(x), n(y). r(x, y) :- n(x), m(y).", [50, 0]),
+        ("r(x, y) :- n(x), n(y), x < 20. r(x, 0 - y) :- n(x), n(y).", [20, 30]),
+        ("r(x, y) :- n(x), n(y), x < 20. r(y, x) :- r(x, _), n(y).", [20, 30]),
+        ("r(7, 7). r(y, y + 1) :- r(_, y), n(y), y < 9.", [0]),
     ],
 )
-def test_no_row_is_stored_whose_key_is_taken(text: str, stored: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_row_is_stored_whose_key_is_taken(text: str, stored: list[int]) -> None:
     """Neither by a row that stands, nor by one of an earlier rule, nor by an earlier one of the same rule."""
     declared = ".decl n(x: number)\n.input n\n.decl m(x: number)\n.input m\n.decl r(x: number, y: number) choice-domain x\n"
-    facts = {"n": [(n,) for n in range(50)], "m": [(n,) for n in range(-9, 0)]}
-    assert stored_candidates(declared + text, facts, monkeypatch) == stored
+    executor = executor_of(declared + text, {"n": [(n,) for n in range(50)], "m": [(n,) for n in range(-9, 0)]})
+    executor.run()
+    assert [rule.new for rule in executor.profile] == stored
 
 
 def test_with_several_keys_what_is_taken_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,7 +349,51 @@ def test_with_several_keys_what_is_taken_is_not_stored(monkeypatch: pytest.Monke
 .decl next(x: number, y: number) choice-domain x, y
 next(0, 1).
 next(y, z) :- next(_, y), n(z)."""
-    assert stored_candidates(text, {"n": [(n,) for n in range(1, 6)]}, monkeypatch) == [1, 4, 3, 2, 1, 0]
+    found = []
+    choose = IteratedRun._choose
+
+    def counted(run: IteratedRun, name: str, among: str) -> None:
+        found.append(run._stored(part(name, among)).rows)
+        choose(run, name, among)
+
+    monkeypatch.setattr(IteratedRun, "_choose", counted)
+    run_text(text, {"n": [(n,) for n in range(1, 6)]})
+    assert found == [4, 3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("declared", "rules"),
+    [
+        (".decl r(x: number, y: number) choice-domain x", "r(0, 0). r(y, x) :- r(x, _), e(x, y)."),
+        (".decl r(x: number, y: number) choice-domain x, y", "r(0, 0). r(y, x) :- r(x, _), e(x, y)."),
+        (".decl r(x: number, y: unsigned) choice-domain x", "r(0, 0). r(y, recursive_iteration_cnt()) :- r(x, _), e(x, y)."),
+        (".decl r(x: number, y: number) choice-domain x", "r(0, 0). r(y, x) :- r(x, _), e(x, y), e(_, z), z > 0."),
+        (".decl r(x: number, y: number) choice-domain x", "r(0, 0). r(y, n) :- r(x, _), e(x, y), n = count : { e(x, _) }."),
+        (".decl r(x: number, y: float) choice-domain x", "r(0, 0). r(y, n) :- r(x, _), e(x, y), n = mean z : { e(x, z) }."),
+        (".decl r(x: number, y: number)", "r(0, 0). r(y, n + 1) :- r(x, n), e(x, y). r(x, n) <= r(x, m) :- m <= n, x >= 0."),
+        (
+            ".lattice number<> { Lub -> _ bor _ }\n.decl r(x: number, y: number<>)",
+            "r(0, 1). r(y, v bor 2) :- r(x, v), e(x, y).",
+        ),
+    ],
+)
+def test_what_takes_many_iterations_is_lowered_once(declared: str, rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lowered, counts = 0, []
+    lower = PathLowering.lower
+
+    def counted(path: PathLowering) -> LoweredPath:
+        nonlocal lowered
+        lowered += 1
+        return lower(path)
+
+    monkeypatch.setattr(PathLowering, "lower", counted)
+    text = f"{EDGES}{declared}\n{rules}"
+    for length in (3, 40):
+        lowered, facts = 0, {"e": [(n, n + 1) for n in range(length)]}
+        numbered = {(n, n) for n in range(length + 1)}
+        assert run_text(text, facts)["r"] == (numbered if "_cnt" in rules else evaluate(parse(Source(text)), facts)["r"])
+        counts.append(lowered)
+    assert counts[0] == counts[1] > 0
 
 
 def test_what_happens_at_each_match_happens_for_rows_that_are_not_chosen_too() -> None:
