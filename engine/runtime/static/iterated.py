@@ -15,7 +15,8 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan.static.iterations import MARK, PAIRED, PARTS, Numbered, Steps, part
 from dlog.engine.runtime.static.choices import ValueOrder, first_rows
 from dlog.engine.runtime.static.combining import ORDERS
-from dlog.engine.runtime.static.cycle import Cycle, First, Setting
+from dlog.engine.runtime.static.cycle import Cycle
+from dlog.engine.runtime.static.cycle_plan import CyclePlan, First, Setting
 from dlog.engine.runtime.static.moves import Add, Begin, Call, Count, Empty, Evaluate, Move, Where, copied
 from dlog.engine.runtime.static.scope import RuleCosts
 from dlog.engine.runtime.static.thread_pool import ThreadPool
@@ -95,8 +96,8 @@ class IteratedRun:
         self.catalog.complete.update(self.stratum.relations)
 
     def _make(self, moves: Sequence[Move], looping: bool = False) -> None:
-        self._cycle = Cycle(moves, self._setting, looping)
-        self.scopes |= self._cycle.scopes
+        self._cycle = Cycle(CyclePlan(moves, self._setting, looping))
+        self.scopes |= self._cycle.plan.scopes
         self.iterations = self._cycle.run()
         for rule, costs in self._cycle.costs.items():
             self.costs.setdefault(rule, RuleCosts()).add(costs.cycles, costs.derived, costs.new)
@@ -198,7 +199,7 @@ class IteratedRun:
         stored = self._stored(part(name, among))
         places = self._first_places(name, stored)
         assert self._cycle is not None
-        self._cycle.replace(part(name, among), [column[places] for column in _columns([stored])], len(places))
+        self._cycle.storage.replace(part(name, among), [column[places] for column in _columns([stored])], len(places))
 
     def _first_places(self, name: str, rows: StoredRelation, leading: np.ndarray | None = None) -> np.ndarray:
         """The places of the first rows of each key. Facts of the text are the first of what is given."""
@@ -229,11 +230,11 @@ class IteratedRun:
         rest, lefts, rights = _pairs(columns, keys)
         for side, places in (("left", lefts), ("right", rights)):
             rows = [np.arange(len(places)), *(column[places] for column in columns)]
-            self._cycle.replace(part(name, side), rows, len(places))
+            self._cycle.storage.replace(part(name, side), rows, len(places))
         if len(lefts):
             self._alone[name] = [column[rest] for column in columns]
         else:
-            self._cycle.replace(part(name, "joined"), columns, len(columns[0]))
+            self._cycle.storage.replace(part(name, "joined"), columns, len(columns[0]))
 
     # ------------------------------------------------------------------------------------------------------------- logs
 

@@ -1,0 +1,119 @@
+"""The relations of a cycle: those that moves change keep their structs, shapes and kinds of sets; indexes of them grow as rows
+come, and are emptied with them. Of all others there are sorted indexes, as of any scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Constant, Kind
+from dlog.engine.runtime.static.cycle_plan import CyclePlan
+from dlog.engine.runtime.static.scope import needed_columns, shape_reduction, sink_width
+from dlog.engine.runtime.storage.arrangement import StoredArrangement
+from dlog.engine.runtime.storage.extent import Extent, Extents, infer_extents
+from dlog.engine.runtime.storage.relation import StoredRelation
+
+
+class CycleStorage:
+    """What lowered paths of a cycle read and write."""
+
+    def __init__(self, plan: CyclePlan) -> None:
+        self.plan = plan
+        self.catalog = plan.catalog
+        self.setting = plan.setting
+        self.growing: dict[nodes.Arrangement, StoredArrangement] = {}
+        """Indexes of relations that moves change."""
+        self._needed = needed_columns(plan.paths)
+
+    # ------------------------------------------------------------------------------------------------------------ shape
+
+    def shape(self) -> None:
+        """Gives every relation that moves change its widths and its set, for all that may come."""
+        catalog, paths = self.catalog, self.plan.paths
+        sunk = [*paths, *self.plan.flows]
+        made = {path.sink.relation: sink_width(path) for path in sunk}
+        start = {name: _extents(catalog.relations[name]) for name in made if name in catalog.relations and catalog.holds(name)}
+        extents = infer_extents(sunk, made, self._known, start)
+        distinct = {path.sink.relation for path in paths if isinstance(path.sink, nodes.Insert) and path.sink.distinct}
+        for name in {*self.setting.moving, *self.plan.own}:
+            relation = catalog.relations[name]
+            columns = extents.get(name) or (relation.extents if relation.rows else [])
+            columns = [*columns, *[None] * (relation.arity - len(columns))]
+            catalog.renew(name)
+            reduction = self.plan.own.get(name)
+            if reduction is not None:
+                shape_reduction(relation, reduction, columns)
+            else:
+                relation.shape(columns)
+                self._take_set(relation, name in distinct or name in self.plan.tested)
+            relation.pinned = True
+
+    def _take_set(self, relation: StoredRelation, distinct: bool) -> None:
+        first = self.setting.firsts.get(relation.name)
+        if first is not None:
+            relation.clear()
+            relation.keep_first(first.key, first.compared, first.symbols)
+        elif distinct:
+            relation.ensure_set()
+
+    def _known(self, name: str) -> Extents:
+        if name in self.plan.unknown:
+            return [None] * len(self.plan.unknown[name])
+        return self.catalog.extents(name)
+
+    def replace(self, name: str, columns: Sequence[np.ndarray], rows: int) -> None:
+        """Other rows for a relation, in the middle of the moves."""
+        indexes = [index for wanted, index in self.growing.items() if wanted.relation == name]
+        for index in indexes:
+            index.empty()
+        self.catalog.relations[name].refill(columns, rows)
+        for index in indexes:
+            index.take_up()
+
+    def free(self) -> None:
+        """Gives back the indexes, and relations that are none of the program's."""
+        for index in self.growing.values():
+            index.free()
+        for name in self.plan.own:
+            self.catalog.remove(name)
+        for name in self.setting.moving:
+            self.catalog.forget(name)
+
+    # ----------------------------------------------------------------------------------------------------- for lowering
+
+    def relation(self, name: str) -> StoredRelation:
+        return self.catalog.relations[name]
+
+    def arrangement(self, wanted: nodes.Arrangement) -> StoredArrangement:
+        if wanted.relation not in self.setting.moving and wanted.relation not in self.plan.own:
+            return self.catalog.arrangement(wanted, self._needed.get(wanted, ()))
+        if wanted not in self.growing:
+            relation, items = self.relation(wanted.relation), sorted(self._needed.get(wanted, ()))
+            made = self.growing[wanted] = StoredArrangement(relation, wanted.key, wanted.order, growing=True)
+            made.start(items[0] if len(items) == 1 and relation.widths[items[0]] == 4 and not relation.keyed else -1)
+        return self.growing[wanted]
+
+    def set_of(self, name: str) -> StoredRelation:
+        relation = self.relation(name)
+        relation.ensure_set()
+        return relation
+
+    def records(self, arity: int) -> StoredRelation:
+        return self.catalog.records.table(arity)
+
+    def field_kinds(self, record_type: str) -> tuple[Kind, ...]:
+        return self.catalog.field_kinds(record_type)
+
+    def encode(self, constant: Constant) -> int:
+        return self.catalog.encoder.word(constant)
+
+
+def _extents(relation: StoredRelation) -> Extents:
+    """Of the values that are there."""
+    found: Extents = []
+    for number, kind in enumerate(relation.kinds):
+        column = relation.column(number)
+        found.append(None if kind is Kind.FLOAT else Extent(int(column.min()), int(column.max())))
+    return found
