@@ -1,8 +1,8 @@
 """Random programs, run by dlog and by Soufflé's interpreter: both must write the same rows.
 
 Programs come from the strategies of the property tests, put into what Soufflé has (`shared`): rules that need more are left
-out, numbers have 32 bits, inputs stand in files where these can hold them and else in the text. Hypothesis makes what differs
-smaller. What Soufflé refuses or fails at is counted, with what it says.
+out, numbers are written with 32 bits and have as many as the interpreter's, inputs stand in files where these can hold them and
+else in the text. Hypothesis makes what differs smaller. What Soufflé refuses or fails at is counted, with what it says.
 """
 
 from __future__ import annotations
@@ -184,9 +184,18 @@ def by_souffle(interpreter: Path, folder: Path) -> End:
     return End(done.returncode, done.stderr.decode(errors="replace"), rows_of(folder / "souffle"))
 
 
-def by_dlog(folder: Path) -> End:
+def word_size(interpreter: Path) -> str:
+    """The bits of the interpreter's numbers, as it says them itself."""
+    said = subprocess.run([str(interpreter), "--version"], capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    found = re.search(r"Word size: (32|64) bits", said)
+    if found is None:
+        raise ValueError(f"{interpreter} --version does not say a word size: {said[:200]!r}")
+    return found[1]
+
+
+def by_dlog(folder: Path, bits: str) -> End:
     """In a process forked from this one, which has loaded everything."""
-    process = multiprocessing.get_context("fork").Process(target=_dlog, args=(folder,))
+    process = multiprocessing.get_context("fork").Process(target=_dlog, args=(folder, bits))
     process.start()
     process.join(SECONDS)
     if process.is_alive():
@@ -196,14 +205,14 @@ def by_dlog(folder: Path) -> End:
     return End(process.exitcode or 0, (folder / "said").read_text(errors="replace"), rows_of(folder / "dlog"))
 
 
-def _dlog(folder: Path) -> None:
+def _dlog(folder: Path, bits: str) -> None:
     from dlog.__main__ import run_command
 
     said = os.open(folder / "said", os.O_WRONLY | os.O_CREAT)
     for stream in (1, 2):
         os.dup2(said, stream)
     os.chdir(folder)
-    code = run_command(["run", "p.dl", "-F", ".", "-D", "dlog", "-w", "-j", "1", "--word-size", "32", "--debug"])
+    code = run_command(["run", "p.dl", "-F", ".", "-D", "dlog", "-w", "-j", "1", "--word-size", bits, "--debug"])
     os._exit(code)
 
 
@@ -240,11 +249,13 @@ def difference(dlog: End, souffle: End) -> str:
 def compare(interpreter: Path, start: int, minutes: float) -> list[str]:
     """Tries programs until the time is over; the differences, each as small as it became."""
     _load()
+    interpreter = interpreter.resolve()
+    bits = word_size(interpreter)
     ends, found = Counter[str](), list[str]()
     stop, number = time.monotonic() + 60 * minutes, start * 100_000
     shown = 0
     while time.monotonic() < stop:
-        if (told := _batch(interpreter.resolve(), number, ends)) is not None:
+        if (told := _batch(interpreter, bits, number, ends)) is not None:
             found.append(told)
             show(f"{'=' * 80}\nseed {number}\n{told}")
         number += 1
@@ -255,7 +266,7 @@ def compare(interpreter: Path, start: int, minutes: float) -> list[str]:
     return found
 
 
-def _batch(interpreter: Path, number: int, ends: Counter[str]) -> str | None:
+def _batch(interpreter: Path, bits: str, number: int, ends: Counter[str]) -> str | None:
     last, stop = "", 0.0
 
     @seed(number)
@@ -267,7 +278,7 @@ def _batch(interpreter: Path, number: int, ends: Counter[str]) -> str | None:
         if stop and time.monotonic() > stop:
             raise Enough
         with folder_of(case) as folder:
-            souffle, dlog = by_souffle(interpreter, folder), by_dlog(folder)
+            souffle, dlog = by_souffle(interpreter, folder), by_dlog(folder, bits)
         told = difference(dlog, souffle)
         ends[_kind(dlog, souffle, told)] += 1
         if told:
