@@ -24,6 +24,7 @@ from dlog.engine.ir.rules import Constant, Io, Kind, Program, Relation, Type
 from dlog.engine.ir.traversal import occurrences
 from dlog.engine.spark.error_translation import failures, reason_of
 from dlog.engine.spark.foreign_files import is_parquet, parquet_reader, without_foreign_types
+from dlog.engine.spark.foreign_places import refuse_code, refuse_links
 from dlog.engine.spark.inputs import check_types, columns_of, quoted
 from dlog.engine.spark.slots import sql_type
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
@@ -102,6 +103,7 @@ def _source(spark: SparkSession, io: Io, program: Program) -> DataFrame:
     if len(ways) > 1 or (not ways and not io.get("format")):
         message = "IO=spark reads a table=, a path=, a query= or a format= with its options: name one"
         raise directive_error(io, program, "bad-parameter", message)
+    refuse_code(io, program)
     try:
         if io.get("table"):
             return spark.read.options(**options(io)).table(io.get("table"))
@@ -189,6 +191,7 @@ def write(spark: SparkSession, io: Io, program: Program, data: DataFrame) -> Non
     path = io.get("path") or io.get("filename")
     if not (io.get("view") or io.get("table") or path):
         raise directive_error(io, program, "bad-parameter", "IO=spark writes a table=, a path= or a view=: name one")
+    refuse_code(io, program)
     try:
         if io.get("view"):
             data.createOrReplaceTempView(io.get("view"))
@@ -201,6 +204,8 @@ def write(spark: SparkSession, io: Io, program: Program, data: DataFrame) -> Non
         if io.get("table"):
             writer.saveAsTable(io.get("table"))
         else:
+            if mode == "append":
+                refuse_links(spark, io, program, path)
             writer.save(path)
     except failures() as error:
         raise directive_error(io, program, "unwritable-target", reason_of(error)) from error

@@ -134,6 +134,41 @@ def test_modes(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @ON_SPARK
+@pytest.mark.parametrize("link", ["_SUCCESS", "._SUCCESS.crc", "_temporary/0", "x=1", ""], ids=str)
+def test_rows_are_not_added_to_where_links_lead(spark: SparkSession, tmp_path: Path, link: str) -> None:
+    """A folder can be an archive's."""
+    target, place = tmp_path / "out", tmp_path / "out" / link
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "letter").write_text("dear")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(tmp_path / "own" / ("letter" if "SUCCESS" in link else ""))
+    with pytest.raises(DlogError, match="is a link, and what Spark writes would go where it leads"):
+        written(spark, f'path="{target}", format=csv, mode=append', tmp_path)
+    assert [(p.name, p.read_text()) for p in (tmp_path / "own").iterdir()] == [("letter", "dear")]
+
+
+@ON_SPARK
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ('format=jdbc, url="jdbc:derby:made;create=true", dbtable=edge', "functions of its own"),
+        ('format=JDBC, URL="jdbc:derby:memory:made;create=true", dbtable=edge', "functions of its own"),
+        ('format=statestore, path="state"', "which files are written"),
+    ],
+)
+def test_sources_that_bring_code_of_their_own_are_not_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DlogError, match=said):
+        closed(source)
+    if "jdbc" in source.lower():
+        with pytest.raises(DlogError, match=said):
+            written(spark, f"{source}, path=nowhere", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@ON_SPARK
 @pytest.mark.parametrize(
     ("source", "said"),
     [
