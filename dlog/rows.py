@@ -16,6 +16,7 @@ import numpy as np
 from dlog.codec import Codec, numbers, value_preview
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.ir.rules import Kind, Relation, Type
+from dlog.engine.values import arrow_memory
 from dlog.engine.values.table import DTYPES, Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
@@ -97,7 +98,7 @@ def _from_columns(relation: Relation, codec: Codec, columns: Mapping[str, Any]) 
     import pyarrow as pa
 
     try:
-        data = pa.table([pa.array(column) for column in given], names)
+        data = pa.table([arrow_memory.column_of(column) for column in given], names)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # This way takes strings that are no UTF-8, or says what is wrong where.
         return from_tuples(relation, codec, zip(*given, strict=True))
@@ -118,7 +119,20 @@ def _column(relation: Relation, name: str, values: Any) -> Any:
     if not ordered or getattr(values, "ndim", 1) != 1:
         note = "give a list, an array of one dimension or an Arrow column"
         raise _mistake("bad-columns", f"{value_preview(values)} is no column `{name}` of `{relation.name}`", note)
+    if arrow_memory.is_column(values):
+        check_column(relation, name, values)
     return values if hasattr(values, "__len__") else list(values)
+
+
+def check_column(relation: Relation, name: str, values: Any) -> None:
+    """Raises DlogError for a column of Arrow's whose values are not where it says."""
+    import pyarrow as pa
+
+    try:
+        arrow_memory.all_within_memory(values)
+    except pa.ArrowInvalid as error:
+        what = f"the column `{name}` of `{relation.name}` is not within its memory"
+        raise _mistake("bad-columns", f"{what}: {error}") from None
 
 
 def _check_lengths(relation: Relation, names: list[str], lengths: list[int]) -> None:
@@ -162,10 +176,8 @@ def arrow_table(relation: Relation, rows: Any) -> Any:
         return None
     import pyarrow as pa
 
-    if isinstance(rows, pa.Table):
-        return rows
     try:
-        return pa.table(rows) if speaks else pa.Table.from_pandas(rows, preserve_index=False)
+        return arrow_memory.table_of(rows) if speaks else pa.Table.from_pandas(rows, preserve_index=False)
     except UnicodeEncodeError as error:
         message = f"rows of `{relation.name}`: {value_preview(error.object)} has a lone surrogate, which is no text"
         raise _mistake("bad-rows", message) from None
@@ -176,9 +188,10 @@ def arrow_table(relation: Relation, rows: Any) -> Any:
 
 def _brought(relation: Relation, frame: Any) -> Any:
     from dlog.engine.spark.error_translation import failures, reason_of
+    from dlog.engine.spark.foreign_files import without_foreign_types
 
     try:
-        return frame.toArrow()
+        return without_foreign_types(relation.name, relation.names, frame).toArrow()
     except failures() as error:
         raise _mistake("spark-failed", f"the rows for {relation.name} cannot be read: {reason_of(error)}") from error
 

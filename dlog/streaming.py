@@ -145,7 +145,7 @@ def _prepared(session: Session, number: int, name: str, data: DataFrame) -> Data
     relation = session.taking(name)
     if not getattr(data, "isStreaming", False):
         raise bad_argument(f"sources[{name!r}]", "a streaming DataFrame, as of spark.readStream", data)
-    data = without_foreign_types(relation, data)
+    data = without_foreign_types(relation.name, relation.names, data)
     has_diff = DIFF in data.columns and DIFF not in [a for a, _ in relation.attributes]
     values = data.drop(DIFF) if has_diff else data
     columns = columns_of(relation, values)

@@ -15,8 +15,9 @@ from dlog.dataflow.kinds import Kind, Objects, Repeated, decode, encode
 from dlog.dataflow.schema import Schema
 from dlog.engine.dataflow.delta import Columns
 from dlog.engine.times.altneu import AltNeu
-from dlog.engine.values.arrow_memory import within_memory
+from dlog.engine.values.arrow_memory import all_within_memory, is_column, table_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.rows import is_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,8 +34,10 @@ def words_of(schema: Schema, rows: Any, objects: Objects) -> tuple[Columns, int]
 def _columns(schema: Schema, rows: Any) -> tuple[list[Any], int]:
     if isinstance(rows, Mapping):
         return _named(schema, dict(rows))
+    if is_frame(rows):
+        return _of_arrow(schema, _of_spark(schema, rows))
     if hasattr(rows, "__arrow_c_stream__"):
-        return _of_arrow(schema, rows)
+        return _of_arrow(schema, table_of(rows))
     if isinstance(rows, np.ndarray):
         if rows.ndim == 1 and len(schema.names) == 1:
             rows = rows[:, None]
@@ -59,17 +62,25 @@ def _of_tuples(schema: Schema, rows: list[Any]) -> tuple[list[Any], int]:
 def _named(schema: Schema, columns: dict[str, Any]) -> tuple[list[Any], int]:
     if set(columns) != set(schema.names):
         raise _bad_rows(f"the columns are {', '.join(schema.names)}, not {', '.join(map(str, columns))}")
-    found = [c if isinstance(c, np.ndarray) else list(c) for c in (columns[name] for name in schema.names)]
+    given = zip(schema.kinds, (columns[name] for name in schema.names), strict=True)
+    found = [_of_chunks(k, c) if is_column(c) else c if isinstance(c, np.ndarray) else list(c) for k, c in given]
     lengths = {len(column) for column in found}
     if len(lengths) > 1:
         raise _bad_rows("the columns are not of one length")
     return found, lengths.pop() if lengths else 0
 
 
-def _of_arrow(schema: Schema, rows: Any) -> tuple[list[Any], int]:
-    import pyarrow as pa
+def _of_spark(schema: Schema, frame: Any) -> pa.Table:
+    from dlog.engine.spark.error_translation import failures, reason_of
+    from dlog.engine.spark.foreign_files import without_foreign_types
 
-    table = pa.table(rows)
+    try:
+        return without_foreign_types("a collection", schema.names, frame).toArrow()
+    except failures() as error:
+        raise _bad_rows(f"rows of ({schema}) cannot be read: {reason_of(error)}") from error
+
+
+def _of_arrow(schema: Schema, table: pa.Table) -> tuple[list[Any], int]:
     if set(table.column_names) == set(schema.names):
         table = table.select(list(schema.names))
     if table.num_columns != len(schema.names):
@@ -78,12 +89,12 @@ def _of_arrow(schema: Schema, rows: Any) -> tuple[list[Any], int]:
     return [_of_chunks(kind, column) for kind, column in kinds], table.num_rows
 
 
-def _of_chunks(kind: Kind, column: pa.ChunkedArray) -> Any:
+def _of_chunks(kind: Kind, given: pa.Array | pa.ChunkedArray) -> Any:
     """An array, or Python's values: of texts each different one once."""
     import pyarrow as pa
 
     try:
-        within_memory(column)
+        column = all_within_memory(given)
     except pa.ArrowInvalid as error:
         raise _bad_rows(f"a column is not within its memory: {error}") from None
     if kind is str and pa.types.is_string(column.type):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from dlog.engine.values.arrow_memory import within_memory
+from dlog.engine.values.arrow_memory import table_of, within_memory
 from dlog.graphs.mistakes import missing_column, mistake, not_a_graph, with_nulls
 from dlog.graphs.names import normal_column, plain
 from dlog.tabular import Tabular
@@ -76,8 +76,6 @@ def as_table(data: Any) -> pa.Table | None:
 
 
 def _table(data: Any) -> pa.Table | None:
-    if isinstance(data, pa.Table):
-        return data
     if hasattr(data, "toArrow"):  # a DataFrame of Spark
         return data.toArrow()
     if type(data).__module__.partition(".")[0] == "pandas":
@@ -86,7 +84,7 @@ def _table(data: Any) -> pa.Table | None:
         return pa.table(dict(data))
     if hasattr(data, "__arrow_c_stream__"):
         try:
-            return pa.table(data)
+            return table_of(data)
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):  # a column of polars or Arrow speaks it too
             return None
     return None

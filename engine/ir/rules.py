@@ -276,6 +276,10 @@ class Relation:
         return len(self.attributes)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.attributes)
+
+    @property
     def kinds(self) -> tuple[Kind, ...]:
         return tuple(t.kind for _, t in self.attributes)
 

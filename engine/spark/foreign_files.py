@@ -12,10 +12,9 @@ from __future__ import annotations
 import json
 import re
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from dlog.engine.ir.rules import Relation
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -87,20 +86,20 @@ def _stored(spark: SparkSession, files: Sequence[str], options: Mapping[str, str
 # ---------------------------------------------------------------------------------------------- what was read in another way
 
 
-def without_foreign_types(relation: Relation, data: DataFrame) -> DataFrame:
-    """The DataFrame without the columns of types that are written in Python: to say what they are, PySpark would import the
-    modules that a file names, and in some versions unpickle what it holds. Raises DlogError where an attribute has the name of
-    one, where Spark would evaluate what a file says, and where a folder lists files of others."""
+def without_foreign_types(name: str, attributes: Collection[str], data: DataFrame) -> DataFrame:
+    """The DataFrame for a relation without the columns of types that are written in Python: to say what they are, PySpark would
+    import the modules that a file names, and in some versions unpickle what it holds. Raises DlogError where an attribute has
+    the name of one, where Spark would evaluate what a file says, and where a folder lists files of others."""
     schema = json.loads(cast("Any", data)._jdf.schema().json())
     own = [field["name"] for field in schema["fields"] if _is_of_python(field["type"])]
-    attributes = {name.lower() for name, _ in relation.attributes}
-    for name in own:
-        if name.lower() in attributes:
-            what = f"the column {name} has a type that is written in Python, and reading it runs what it names"
-            raise _mistake(relation, what)
+    needed = {attribute.lower() for attribute in attributes}
+    for column in own:
+        if column.lower() in needed:
+            what = f"the column {column} has a type that is written in Python, and reading it runs what it names"
+            raise _mistake(name, what)
     for leaf in _leaves(data):
         if not _is_of_catalog(leaf):
-            _refuse_defaults(relation, leaf)
+            _refuse_defaults(name, leaf)
     refuse_files_elsewhere(data)
     return data.drop(*own) if own else data
 
@@ -112,13 +111,13 @@ def _is_of_python(type: object) -> bool:
     return isinstance(type, dict) and (bool(type.get("pyClass")) or any(map(_is_of_python, type.values())))
 
 
-def _refuse_defaults(relation: Relation, leaf: Any) -> None:
+def _refuse_defaults(name: str, leaf: Any) -> None:
     told = str(leaf.schema().json())
     for field in json.loads(told)["fields"] if DEFAULT in told else ():
         said = field["metadata"].get(DEFAULT, "NULL")
         if not is_value(str(said)):
             what = f"a file says how the column {field['name']} is to be computed where it lacks it: {reprlib.repr(said)}"
-            raise _mistake(relation, what, "Spark would run that before it reads a row; by path= alone the column is not there")
+            raise _mistake(name, what, "Spark would run that before it reads a row; by path= alone the column is not there")
 
 
 def is_value(text: str) -> bool:
@@ -166,5 +165,5 @@ def _class_of(thing: Any) -> str:
     return str(thing.getClass().getSimpleName())
 
 
-def _mistake(relation: Relation, message: str, *notes: str) -> DlogError:
-    return DlogError(Diagnostic("bad-input", f"input of {relation.name}: {message}", notes=notes))
+def _mistake(name: str, message: str, *notes: str) -> DlogError:
+    return DlogError(Diagnostic("bad-input", f"input of {name}: {message}", notes=notes))

@@ -160,7 +160,7 @@ def unweighed(spark: SparkSession, light: bool = True) -> Iterator[None]:
 def as_declared(relation: Relation, data: DataFrame) -> DataFrame:
     """The columns of the attributes, in order, with Spark's types for theirs."""
     need_running(data.sparkSession)
-    data = without_foreign_types(relation, data)
+    data = without_foreign_types(relation.name, relation.names, data)
     columns = columns_of(relation, data)
     check_types(relation, data, columns)
     pairs = zip(relation.attributes, columns, strict=True)

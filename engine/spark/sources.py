@@ -44,7 +44,7 @@ def read(spark: SparkSession, io: Io, program: Program) -> DataFrame:
     """The rows an `.input` names, pruned to the relation's columns and to rows that some rule can use. Raises DlogError."""
     relation = program.relations[io.relation]
     try:
-        data = without_foreign_types(relation, _source(spark, io, program))
+        data = without_foreign_types(relation.name, relation.names, _source(spark, io, program))
         columns = _columns(io, relation, data)
         if not _is_text(io):
             check_types(relation, data, columns)

@@ -1,11 +1,51 @@
-"""A check that Arrow data lie within their memory: Arrow itself believes what a file says of where its values are."""
+"""A check that Arrow data lie within their memory: Arrow itself believes what a file says of where its values are.
+
+Buffers that have been handed on by Arrow's C interface have no sizes any more: nothing can be checked then. So what is Arrow's
+already is taken as it is.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+def table_of(data: Any) -> pa.Table:
+    """An Arrow table of whatever speaks Arrow. Raises ArrowException, or what its own stream does."""
+    import pyarrow as pa
+
+    match data:
+        case pa.Table():
+            return data
+        case pa.RecordBatch():
+            return pa.Table.from_batches([data])
+        case pa.RecordBatchReader():
+            return data.read_all()
+        case pa.ChunkedArray() | pa.StructArray() if pa.types.is_struct(data.type):
+            return pa.Table.from_struct_array(data)
+        case _:
+            return pa.table(data)
+
+
+def column_of(values: Any) -> pa.Array | pa.ChunkedArray:
+    """An Arrow column of any values. Raises ArrowException, TypeError, ValueError or OverflowError for what are none."""
+    import pyarrow as pa
+
+    return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+
+
+def is_column(values: Any) -> bool:
+    """Whether this is a column of Arrow's."""
+    return type(values).__module__.partition(".")[0] == "pyarrow" and hasattr(values, "to_pylist") and hasattr(values, "type")
+
+
+def all_within_memory(values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column, in chunks. Raises ArrowInvalid as `within_memory` does."""
+    import pyarrow as pa
+
+    return within_memory(values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values]))
 
 
 def within_memory(column: pa.ChunkedArray) -> pa.ChunkedArray:

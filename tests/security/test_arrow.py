@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +20,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.streaming import _Feed, _write_changes
 from tests.security.planted import dlog as command
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = """.decl r(a: symbol)
 .decl s(a: symbol)
 .input r(IO=parquet, filename="r.parquet")
@@ -101,6 +106,70 @@ def test_tables_whose_texts_are_not_in_their_memory_are_refused(kind: pa.DataTyp
     ):
         with pytest.raises(DlogError, match=r"memory|out of bounds|range 1073741824"):
             use()
+
+
+def beyond(*names: str) -> pa.Table:
+    """What Arrow reads of a stream whose columns of numbers say that they are a hundred thousand times as long."""
+    rows, first, stream = 77, (5).to_bytes(8, "little"), pa.BufferOutputStream()
+    table = pa.table({name: pa.array(range(5, 5 + rows), pa.int64()) for name in names})
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    content = stream.getvalue().to_pybytes()
+    head, body = content[: content.index(first)], content[content.index(first) :]
+    count = rows.to_bytes(8, "little")
+    assert count in head
+    return pa.ipc.open_stream(head.replace(count, (1 << 23).to_bytes(8, "little")) + body).read_all()
+
+
+def into_a_session(rows: Callable[[pa.Table], object]) -> None:
+    dlog.session(".decl e(x: number)").insert("e", rows(beyond("x")))
+
+
+def into_a_dataflow(rows: Callable[[pa.Table], object]) -> None:
+    Dataflow().input(x=int).insert(rows(beyond("x")))
+
+
+def into_a_graph(rows: Callable[[pa.Table], object]) -> None:
+    dlog.graph(rows(beyond("src", "dst")))
+
+
+def marked(table: pa.Table) -> None:
+    dlog.session(".decl e(x: number)").commit_rounds({"e": {"x": range(1 << 23), "round": table["x"]}})
+
+
+WAYS: dict[str, Callable[[], object]] = {
+    "a table": lambda: into_a_session(lambda table: table),
+    "columns": lambda: into_a_session(lambda table: {"x": table["x"]}),
+    "a column": lambda: into_a_session(lambda table: table["x"]),
+    "a piece of a column": lambda: into_a_session(lambda table: table["x"].chunk(0)),
+    "structs": lambda: into_a_session(lambda table: table.to_struct_array()),
+    "a batch": lambda: into_a_session(lambda table: table.to_batches()[0]),
+    "a reader": lambda: into_a_session(lambda table: table.to_reader()),
+    "marks": lambda: marked(beyond("x")),
+    "columns of a run": lambda: dlog.run_text(".decl e(x: number) .output e", {"e": {"x": beyond("x")["x"]}}),
+    "a table of a dataflow": lambda: into_a_dataflow(lambda table: table),
+    "columns of a dataflow": lambda: into_a_dataflow(lambda table: {"x": table["x"]}),
+    "a batch of a dataflow": lambda: into_a_dataflow(lambda table: table.to_batches()[0]),
+    "a table of a graph": lambda: into_a_graph(lambda table: table),
+    "a batch of a graph": lambda: into_a_graph(lambda table: table.to_batches()[0]),
+    "a reader of a graph": lambda: into_a_graph(lambda table: table.to_reader()),
+}
+USE = """
+import sys
+from dlog.grammar.diagnostics import DlogError
+from tests.security.test_arrow import WAYS
+try:
+    WAYS[sys.argv[1]]()
+except DlogError as mistake:
+    print(mistake)
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_numbers_that_are_not_in_their_memory_are_refused(way: str) -> None:
+    """In a process of its own, which would end by a signal."""
+    done = subprocess.run([sys.executable, "-c", USE, way], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and re.search("memory|too small|out of bounds", done.stdout), (done.returncode, done.stdout)
 
 
 def test_changes_of_a_stream_are_not_recovered_from_texts_that_are_not_there(tmp_path: Path) -> None:

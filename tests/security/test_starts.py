@@ -200,10 +200,29 @@ program = ".decl edge(a: number, b: number)" + chr(10) + ".input edge" + chr(10)
 found = dlog.run(program, {"edge": spark.read.parquet("edges.parquet")}, engine="spark")
 print("edge", len(found["edge"]), sep=chr(9))
 """
+OTHERS = {
+    "given": GIVEN,
+    "as rounds": GIVEN[: GIVEN.index("found = ")]
+    + """
+session = dlog.session(program)
+session.commit_rounds({"edge": spark.read.parquet("edges.parquet").selectExpr("*", "1 round")})
+print("edge", len(session["edge"]), sep=chr(9))
+""",
+    "to a collection": GIVEN[: GIVEN.index("program = ")]
+    + """
+from dlog.dataflow import Dataflow
+flow = Dataflow()
+edges = flow.input(a=int, b=int)
+found = edges.capture()
+edges.insert(spark.read.parquet("edges.parquet"))
+flow.commit()
+print("edge", len(list(found)), sep=chr(9))
+""",
+}
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("way", ["named", "wanted", "given"])
+@pytest.mark.parametrize("way", ["named", "wanted", *OTHERS])
 def test_a_class_of_python_that_a_file_names_for_a_column_is_imported_by_nobody(here: Path, way: str) -> None:
     pytest.importorskip("pyspark")
     (here / "test_planted.py").write_text(module(here.parent / "ran test_planted"))  # what `unittest` looks for where it is run
@@ -216,8 +235,8 @@ def test_a_class_of_python_that_a_file_names_for_a_column_is_imported_by_nobody(
     source = f'.decl edge(a: number, {last}: number)\n.input edge(IO=spark, format=parquet, path="edges.parquet")\n'
     (here / "program.dl").write_text(source + ".printsize edge\n")
     command = (sys.executable, script(here), "run", "--engine", "spark", "program.dl")
-    if way == "given":
-        command = (sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); import dlog\n{GIVEN}")
+    if way in OTHERS:
+        command = (sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); import dlog\n{OTHERS[way]}")
     done = run(*command, cwd=here)
     assert ran(here) == []
     if way == "wanted":

@@ -13,9 +13,10 @@ import numpy as np
 from dlog.arguments import MAX_COUNT, bad_argument
 from dlog.codec import Row, value_preview
 from dlog.engine.ir.rules import Relation
+from dlog.engine.values.arrow_memory import is_column
 from dlog.engine.values.differences import Columns, last_of_each
 from dlog.engine.values.updates import Updates
-from dlog.rows import arrow_table
+from dlog.rows import arrow_table, check_column
 from dlog.sessions.follow.changes import Changes, mark_names
 from dlog.sessions.ingest.row_reader import RowReader
 from dlog.sessions.mistakes import mistake
@@ -119,6 +120,8 @@ def _integers(relation: Relation, name: str, values: Any, count: int) -> np.ndar
     if values is None:
         return np.ones(count, np.int64)
     column = f"the column `{name}` of the changes of `{relation.name}`"
+    if is_column(values):
+        check_column(relation, name, values)
     try:
         found = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     except ValueError:
