@@ -333,6 +333,7 @@ def plan(
 @options.texts
 def lsp(texts: Texts) -> None:
     """Serve an editor by the Language Server Protocol, on standard input and output."""
+    parent = os.getppid()  # before what takes long to load
     try:
         from dlog.lsp.server import serve
     except ModuleNotFoundError as error:
@@ -340,7 +341,7 @@ def lsp(texts: Texts) -> None:
             raise
         note = "install it with: pip install 'dlog-engine[lsp]'"
         raise DlogError(Diagnostic("missing-package", "`dlog lsp` needs pygls", notes=(note,))) from None
-    serve(texts.include, texts.macros)
+    serve(parent, texts.include, texts.macros)
 
 
 @app.command()

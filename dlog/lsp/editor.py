@@ -15,9 +15,12 @@ LOOKING = 3.0
 """Seconds from one look for the editor to the next, where the system does not say when it ends."""
 
 
-def end_with(process: int) -> None:
-    """Has this process end when another one has. One that is not there, in another container perhaps, is not looked for."""
+def end_with(process: int, parent: int) -> None:
+    """Has this process end when another one has. One that is not there, in another container perhaps, is not looked for, unless
+    it is the `parent` that has started this process, and has ended meanwhile."""
     wait = _waiting(process)
+    if wait is None and process == parent != os.getppid():
+        wait = bool
     if wait is not None:
         threading.Thread(target=_end_after, args=(wait,), name="editor", daemon=True).start()
 

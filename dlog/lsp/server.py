@@ -100,29 +100,30 @@ class Server(LanguageServer):
         self._show(uri, {})
 
 
-def make_server(include: Sequence[str] = (), macros: Sequence[str] = ()) -> Server:
-    """A server with all its answers. `include` and `macros` are as for `dlog check`."""
+def make_server(parent: int, include: Sequence[str] = (), macros: Sequence[str] = ()) -> Server:
+    """A server with all its answers. `parent` is the process that has started this one; `include` and `macros` are as for
+    `dlog check`."""
     server = Server(include, macros)
-    _greet(server)
+    _greet(server, parent)
     _follow(server)
     _answer(server)
     _edit(server)
     return server
 
 
-def serve(include: Sequence[str] = (), macros: Sequence[str] = ()) -> None:
+def serve(parent: int, include: Sequence[str] = (), macros: Sequence[str] = ()) -> None:
     """Serves one editor on standard input and output, until it says goodbye or ends. Raises DlogError for what no editor
     sends."""
     remark_briefly()
-    make_server(include, macros).start_io(cast(BinaryIO, Channel(sys.stdin.buffer)))
+    make_server(parent, include, macros).start_io(cast(BinaryIO, Channel(sys.stdin.buffer)))
 
 
-def _greet(server: Server) -> None:
+def _greet(server: Server, parent: int) -> None:
     @server.feature(types.INITIALIZE)
     def begun(params: types.InitializeParams) -> None:
         """What the editor sends may not end with it: others that it has started can hold the same pipe."""
         if params.process_id is not None:
-            end_with(params.process_id)
+            end_with(params.process_id, parent)
 
 
 def _follow(server: Server) -> None:

@@ -8,6 +8,7 @@ but the pattern and the texts, and imports nothing but what Python brings.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ WRONG_PATTERN_EXIT = 3
 """The exit code for a pattern that is none."""
 
 _TRIAL = """
-import re, struct, sys
+import os, re, struct, sys
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), int(sys.argv[1])))
@@ -35,6 +36,8 @@ except ImportError:
 try:
     import ctypes
     ctypes.CDLL(None).prctl(1, 9)  # Linux: killed with the process that waits for it, which may be killed itself
+    if os.getppid() != int(sys.argv[4]):  # and was before
+        sys.exit(1)
 except (ImportError, OSError, AttributeError):
     pass
 given = sys.stdin.buffer
@@ -91,6 +94,7 @@ def _tried(name: str, pattern: str, texts: bytes, ends: np.ndarray) -> bytes:
     source = pattern.encode()
     given = b"".join((np.array([len(source), len(ends)], "<u8").tobytes(), source, ends.astype("<u8").tobytes(), texts))
     command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(TRIAL_CPU_SECONDS), str(WRONG_PATTERN_EXIT), name]
+    command.append(str(os.getpid()))
     try:
         done = subprocess.run(
             command, input=given, capture_output=True, timeout=CLOCK_PER_CPU_SECONDS * TRIAL_CPU_SECONDS, check=False

@@ -333,3 +333,31 @@ def test_a_server_ends_with_its_editor_though_others_hold_its_standard_input(pla
     editor.communicate()
     assert server.wait(30) == 0
     assert place.left() == [str(place.folder / "tmp" / f"dlog-{os.getuid()}")]
+
+
+LATE = """
+import json, os, subprocess, sys, time
+server = subprocess.Popen(sys.argv[2:], stdin=int(sys.argv[1]), stdout=subprocess.DEVNULL)
+print(os.getpid(), server.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="says who has started a process")
+def test_a_server_ends_with_an_editor_that_has_ended_before_it_was_greeted(place: Place) -> None:
+    begin, end = os.pipe()  # which this process holds open
+    command = [sys.executable, "-c", LATE, str(begin), sys.executable, "-m", "dlog", "lsp"]
+    editor = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[begin], cwd=Path(__file__).parents[2])
+    try:
+        assert editor.stdout is not None
+        own, started = map(int, editor.stdout.readline().split())
+        until(lambda: "_asyncio" in Path(f"/proc/{started}/maps").read_text())
+        editor.kill()
+        editor.communicate()
+        begun = {"id": 1, "method": "initialize", "params": {"processId": own, "rootUri": None, "capabilities": {}}}
+        text = json.dumps({"jsonrpc": "2.0", **begun})
+        os.write(end, f"Content-Length: {len(text)}\r\n\r\n{text}".encode())
+        until(lambda: not Path(f"/proc/{started}").exists(), 20)
+    finally:
+        os.close(begin)
+        os.close(end)
