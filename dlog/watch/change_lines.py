@@ -57,7 +57,8 @@ class LineSource:
         """The last one, as far as it is text."""
         self._follow = follow
         self._lines: deque[bytes] = deque()
-        self._rest = b""
+        self._rest: list[bytes] = []
+        """Pieces of a line whose end has not come yet."""
         self._size = 0
         self._file = sys.stdin.fileno() if path == STDIN else os.open(Path(path), os.O_RDONLY)
 
@@ -81,14 +82,23 @@ class LineSource:
                 self._check_growing()
                 time.sleep(_PAUSE)
             elif not data:
-                last, self._rest = self._rest, b""
+                last = b"".join(self._rest)
+                self._rest.clear()
                 if last:
                     self._lines.append(last)
                 return bool(last)
             else:
-                *lines, self._rest = (self._rest + data).split(b"\n")
-                self._lines.extend(lines)
+                self._take(data)
         return True
+
+    def _take(self, data: bytes) -> None:
+        first, *others = data.split(b"\n")
+        self._rest.append(first)
+        if others:
+            self._lines.append(b"".join(self._rest))
+            *lines, rest = others
+            self._lines.extend(lines)
+            self._rest = [rest]
 
     def _check_growing(self) -> None:
         """Raises where the file has lost lines that were read: what follows would not be read from its beginning."""
