@@ -65,7 +65,7 @@ class Writer:
                 os.makedirs(output, exist_ok=True)
                 for name in relations:
                     suffix = "csv" if csv else "jsonl"
-                    self._files[name] = text_to_extend(_no_link(Path(output, f"{name}.changes.{suffix}")), anew)
+                    self._files[name] = text_to_extend(_plain(Path(output, f"{name}.changes.{suffix}")), anew)
 
     def write(self, lines: Sequence[Line]) -> None:
         """Writes the changes of one relation in one round."""
@@ -83,12 +83,13 @@ class Writer:
             file.flush()
 
 
-def _no_link(path: Path) -> Path:
-    """A file that is to be written. Raises DlogError for a link: it may have come with the folder, in an archive, and lead to
-    any file of this user's."""
-    if path.is_symlink():
+def _plain(path: Path) -> Path:
+    """A file that is to be written. Raises DlogError for a link, which may lead to any file of this user's, and for a pipe, of
+    which nobody may read: either may have come with the folder, in an archive."""
+    what = "link" if path.is_symlink() else "pipe" if path.is_fifo() else ""
+    if what:
         notes = ("it may have come with the folder, from somebody else: remove it, or name another folder with -D",)
-        raise DlogError(Diagnostic("unwritable-file", f"cannot write {path}: it is a link", notes=notes))
+        raise DlogError(Diagnostic("unwritable-file", f"cannot write {path}: it is a {what}", notes=notes))
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -121,6 +122,19 @@ def test_changes_go_to_a_file_for_each_output(watch: RunWatch, folder: Path) -> 
     finished = watch("closure.dl", STREAM, "-D", "out/changes")
     assert (finished.code, finished.out) == (0, "")
     assert (folder / "out/changes/path.changes.csv").read_text() == CHANGES
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_changes_are_not_written_to_what_may_have_come_with_the_folder(watch: RunWatch, folder: Path, kind: str) -> None:
+    (folder / "out").mkdir()
+    (folder / "letter").write_text("dear")
+    place = folder / "out" / "path.changes.csv"
+    place.symlink_to(folder / "letter") if kind == "link" else os.mkfifo(place)
+    finished = watch("closure.dl", STREAM, "-D", "out")
+    assert (finished.code, finished.out) == (1, "")
+    assert f"path.changes.csv: it is a {kind}" in finished.err
+    assert (folder / "letter").read_text() == "dear"
 
 
 def test_without_outputs_all_that_follows_is_watched(watch: RunWatch, folder: Path) -> None:
