@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dlog.engine.ir import nodes
-from dlog.engine.ir.rules import Constant, Kind
+from dlog.engine.ir.rules import Kind
+from dlog.engine.runtime.static.catalog_storage import CatalogStorage
 from dlog.engine.runtime.static.cycle_plan import CyclePlan
 from dlog.engine.runtime.static.scope import needed_columns, shape_reduction, sink_width
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
@@ -16,7 +17,7 @@ from dlog.engine.runtime.storage.extent import Extent, Extents, infer_extents
 from dlog.engine.runtime.storage.relation import StoredRelation
 
 
-class CycleStorage:
+class CycleStorage(CatalogStorage):
     """What lowered paths of a cycle read and write."""
 
     def __init__(self, plan: CyclePlan) -> None:
@@ -83,31 +84,12 @@ class CycleStorage:
 
     # ----------------------------------------------------------------------------------------------------- for lowering
 
-    def relation(self, name: str) -> StoredRelation:
-        return self.catalog.relations[name]
-
     def arrangement(self, wanted: nodes.Arrangement) -> StoredArrangement:
         if wanted.relation not in self.setting.moving and wanted.relation not in self.plan.own:
             return self.catalog.arrangement(wanted, self._needed.get(wanted, ()))
         if wanted not in self.growing:
-            relation, items = self.relation(wanted.relation), sorted(self._needed.get(wanted, ()))
-            made = self.growing[wanted] = StoredArrangement(relation, wanted.key, wanted.order, growing=True)
-            made.start(items[0] if len(items) == 1 and relation.widths[items[0]] == 4 and not relation.keyed else -1)
+            self.growing[wanted] = self.growing_index(wanted, self._needed.get(wanted, ()))
         return self.growing[wanted]
-
-    def set_of(self, name: str) -> StoredRelation:
-        relation = self.relation(name)
-        relation.ensure_set()
-        return relation
-
-    def records(self, arity: int) -> StoredRelation:
-        return self.catalog.records.table(arity)
-
-    def field_kinds(self, record_type: str) -> tuple[Kind, ...]:
-        return self.catalog.field_kinds(record_type)
-
-    def encode(self, constant: Constant) -> int:
-        return self.catalog.encoder.word(constant)
 
 
 def _extents(relation: StoredRelation) -> Extents:

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from dlog.engine.ir import nodes
-from dlog.engine.ir.rules import Constant, Kind, Lattice, Variable
+from dlog.engine.ir.rules import Kind, Lattice, Variable
 from dlog.engine.ir.table_functions import is_aggregate
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import SetKind
@@ -20,6 +20,7 @@ from dlog.engine.runtime.lowering.external import evaluate
 from dlog.engine.runtime.lowering.lower import PathLowering
 from dlog.engine.runtime.lowering.lower_runs import add_runs
 from dlog.engine.runtime.lowering.lowered import ExternalCall, LoweredPath, Tables
+from dlog.engine.runtime.static.catalog_storage import CatalogStorage
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.static.components import connect
 from dlog.engine.runtime.static.folding import folded
@@ -56,7 +57,7 @@ class RuleCosts:
 
 
 @dataclass
-class ScopeRun:
+class ScopeRun(CatalogStorage):
     """One run of one scope. `pause` is called between stretches of native work and may raise."""
 
     scope: nodes.Scope
@@ -335,37 +336,15 @@ class ScopeRun:
 
     # ------------------------------------------------------------------------------------------- storage, for lowering
 
-    def relation(self, name: str) -> StoredRelation:
-        return self.catalog.relations[name]
-
     def arrangement(self, wanted: nodes.Arrangement) -> StoredArrangement:
         if wanted.relation not in self.scope.variables:
             return self.catalog.arrangement(wanted, self._needed.get(wanted, ()))
         if wanted not in self.growing:
-            relation = self.relation(wanted.relation)
-            made = StoredArrangement(relation, wanted.key, wanted.order, growing=True)
-            items = sorted(self._needed.get(wanted, ()))
-            inline = len(items) == 1 and relation.widths[items[0]] == 4 and not relation.keyed
-            made.start(items[0] if inline else -1)
+            made = self.growing_index(wanted, self._needed.get(wanted, ()))
             if wanted.only is not None:
                 made.only(wanted.only.column, self.relation(wanted.only.relation).column(wanted.only.of))
             self.growing[wanted] = made
         return self.growing[wanted]
-
-    def set_of(self, name: str) -> StoredRelation:
-        """The relation with a set over all its columns."""
-        relation = self.relation(name)
-        relation.ensure_set()
-        return relation
-
-    def records(self, arity: int) -> StoredRelation:
-        return self.catalog.records.table(arity)
-
-    def field_kinds(self, record_type: str) -> tuple[Kind, ...]:
-        return self.catalog.field_kinds(record_type)
-
-    def encode(self, constant: Constant) -> int:
-        return self.catalog.encoder.word(constant)
 
 
 @dataclass
