@@ -222,6 +222,22 @@ def own_content(path: Path) -> bytes:
         return file.read()
 
 
+def keep(path: Path, content: bytes) -> None:
+    """Writes a file of a cache, all or nothing: other processes may be about to read it. What writers that were killed have
+    left goes. Raises OSError."""
+    from dlog.temporary import lock, remove_left
+
+    remove_left(path.parent.glob(".*.part"))
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.{os.getpid()}.part")
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            lock(file.fileno())
+            file.write(content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 KEY_SIZE = 32
 
 
@@ -230,10 +246,7 @@ def own_key() -> bytes:
     needed. Raises OSError where it cannot be kept."""
     path = cache_root() / "key"
     if not os.path.lexists(path):
-        beside = path.with_name(f"key.{secrets.token_hex(8)}")
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(KEY_SIZE))
-        beside.replace(path)
+        keep(path, secrets.token_bytes(KEY_SIZE))
     found = own_content(path)
     if len(found) != KEY_SIZE or (hasattr(os, "getuid") and path.lstat().st_mode & 0o077):
         raise Untrusted(f"{path} is no secret")

@@ -9,7 +9,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from dlog.caches import OTHERS, cache_root, note_use, own_folder, own_tree, remove_unused, try_lock
-from dlog.temporary import lease
+from dlog.temporary import lease, sweep
 
 
 def unpacked(package: str) -> str:
@@ -18,6 +18,7 @@ def unpacked(package: str) -> str:
     archive = next(parent for parent in inside.parents if parent.is_file())
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
     target = _place() / f"zipped-{digest}"
+    sweep([target.parent])  # who finds it unpacked leases nothing there
     if not _is_own(target):
         if os.path.lexists(target):
             target = _alone() / target.name

@@ -7,7 +7,6 @@ parse is read again by `recovery`, which says what is wrong, all of it.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import lark
 
-from dlog.caches import cache_root, own_content
+from dlog.caches import cache_root, keep, own_content
 from dlog.grammar import syntax
 from dlog.grammar.actions import READING, Actions, Reading
 from dlog.grammar.automaton import Automaton, Unparsable
@@ -81,7 +80,7 @@ def tables() -> lark.Lark:
     except Exception:  # not there, another's, damaged: whatever Lark makes of it
         made = _built(text)
     with suppress(OSError):  # a folder that cannot be written to is as good as none
-        _keep(kept, tables_as_text(made))
+        keep(kept, tables_as_text(made))
     return made
 
 
@@ -103,14 +102,3 @@ def _kept(text: str) -> Path | None:
         return cache_root() / f"grammar-{sha256((text + lark.__version__).encode()).hexdigest()[:16]}.json"
     except OSError:
         return None
-
-
-def _keep(path: Path, content: bytes) -> None:
-    """All or nothing: other processes may be about to read it."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -62,12 +62,15 @@ def _read(io: Io, program: Program, path: Path, way: str, relation: Relation, bu
             texts = texts_of(relation, [names[i] for i in chosen])
             if len(set(names)) < len(names):
                 table = pq.read_table(path, read_dictionary=texts)
-                return [within_memory(table.column(i)) for i in chosen]
-            table = pq.read_table(path, columns=[names[i] for i in chosen], read_dictionary=texts)
-            return [within_memory(table.column(names[i])) for i in chosen]
-        with pa.OSFile(str(path)) as file:  # not by Feather, whose first form Arrow reads without a look at its lengths
-            table = _unpacked(pa.ipc.open_file(file), budget, str(path))
-        return [within_memory(table.column(i)) for i in _chosen(io, program, path, relation, table.schema.names)]
+                found = [table.column(i) for i in chosen]
+            else:
+                table = pq.read_table(path, columns=[names[i] for i in chosen], read_dictionary=texts)
+                found = [table.column(names[i]) for i in chosen]
+        else:
+            with pa.OSFile(str(path)) as file:  # not by Feather, whose first form Arrow reads without a look at its lengths
+                table = _unpacked(pa.ipc.open_file(file), budget, str(path))
+            found = [table.column(i) for i in _chosen(io, program, path, relation, table.schema.names)]
+        return [_without_views(within_memory(column), budget, str(path)) for column in found]
     except (pa.ArrowException, UnicodeDecodeError) as error:  # names of columns need not be text
         raise directive_error(io, program, "bad-file", f"{path} is not a {way} file: {error}") from error
 
@@ -93,6 +96,29 @@ def _unpacked(file: Any, budget: Part, name: str) -> pa.Table:
         batches.append(file.get_batch(number))
         budget.take(batches[-1].get_total_buffer_size(), name)  # not `nbytes`, which believes offsets
     return pa.Table.from_batches(batches, file.schema)
+
+
+def _without_views(column: pa.ChunkedArray, budget: Part, name: str) -> pa.ChunkedArray:
+    """Texts that are views of others, each by itself, as bytes, which anything may be; they are counted before, as any number
+    of them may show the same."""
+    packed = pa.types.is_dictionary(column.type)
+    if (column.type.value_type if packed else column.type) != pa.string_view():
+        return column
+    chunks = []
+    for chunk in column.chunks:
+        texts = chunk.dictionary if packed else chunk
+        budget.take(_length(texts), name)
+        plain = texts.cast(pa.large_binary())
+        chunks.append(pa.DictionaryArray.from_arrays(chunk.indices, plain) if packed else plain)
+    return pa.chunked_array(chunks, pa.dictionary(column.type.index_type, pa.large_binary()) if packed else pa.large_binary())
+
+
+def _length(views: pa.Array) -> int:
+    """The bytes of all texts of an array of views, each of which begins with its length, in 4 of its 16 bytes."""
+    if not len(views):
+        return 0
+    fields = np.frombuffer(views.buffers()[1], np.int32, 4 * len(views), 16 * views.offset)
+    return int(fields[::4].sum(dtype=np.int64))
 
 
 def _chosen(io: Io, program: Program, path: Path, relation: Relation, names: list[str]) -> list[int]:
@@ -151,8 +177,6 @@ def _strings(io: Io, program: Program, column: pa.ChunkedArray, where: str) -> p
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)):
         return column
-    if kind == pa.string_view():  # by way of bytes, which anything may be
-        return column.cast(pa.large_binary())
     raise directive_error(io, program, "wrong-type", f"{where} holds {column.type}, not text")
 
 

@@ -345,3 +345,33 @@ def test_the_lock_of_a_build_is_for_this_user_alone(tmp_path: Path) -> None:
     finally:
         os.umask(mask)
     assert (tmp_path / "library.lock").stat().st_mode & 0o777 == 0o600
+
+
+KEPT = "from dlog.caches import own_key; own_key()"
+PARSED = "from dlog.grammar.parser import tables; tables()"
+
+
+@pytest.mark.parametrize("code", [KEPT, PARSED])
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="nothing is known of writers that were killed")
+def test_what_a_killed_writer_left_in_a_cache_goes_when_it_is_written_again(tmp_path: Path, code: str) -> None:
+    killed = "import os, pathlib; pathlib.Path.replace = lambda *_: os.kill(os.getpid(), 9)"
+    place = f"import sys; sys.path.insert(0, {str(ROOT)!r})"
+    cache = tmp_path / "cache"
+    done = run(sys.executable, "-P", "-c", f"{place}; {killed}; {code}", cwd=tmp_path, DLOG_CACHE=str(cache))
+    assert done.returncode == -9 and len(list(cache.iterdir())) == 1
+    run(sys.executable, "-P", "-c", f"{place}; {code}", cwd=tmp_path, DLOG_CACHE=str(cache)).check_returncode()
+    [kept] = cache.iterdir()
+    assert kept.suffix in ("", ".json")
+
+
+def test_what_a_killed_process_left_beside_an_unpacked_zip_file_goes(tmp_path: Path) -> None:
+    """Nobody unpacks that again."""
+    archive, cache = zip_of_dlog(tmp_path / "dlog.zip"), tmp_path / "cache"
+    killed = "import os; from dlog.temporary import Lease; Lease.remove = lambda _: os.kill(os.getpid(), 9)"
+    code = f"from dlog.zipped import unpacked; unpacked({str(archive / 'dlog')!r})"
+    place = f"import sys; sys.path.insert(0, {str(ROOT)!r})"
+    done = run(sys.executable, "-P", "-c", f"{place}; {killed}; {code}", cwd=tmp_path, DLOG_CACHE=str(cache))
+    assert done.returncode == -9 and len(list(cache.iterdir())) == 2
+    run(sys.executable, "-P", "-c", f"{place}; {code}", cwd=tmp_path, DLOG_CACHE=str(cache)).check_returncode()
+    [kept] = cache.iterdir()
+    assert kept.name.startswith("zipped-")

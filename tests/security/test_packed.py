@@ -48,6 +48,22 @@ def test_a_parquet_file_of_many_equal_numbers_is_refused_above_the_limit(tmp_pat
         dlog.run(program, facts=tmp_path, memory="32M")
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_views_of_one_long_text_are_counted_each_for_itself(tmp_path: Path, packed: bool) -> None:
+    one = pa.array(["a" * 4_000_000], pa.string_view())
+    _, views, text = one.buffers()
+    many = pa.Array.from_buffers(one.type, 40, [None, pa.py_buffer(views.to_pybytes() * 40), text])
+    column = pa.DictionaryArray.from_arrays(pa.array(range(40), pa.int8()), many) if packed else many
+    table = pa.table({"x": column})
+    with pa.ipc.new_file(tmp_path / "r.arrow", table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
+        file.write_table(table)
+    assert (tmp_path / "r.arrow").stat().st_size < 2_000
+    program = ".decl r(x: symbol)\n.input r(IO=arrow)\n.printsize r\n"
+    with pytest.raises(DlogError, match=r"out of memory: .*r\.arrow holds more than the 100 MiB that there are"):
+        dlog.run(program, facts=tmp_path, memory="100M")
+    assert list(dlog.run(program, facts=tmp_path, memory="400M")["r"]) == [("a" * 4_000_000,)]
+
+
 @pytest.mark.parametrize("type", ["symbol", "number"])
 @pytest.mark.parametrize("value", ["printf('%.*c', 4000000, 'a')", "zeroblob(4000000)"])
 def test_a_column_that_a_database_computes_is_refused_above_the_limit(tmp_path: Path, type: str, value: str) -> None:
