@@ -50,6 +50,9 @@ MAX_FOLDER_CHARACTERS = 64
 SAFE = "PYTHONSAFEPATH"
 """What Python is told by to look for modules where they are installed only: the processes that a JVM starts for itself, too, to
 look for sources of data that are written in Python."""
+OTHERS_CLASSES = "spark.driver.defaultExtraClassPath"
+"""Where the driver's JVM looks for classes before Spark's own, if nothing else is chosen: Spark 4.0 has a folder `hive-jackson`
+there, in the current one."""
 ATTEMPTS_MAX = 32
 """Attempts of a stage among which tasks are looked for; Spark itself gives up after a few."""
 
@@ -111,7 +114,7 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> bool:
     if launches:
         _need_java()
         _name_home()
-        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        conf = SparkConf(loadDefaults=False).setAll(list({OTHERS_CLASSES: "", **settings}.items()))
         with _temporary_files() as keeping, _in_environment(SAFE, "1"):
             SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": log, **keeping}))
     SparkContext._ensure_initialized()

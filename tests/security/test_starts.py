@@ -330,6 +330,20 @@ def test_a_spark_is_looked_for_beside_pyspark_only(tmp_path: Path, monkeypatch: 
     assert os.environ["SPARK_HOME"] == str(other.parent.parent)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a script in the place of Java")
+def test_a_jvm_is_told_to_look_for_no_classes_in_the_current_folder(tmp_path: Path) -> None:
+    """Spark 4.0 has a part of the current one before its own, unless it is told another."""
+    pytest.importorskip("pyspark")
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/told\nexit 1\n')
+    java.chmod(0o755)
+    (tmp_path / "p.dl").write_text(PROGRAM)
+    done = run(sys.executable, "-P", "-c", STARTER, "run", "--engine", "spark", "p.dl", cwd=tmp_path, JAVA_HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert "spark.driver.defaultExtraClassPath=" in (tmp_path / "told").read_text().splitlines()
+
+
 def message(**content: object) -> str:
     text = json.dumps({"jsonrpc": "2.0", **content})
     return f"Content-Length: {len(text)}\r\n\r\n{text}"

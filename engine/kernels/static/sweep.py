@@ -186,8 +186,9 @@ def sweep_chains(ctl: Control, code: Sweep, level: Level):
                 if row >= rows:
                     break
                 prefetch(chain_of(arrangement, max(groups[min(row + LATER, rows - 1)], 0)).address)
-                ahead = chain_of(arrangement, max(groups[min(row + SOON, rows - 1)], 0))
-                prefetch(pool.address + ahead.start * 4)
+                soon = groups[min(row + SOON, rows - 1)]
+                if soon >= 0:  # without groups there are no chains
+                    prefetch(pool.address + chain_of(arrangement, soon).start * 4)
                 group = groups[row]
                 if group < 0:
                     continue

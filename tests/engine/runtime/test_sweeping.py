@@ -31,6 +31,8 @@ PROGRAMS = {
     "r(x, y) :- p(z, x), q(z, w), p(w, y).",
     "wide": ".decl p(k: T, x: T, y: T)\np(k, x, y) :- e(x, y), f(k, x). p(k, x, z) :- p(k, x, y), p(k, y, z). "
     "p(x, k, y) :- p(k, x, y), e(k, x).",
+    "classes": ".decl p(x: T, y: T)\n.decl s(x: T, y: T) eqrel\np(x, y) :- e(x, y). p(x, z) :- p(y, z), s(x, y). "
+    "s(y, z) :- p(x, y), p(x, z), f(y, z).",
     "constants": ".decl p(x: T, y: T)\np(x, y) :- e(x, y). p(C, z) :- p(x, C), p(x, z). p(x, C) :- p(x, y), p(y, C).",
 }
 KINDS: dict[str, tuple[str, Any]] = {
@@ -124,6 +126,13 @@ def test_a_sweep_counts_what_it_looks_at() -> None:
     executor.run()
     new = sum(rule.new for rule in executor.profile)
     assert new == executor.rows("p") < sum(rule.derived for rule in executor.profile)
+
+
+def test_a_growing_arrangement_that_has_no_groups_yet_has_no_matches() -> None:
+    """There is no chain to be asked for ahead."""
+    text = ".decl e(x: number, y: number)\n.input e\n.decl p(x: number, y: number)\n.decl same(x: number, y: number) eqrel\n"
+    text += "p(x + 1, y) :- e(x, y). p(x, z) :- p(y, z), same(x, y). same(y, z) :- p(x, y), p(x, z).\n"
+    assert ran(text, {"e": [(0, 0), (1, 1), (2, 2)]})["p"] == [(1, 0), (2, 1), (3, 2)]
 
 
 def test_rows_that_come_sorted_are_not_sorted_any_more() -> None:
