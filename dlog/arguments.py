@@ -104,9 +104,15 @@ def memory(given: Any) -> int | None:
         raise bad_argument("memory", meant, given) from None
 
 
-_PROGRAM = re.compile(r"\s*[.#][A-Za-z]+\s|.*:-|.*\(.*[.)}]\s*$")
-"""What a program on one line is like, and no file is called: a directive, a rule, something in parentheses that ends with
-these or with a dot."""
+_DIRECTIVE = re.compile(r"\s*[.#][A-Za-z]+\s")
+
+
+def _is_like_clauses(line: str) -> bool:
+    """Whether a line is what a program on one is like, and no file is called: a directive, a rule, something in parentheses
+    that ends with these or with a dot."""
+    ended = line.rstrip()
+    closed = ended.endswith((".", ")", "}")) and "(" in ended
+    return closed or ":-" in line or _DIRECTIVE.match(line) is not None
 
 
 def program(given: Any) -> str | Path:
@@ -119,11 +125,11 @@ def program(given: Any) -> str | Path:
     path("program", given, "a file, or the text of a program")
     if not isinstance(given, str):
         return Path(given)
-    if "\n" in given or (_PROGRAM.match(given) and not given.endswith(".dl")):
+    if "\n" in given or (_is_like_clauses(given) and not given.endswith(".dl")):
         return given
     if _is_file(given):
         return Path(given)
-    if _PROGRAM.match(given):
+    if _is_like_clauses(given):
         return given
     note = "a string without a line break is a file's name, unless it is a clause or a directive, such as `a(1).` or `.input a`"
     message = f"{reprlib.repr(given)} is neither a file that exists nor the text of a program"

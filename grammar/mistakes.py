@@ -106,15 +106,28 @@ _STRAY = {
 }
 
 
+_COMMENT_OR_STRING = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|//[^\n]*|/\*(?:.*?\*/|(?P<open>))', re.DOTALL)
+"""What a comment may not begin in, or one, or the beginning of one that is open."""
+
+
+def open_comment(source: Source) -> Diagnostic | None:
+    """The diagnostic for a comment that has no end."""
+    found = next((f for f in _COMMENT_OR_STRING.finditer(source.text) if f["open"] is not None), None)
+    if found is None:
+        return None
+    return Diagnostic("syntax", "this comment has no end", (Label(Span(*found.span())),), ("add the closing `*/`",), source)
+
+
 def stray_text(source: Source, text: str, at: int) -> tuple[Diagnostic, int]:
     """The diagnostic for text at `at` that begins no token, and where to go on."""
-    line_end = text.find("\n", at) if "\n" in text[at:] else len(text)
+    found = text.find("\n", at)
+    line_end = found if found >= 0 else len(text)
     if text[at] == '"':
         end = _guess_end_of_string(text, at, line_end)
         return Diagnostic("syntax", "this string has no end", (Label(Span(at, end)),), ('add the closing `"`',), source), end
-    quoted = re.match(r"'[^'\n]*'", text[at:line_end])
+    quoted = re.compile(r"'[^'\n]*'").match(text, at, line_end)
     if quoted:
-        span = Span(at, at + quoted.end())
+        span = Span(at, quoted.end())
         return Diagnostic("syntax", f"unexpected {quoted[0]}", (Label(span),), (_STRAY["'"],), source), span.end
     notes = (_STRAY[text[at]],) if text[at] in _STRAY else ()
     message = f"unexpected character `{text[at]}`"
@@ -123,8 +136,8 @@ def stray_text(source: Source, text: str, at: int) -> tuple[Diagnostic, int]:
 
 def _guess_end_of_string(text: str, at: int, line_end: int) -> int:
     """The end of the line, but without a `)`, `.` or the like at its end, which hardly were meant to be in the string."""
-    tail = re.search(r"\s*[)\],.]*\s*(//.*)?$", text[at:line_end])
-    return max(at + 1, at + tail.start()) if tail else line_end
+    before = text[at:line_end].partition("//")[0].rstrip().rstrip(")],.").rstrip()
+    return at + max(1, len(before))
 
 
 def strange_directive(source: Source, dot: Token, word: Token) -> Diagnostic:
@@ -161,14 +174,6 @@ def _starts_line_at_or_before(f: Failure, first: Token) -> bool:
     column = (f.token.start_pos or 0) - line
     first_column = (first.start_pos or 0) - (text.rfind("\n", 0, first.start_pos) + 1)
     return line > (first.start_pos or 0) and not text[line : f.token.start_pos].strip() and column <= first_column
-
-
-def unended_comment(f: Failure) -> Diagnostic | None:
-    following = f.next()
-    if f.token == "/" and following == "*" and following.start_pos == f.token.end_pos:
-        span = Span(place(f.token).start, place(following).end)
-        return f.report("this comment has no end", span, notes=["add the closing `*/`"])
-    return None
 
 
 def misplaced_directive(f: Failure) -> Diagnostic | None:
@@ -366,7 +371,6 @@ def unfinished_clause(f: Failure) -> Diagnostic | None:
 
 
 MISTAKES: tuple[Mistake, ...] = (
-    unended_comment,
     open_component,
     misplaced_directive,
     dot_after_directive,

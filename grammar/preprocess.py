@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,8 @@ def _expand(text: str, name: str, include_dirs: Sequence[str | Path], macros: Se
     expansion = Expansion(text, name, [str(d) for d in include_dirs], macros)
     lines, origins = _join(expansion)
     if expansion.problems:
-        raise DlogError([_locate(expansion, *problem) for problem in sorted(expansion.problems)])
+        files = {name: _File(lines, name) for name, lines in expansion.originals.items()}
+        raise DlogError([_locate(files, *problem) for problem in sorted(expansion.problems)])
     return Source("\n".join(lines), name, origins, expansion.originals)
 
 
@@ -74,12 +76,20 @@ def _join(expansion: Expansion) -> tuple[list[str], list[tuple[str, int]]]:
     return lines, origins
 
 
-def _locate(expansion: Expansion, file: str, line: int, message: str, at: str, note: str) -> Diagnostic:
+class _File:
+    """A file as the user wrote it, and where its lines begin."""
+
+    def __init__(self, lines: Sequence[str], name: str) -> None:
+        self.lines = lines
+        self.source = Source("\n".join(lines), name)
+        self.starts = [0, *accumulate(len(line) + 1 for line in lines)]
+
+
+def _locate(files: dict[str, _File], name: str, line: int, message: str, at: str, note: str) -> Diagnostic:
     """A diagnostic about `at`, or the whole of the line, in one of the files as the user wrote it."""
-    lines = expansion.originals.get(file, [""])
-    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    file = files.get(name) or _File([""], name)
+    text = file.lines[line - 1] if 0 < line <= len(file.lines) else ""
     begin = text.find(at) if at and at in text else len(text) - len(text.lstrip())
     width = len(at) if at and at in text else len(text.strip())
-    start = sum(len(t) + 1 for t in lines[: line - 1]) + begin
-    span = Span(start, start + width)
-    return Diagnostic("preprocessor", message, (Label(span),), (note,) if note else (), Source("\n".join(lines), file))
+    start = file.starts[min(max(line - 1, 0), len(file.lines))] + begin
+    return Diagnostic("preprocessor", message, (Label(Span(start, start + width)),), (note,) if note else (), file.source)

@@ -18,7 +18,7 @@ from lark.parsers.lalr_analysis import Shift
 
 from dlog.grammar.actions import Reading
 from dlog.grammar.diagnostics import MAX_OF_ONE_CODE, Diagnostic
-from dlog.grammar.mistakes import Failure, explain, missing_dot, strange_directive, stray_text
+from dlog.grammar.mistakes import Failure, explain, missing_dot, open_comment, strange_directive, stray_text
 from dlog.grammar.source import Span
 
 MAX_MESSAGES = MAX_OF_ONE_CODE
@@ -43,6 +43,10 @@ def _blank_what_is_no_token(reading: Reading, tables: lark.Lark) -> tuple[str, l
     """The text with unlexable stretches turned to blanks (each reported), and where these are."""
     text = reading.source.text
     blanked: list[int] = []
+    if (mistake := open_comment(reading.source)) is not None:
+        reading.problems.append(mistake)
+        blanked.append(mistake.labels[0].span.start)
+        text = text[: blanked[0]]  # a lexer would look for an end from each `/*` on
     while len(blanked) < MAX_MESSAGES:
         try:
             for _ in tables.lex(text):

@@ -282,6 +282,16 @@ def test_a_pattern_that_captures_for_ever_is_told(monkeypatch: pytest.MonkeyPatc
         dlog.run_text(CAPTURES, {"t": [(1, "a" * 64)], "pattern": [("(a+)+b",)]})
 
 
+@pytest.mark.parametrize(
+    "call", ['[n, g, y] = regex_captures("(?=(.*))", s)', '[n, y] = split(s, "")', '[y, _, _] = json_each(s)'], ids=str
+)
+def test_what_table_functions_make_is_counted(call: str) -> None:
+    text = f".decl t(s: symbol)\n.decl r(y: symbol)\nr(y) :- t(s), {call}.\n"
+    long = "[" + "1," * 1_000_000 + "1]" if "json" in call else "a" * (6_000 if "(?=" in call else 2_000_000)
+    with pytest.raises(dlog.DlogError, match=r"out of memory|takes more than 16,777,216 characters"):
+        dlog.run(text, facts={"t": [(long,)]}, memory="100M")
+
+
 def test_more_rows_than_a_block_has_come_for_each_of_many_texts() -> None:
     text = ".decl t(s: symbol)\n.decl r(s: symbol, i: number, p: symbol)\nr(s, i, p) :- t(s), [i, p] = split(s, \" \").\n"
     texts = [" ".join(f"{n}.{i}" for i in range(n)) for n in (0, 1, 700, 3, 1500)] + [f"t{n} u" for n in range(1200)]

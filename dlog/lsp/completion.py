@@ -12,16 +12,15 @@ from dlog.engine.ir.functors import written_functors
 from dlog.grammar.words import AGGREGATES, DIRECTIVES, QUALIFIERS, WORD_OPERATORS
 from dlog.lsp.hover import comment_above
 from dlog.lsp.names import Occurrence, Role
+from dlog.lsp.places import word_start
 
 _BUILT_IN_TYPES: Final = ("number", "unsigned", "float", "symbol")
-_WORD: Final = re.compile(r"[\w?.]*$")
 _CONDITIONS: Final = ("match", "contains", "true", "false", "nil", "as")
 
 
 def completions(text: str, offset: int, names: list[Occurrence]) -> list[CompletionItem]:
     """The candidates that begin with the word before the place, the closest first."""
-    word = _WORD.search(text[:offset])
-    before, typed = (text[: word.start()], word[0]) if word else (text[:offset], "")
+    before, typed = text[: (start := word_start(text, offset))], text[start:offset]
     found = {item.label: item for item in reversed(list(_candidates(text, before, typed, offset, names)))}
     return [item for item in reversed(found.values()) if item.label.startswith(typed) and item.label != typed]
 
@@ -32,7 +31,7 @@ def _candidates(text: str, before: str, typed: str, offset: int, names: list[Occ
         yield from (CompletionItem(word, kind=CompletionItemKind.Keyword) for word in DIRECTIVES)
         return
     declaring = re.match(r"\s*\.(decl|type|functor|comp|init)\b", line)
-    if declaring and re.search(r"[:|=]\s*$|<:?\s*$", line):
+    if declaring and line.rstrip().endswith((":", "|", "=", "<")):
         yield from _types(names, text)
         yield from _of_role(names, text, Role.COMPONENT, CompletionItemKind.Class)
     elif declaring:

@@ -11,6 +11,8 @@ from dlog.lsp.analysis import Analysis
 from dlog.lsp.names import Occurrence, Role, declaration
 
 _LANGUAGE: Final = "souffle"
+_MARK: Final = re.compile(r"\s*(//+|/\*+|\*+/?)\s?")
+"""What begins a line of a comment."""
 _BUILT_IN: Final = {
     "number": "A signed integer of 64 bits.",
     "unsigned": "An unsigned integer of 64 bits.",
@@ -54,8 +56,15 @@ def comment_above(text: str, start: int) -> str:
     lines = text[:start].split("\n")[:-1]
     above: list[str] = []
     while (lines and lines[-1].strip().startswith(("//", "/*", "*"))) or (lines and lines[-1].strip().endswith("*/")):
-        above.insert(0, re.sub(r"^\s*(//+|/\*+|\*+/?)\s?|\s*\*+/\s*$", "", lines.pop()))
-    return "\n".join(above).strip()
+        above.append(_without_marks(lines.pop()))
+    return "\n".join(reversed(above)).strip()
+
+
+def _without_marks(line: str) -> str:
+    if mark := _MARK.match(line):
+        line = line[mark.end() :]
+    ended = line.rstrip()
+    return ended[:-1].rstrip("*").rstrip() if ended.endswith("*/") else line
 
 
 def _code(text: str) -> str:

@@ -52,6 +52,10 @@ _SOFT_QUALIFIERS: Final = frozenset({"choice", "history"})
 _RELATIONS_FOLLOW: Final = frozenset({".input", ".output", ".printsize", ".limitsize", ".override"})
 
 
+DEEPEST = 16
+"""Components around each other in whose innermost one names are looked for: all of its text is read again for each."""
+
+
 def find_names(text: str) -> list[Occurrence]:
     """All names of a text in its order."""
     found = list(_in_items(text, 0, ""))
@@ -85,7 +89,7 @@ def declaration(found: list[Occurrence], used: Occurrence) -> Occurrence | None:
 
 
 def _in_items(text: str, base: int, scope: str) -> Iterator[Occurrence]:
-    for statement in forced(text):
+    for statement in forced(text) if scope.count(".") < DEEPEST else ():
         for start, end in _pieces(statement.text):
             piece = statement.text[start:end]
             span = Span(base + statement.start + start, base + statement.start + end)

@@ -43,3 +43,23 @@ class Places:
 
     def whole(self) -> types.Range:
         return self.range(Span(0, len(self.text)))
+
+
+def word_start(text: str, end: int) -> int:
+    """Where the word begins that ends at an offset."""
+    start = end
+    while start > 0 and _is_of_word(text[start - 1]):
+        start -= 1
+    return start
+
+
+def word_at(text: str, offset: int) -> str:
+    """The word around an offset."""
+    end = offset
+    while end < len(text) and _is_of_word(text[end]):
+        end += 1
+    return text[word_start(text, offset) : end]
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character in "_?."

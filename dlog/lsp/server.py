@@ -29,7 +29,7 @@ from dlog.lsp.documents import Document
 from dlog.lsp.editor import end_with
 from dlog.lsp.hover import name_hover, word_hover
 from dlog.lsp.names import Role, find_names
-from dlog.lsp.places import Places
+from dlog.lsp.places import Places, word_at
 from dlog.version import __version__
 
 _QUIET_SECONDS: Final = 0.2
@@ -154,7 +154,7 @@ def _answer(server: Server) -> None:
         if used is not None:
             text = name_hover(used, document.names, document.text, document.analysis)
         else:
-            text = word_hover(server.workspace.get_text_document(document.uri).word_at_position(params.position))
+            text = word_hover(word_at(document.text, document.places.offset(params.position)).strip("."))
         return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text)) if text else None
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)

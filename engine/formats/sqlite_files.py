@@ -33,6 +33,8 @@ PATIENCE = 5.0
 _BESIDE = ("-journal", "-wal", "-shm")
 _SEVERAL = bytes.fromhex("d9d505f920a163d7")
 """What a journal ends with that is one of several."""
+_LOGS = 19
+"""The byte of a database that tells readers that it has a log of changes (2)."""
 _LOCKED_FROM, _SHARED_FROM, _SHARED = 0x40000000, 0x40000002, 510
 """The bytes of a database that SQLite locks: a byte each for who is about to write, then those that readers share."""
 
@@ -80,8 +82,8 @@ def reading(io: Io, program: Program, database: Database) -> Iterator[sqlite3.Co
     with _mistakes(io, program, "unreadable-file", "read", path):
         if _is_own(path):
             _refuse_traps(path)
-            uri = f"{path.as_uri()}?mode=ro{'&immutable=1' if database.immutable else ''}"
-            with closing(sqlite3.connect(uri, uri=True)) as connection:
+            with closing(sqlite3.connect(f"{path.as_uri()}?{_mode(path, database.immutable)}", uri=True)) as connection:
+                connection.execute("pragma query_only = on")
                 yield connection
             return
         with lease("sqlite") as place:
@@ -143,6 +145,20 @@ def _is_own(path: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def _mode(path: Path, immutable: bool) -> str:
+    """How a database is opened to be read. One that has a log of changes, which is empty, is opened as if it were to be
+    written: who only reads makes files for the log and leaves them. Raises OSError."""
+    with path.open("rb") as file:
+        header = file.read(_LOGS + 1)
+    if immutable or header[_LOGS:] != b"\2" or _has_changes(_beside(path, "-wal")):
+        return f"mode=ro&immutable={int(immutable)}"
+    return "mode=rw" if all(os.access(place, os.W_OK) for place in (path, path.parent)) else "mode=ro&immutable=1"
+
+
+def _has_changes(log: Path) -> bool:
+    return log.exists() and log.stat().st_size > 0
 
 
 def _refuse_traps(path: Path) -> None:

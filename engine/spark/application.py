@@ -44,6 +44,8 @@ HERE = ("spark.driver.host", "spark.driver.bindAddress")
 """Where Spark's driver listens: to everybody, unless it is told otherwise, and whoever talks to it need not say who it is."""
 OPTIONS = "SPARK_SUBMIT_OPTS"
 """Options for the JVM of `spark-submit`, before those of `spark.driver.extraJavaOptions`."""
+LAUNCHER_OPTIONS = "SPARK_LAUNCHER_OPTS"
+"""Options for the JVM that finds out how to start that one."""
 MAX_FOLDER_CHARACTERS = 64
 """Characters of a folder's name: systems take 104 or 108 for a socket's, and Spark's own have 43."""
 
@@ -154,7 +156,8 @@ def _temporary_files() -> Iterator[dict[str, Any]]:
     own = f'"-Djava.io.tmpdir={quoted}" "-Dderby.system.home={quoted}" -XX:-UsePerfData'
     options = f"{own} {os.environ.get(OPTIONS, '')}"
     try:
-        with _in_environment(OPTIONS, options):
+        quiet = f"-XX:-UsePerfData {os.environ.get(LAUNCHER_OPTIONS, '')}"
+        with _in_environment(OPTIONS, options), _in_environment(LAUNCHER_OPTIONS, quiet):
             yield {"pass_fds": [place.descriptor]}
     finally:
         tempfile.tempdir = known

@@ -32,12 +32,12 @@ def refuse_code(io: Io, program: Program) -> None:
 
 
 def refuse_links(spark: SparkSession, io: Io, program: Program, path: str) -> None:
-    """Raises DlogError where a folder to which files are to be added is a link, or has links in it: Spark, and Hadoop's
-    checksums, would write to where they lead, and move here what is in folders that have the names of theirs."""
+    """Raises DlogError where a folder in which files are to be added or replaced is a link, or has links in it: Spark,
+    and Hadoop's checksums, would write to where they lead, and move here what is in folders that have the names of theirs."""
     folder = _local(spark, path)
     link = next(_links(folder), None) if folder else None
     if link is not None:
-        message = f"mode=append: {link} is a link, and what Spark writes would go where it leads"
+        message = f"mode={io.get('mode', 'overwrite')}: {link} is a link, and what Spark writes would go where it leads"
         raise directive_error(io, program, "unwritable-target", message, "name the folder itself, or write to a new one")
 
 

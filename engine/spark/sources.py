@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 MODES = ("overwrite", "append", "errorifexists", "ignore")
+_PARTITIONS = "spark.sql.sources.partitionOverwriteMode"
 _OWN = {"io", "table", "path", "filename", "name", "query", "format", "mode", "view", "columns", "partitionby"}
 
 
@@ -204,8 +205,14 @@ def write(spark: SparkSession, io: Io, program: Program, data: DataFrame) -> Non
         if io.get("table"):
             writer.saveAsTable(io.get("table"))
         else:
-            if mode == "append":
+            if mode == "append" or _replaces_partitions(spark, io, mode):
                 refuse_links(spark, io, program, path)
             writer.save(path)
     except failures() as error:
         raise directive_error(io, program, "unwritable-target", reason_of(error)) from error
+
+
+def _replaces_partitions(spark: SparkSession, io: Io, mode: str) -> bool:
+    """Whether files of a folder stay that Spark writes to: those of partitions that have no new rows."""
+    given = next((value for key, value in io.params if key.lower() == _PARTITIONS.rpartition(".")[2].lower()), "")
+    return mode == "overwrite" and (given or str(spark.conf.get(_PARTITIONS))).lower() == "dynamic"

@@ -24,6 +24,10 @@ CLOCK_PER_CPU_SECONDS = 20
 """Seconds on the clock for each of the processor, on a machine that is busy."""
 WRONG_PATTERN_EXIT = 3
 """The exit code for a pattern that is none."""
+CAPTURED, CAPTURED_PER_BYTE = 1 << 24, 4
+"""Characters that groups may take in one trial, at the least, and for each byte of its texts: look-ahead takes them again."""
+TOO_MUCH_EXIT = 4
+"""The exit code where they take more."""
 
 _TRIAL = """
 import os, re, struct, sys
@@ -54,7 +58,15 @@ if sys.argv[3] == "match":
     sys.stdout.buffer.write(bytes(pattern.fullmatch(text) is not None for text in texts))
 else:
     import json
-    found = [[(match.group(0), *match.groups()) for match in pattern.finditer(text)] for text in texts]
+    room = max(int(sys.argv[5]), int(sys.argv[6]) * len(data))
+    def groups(match):
+        global room
+        found = (match.group(0), *match.groups())
+        room -= sum(len(text) for text in found if text is not None)
+        if room < 0:
+            sys.exit(int(sys.argv[7]))
+        return found
+    found = [[groups(match) for match in pattern.finditer(text)] for text in texts]
     sys.stdout.buffer.write(json.dumps(found).encode())
 """
 
@@ -94,7 +106,7 @@ def _tried(name: str, pattern: str, texts: bytes, ends: np.ndarray) -> bytes:
     source = pattern.encode()
     given = b"".join((np.array([len(source), len(ends)], "<u8").tobytes(), source, ends.astype("<u8").tobytes(), texts))
     command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(TRIAL_CPU_SECONDS), str(WRONG_PATTERN_EXIT), name]
-    command.append(str(os.getpid()))
+    command += map(str, (os.getpid(), CAPTURED, CAPTURED_PER_BYTE, TOO_MUCH_EXIT))
     try:
         done = subprocess.run(
             command, input=given, capture_output=True, timeout=CLOCK_PER_CPU_SECONDS * TRIAL_CPU_SECONDS, check=False
@@ -106,6 +118,10 @@ def _tried(name: str, pattern: str, texts: bytes, ends: np.ndarray) -> bytes:
         raise DlogError(Diagnostic("no-process", message)) from error
     if done.returncode == WRONG_PATTERN_EXIT:
         raise WrongPattern(done.stdout.decode())
+    if done.returncode == TOO_MUCH_EXIT:
+        note = f"that is more than {CAPTURED_PER_BYTE} for each of the texts': look-ahead takes the same ones again and again"
+        message = f'{name}("{pattern}") takes more than {CAPTURED:,} characters'
+        raise DlogError(Diagnostic("many-captures", message, notes=(note,)))
     if done.returncode:
         raise _too_slow(name, pattern)
     return done.stdout

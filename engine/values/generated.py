@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -18,29 +18,45 @@ Generated = tuple[np.ndarray, list[np.ndarray]]
 """Where the rows for each row of the block begin, and end; their columns as words."""
 
 
-def generated(name: str, args: Sequence[np.ndarray], kinds: Sequence[Kind], rows: int, symbols: SymbolTable) -> Generated:
-    """The rows of a table function, made once for each combination of arguments."""
+ROW_BYTES = 200
+"""What a row takes in Python: a tuple, a text and a number or two."""
+
+
+def generated(
+    name: str, args: Sequence[np.ndarray], kinds: Sequence[Kind], room: int, symbols: SymbolTable
+) -> Generated:
+    """The rows of a table function, made once for each combination of arguments. Raises MemoryError where they take more than
+    `room` bytes."""
     words = np.stack([np.ascontiguousarray(a).view(np.int64) for a in args], axis=1)
     distinct, places = np.unique(words, axis=0, return_inverse=True)
     columns = [_scalars(column, kind, symbols) for column, kind in zip(distinct.T, kinds, strict=True)]
     row = TABLE_FUNCTIONS[name]
-    made = rows_for(name, kinds[0], list(zip(*columns, strict=True)))
+    made = rows_for(name, kinds[0], list(zip(*columns, strict=True)), room // ROW_BYTES)
     flat = list(chain.from_iterable(made))
     table = [_words([r[c] for r in flat], kind, symbols) for c, kind in enumerate(row.kinds(kinds[0]))]
     counts = np.array([len(found) for found in made], np.int64)
     return _spread(counts, table, places.reshape(-1))
 
 
-def rows_for(name: str, kind: Kind, given: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
-    """The rows of a table function for each of several combinations of arguments."""
+def rows_for(name: str, kind: Kind, given: Sequence[tuple[Any, ...]], most: int = 2**62) -> list[list[tuple[Any, ...]]]:
+    """The rows of a table function for each of several combinations of arguments. Raises MemoryError for more than `most`."""
     rows = TABLE_FUNCTIONS[name].rows
+    found: list[list[tuple[Any, ...]]] = []
     if rows is not None:
-        return [list(rows(kind, *args)) for args in given]
-    found: list[list[tuple[Any, ...]]] = [[] for _ in given]
+        for args in given:
+            found.append(list(islice(rows(kind, *args), most + 1)))
+            most -= len(found[-1])
+            if most < 0:
+                raise MemoryError
+        return found
+    found = [[] for _ in given]
     for pattern in dict.fromkeys(pattern for pattern, _ in given):
         places = [place for place, (other, _) in enumerate(given) if other == pattern]
         for place, captured in zip(places, captures(pattern, [given[p][1] for p in places]), strict=True):
             found[place] = captured
+            most -= len(captured)
+        if most < 0:
+            raise MemoryError
     return found
 
 

@@ -110,8 +110,10 @@ def _neither(pattern: str, reason: str, ids: np.ndarray) -> np.ndarray:
     return np.full(len(ids), Verdict.NEITHER, np.uint8)
 
 
-_BRACES = re.compile(r"\\[pPxuN]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[0-9]+(?:,[0-9]*)?\}|\{", re.DOTALL)
-"""What braces may stand in, or one that stands in nothing."""
+_BRACES = re.compile(
+    r"\\[pPxuN]\{[^}]*(?:\}|\Z)|\\.|\[\^?\]?[^\]\\]*(?:\\.[^\]\\]*)*(?:\]|\\?\Z)|\{[0-9]+(?:,[0-9]*)?\}|\{", re.DOTALL
+)
+"""What braces may stand in, or one that stands in nothing; what has no end goes on to that of the pattern."""
 
 
 def loose_brace(pattern: str) -> int | None:

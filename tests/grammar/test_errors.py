@@ -95,6 +95,29 @@ def test_a_long_string_takes_no_memory_for_each_character(text: str) -> None:
     assert most < 30 << 20
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('r("' + 100_000 * " " + "x", "this string has no end"),
+        ('r("' + 100_000 * ") . " + "// x", "this string has no end"),
+        (100_000 * "/* ", "this comment has no end"),
+    ],
+    ids=["blanks", "marks", "comments"],
+)
+def test_what_has_no_end_is_told_in_time(text: str, message: str) -> None:
+    """The first took time with the cube of its length, days, and the last with the square."""
+    with pytest.raises(DlogError) as caught:
+        parse(Source(f".decl r(x: symbol)\n{text}\n"))
+    assert caught.value.diagnostics[0].message == message
+
+
+def test_a_comment_without_an_end_is_none_in_a_string() -> None:
+    with pytest.raises(DlogError) as caught:
+        parse(Source('a("b /* ).\na("c"). // /*\nb(x :- c /* d */ "\n/* b\n'))
+    found = [d.message for d in caught.value.diagnostics]
+    assert found[0] == found[-2] == "this string has no end" and found[-1] == "this comment has no end"
+
+
 def test_what_is_open_is_not_copied_for_each_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text of brackets that are never closed would take time with the square of their number."""
     copies = []

@@ -335,6 +335,26 @@ def test_a_server_ends_with_its_editor_though_others_hold_its_standard_input(pla
     assert place.left() == [str(place.folder / "tmp" / f"dlog-{os.getuid()}")]
 
 
+BUSY = """
+import re, sys
+from dlog.lsp import editor
+editor.WORKING = 0.5
+editor.end_with(int(sys.argv[1]), 0)
+re.match("(a|a)*b", "a" * 60)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no such timers")
+def test_a_server_ends_though_the_interpreter_runs_no_thread(tmp_path: Path) -> None:
+    """A search with `re` lets none run; this one takes longer than anybody has."""
+    editor = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        server = [sys.executable, "-c", BUSY, str(editor.pid)]
+        assert subprocess.run(server, cwd=Path(__file__).parents[2], timeout=60).returncode == -signal.SIGPROF
+    finally:
+        editor.communicate()
+
+
 LATE = """
 import json, os, subprocess, sys, time
 server = subprocess.Popen(sys.argv[2:], stdin=int(sys.argv[1]), stdout=subprocess.DEVNULL)

@@ -134,8 +134,9 @@ def test_modes(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @ON_SPARK
+@pytest.mark.parametrize("mode", ["append", "overwrite, partitionOverwriteMode=dynamic, partitionBy=x"], ids=["more", "other"])
 @pytest.mark.parametrize("link", ["_SUCCESS", "._SUCCESS.crc", "_temporary/0", "x=1", ""], ids=str)
-def test_rows_are_not_added_to_where_links_lead(spark: SparkSession, tmp_path: Path, link: str) -> None:
+def test_rows_are_not_added_to_where_links_lead(spark: SparkSession, tmp_path: Path, link: str, mode: str) -> None:
     """A folder can be an archive's."""
     target, place = tmp_path / "out", tmp_path / "out" / link
     (tmp_path / "own").mkdir()
@@ -143,7 +144,7 @@ def test_rows_are_not_added_to_where_links_lead(spark: SparkSession, tmp_path: P
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(tmp_path / "own" / ("letter" if "SUCCESS" in link else ""))
     with pytest.raises(DlogError, match="is a link, and what Spark writes would go where it leads"):
-        written(spark, f'path="{target}", format=csv, mode=append', tmp_path)
+        written(spark, f'path="{target}", format=csv, mode={mode}', tmp_path)
     assert [(p.name, p.read_text()) for p in (tmp_path / "own").iterdir()] == [("letter", "dear")]
 
 

@@ -33,7 +33,7 @@ from dlog.sessions.text import Text, relations
 NAME = "?"
 """The relation that a question's answers are rows of; no program can declare it."""
 _HEAD = "query() :-\n"
-_MARK = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|(?P<mark>\?-)', re.DOTALL)
+_MARK = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?(?:\*/|\Z)|(?P<mark>\?-)', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

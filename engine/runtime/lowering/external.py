@@ -25,7 +25,11 @@ def evaluate(call: ExternalCall, args: Sequence[np.ndarray], rows: int, catalog:
     if call.produced is not None:
         from dlog.engine.values.generated import generated
 
-        call.produced.take(*generated(call.op, args, call.kinds, rows, catalog.symbols))
+        room = max(0, catalog.memory.limit - catalog.memory.used)
+        try:
+            call.produced.take(*generated(call.op, args, call.kinds, room, catalog.symbols))
+        except MemoryError:
+            raise catalog.memory.exhausted() from None
         return np.zeros(rows, np.int64)
     from dlog.engine.values import functions  # needed by programs with string functors only
 

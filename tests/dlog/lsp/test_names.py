@@ -1,6 +1,8 @@
 """Which names stand where in a text, finished or not."""
 
+from dlog.lsp.hover import comment_above
 from dlog.lsp.names import Role, at_offset, declaration, find_names
+from dlog.lsp.places import word_at, word_start
 
 PROGRAM = """\
 .type City <: symbol
@@ -31,6 +33,24 @@ def test_variables_are_of_their_clause() -> None:
     second = at_offset(names, PROGRAM.index("path(x, z)") + 5)
     assert second is not None and second.name == "x"
     assert len([o for o in names if o.same_name(second)]) == 2
+
+
+def test_components_around_each_other_without_end() -> None:
+    """Each has its text read again, and more than Python's stack holds."""
+    names = find_names(2000 * ".comp A { ")
+    assert [o.role for o in names] == [Role.COMPONENT] * len(names) and len(names) > 10
+
+
+def test_a_word_is_around_a_place() -> None:
+    text = "a " + 100_000 * "b" + " c.d"
+    assert (word_start(text, 50_000), word_start(text, 2), word_at(text, len(text))) == (2, 2, "c.d")
+    assert word_at(text, 7) == 100_000 * "b"
+
+
+def test_comments_lose_their_marks_in_time() -> None:
+    blanks = 100_000 * " "
+    text = f"/** One{blanks}x. **/\n* two\n// three */\n/* four"
+    assert comment_above(f"{text}\n", len(text) + 1) == f"One{blanks}x.\ntwo\nthree\nfour"
 
 
 def test_an_unfinished_text_has_names() -> None:

@@ -129,3 +129,20 @@ def test_what_a_database_cannot_hold_is_refused_and_changes_nothing(folder: Path
     assert load(folder, shape) == [(1,)]
     with pytest.raises(DlogError, match="`r` has no attributes: sqlite needs columns"):
         save(folder, relation(), [()])
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty log", "changes"])
+def test_reading_a_database_with_a_log_of_changes_leaves_nothing_beside_it(folder: Path, left: str) -> None:
+    execute(folder, "PRAGMA journal_mode = wal", "CREATE TABLE r(a, b)", "INSERT INTO r VALUES ('x', 'y')")
+    if left == "an empty log":
+        (folder / "r.sqlite-wal").touch()
+    with closing(sqlite3.connect(folder / "r.sqlite")) as writer:
+        if left == "changes":
+            writer.execute("INSERT INTO r VALUES ('z', 'z')")
+            writer.commit()
+        before = (folder / "r.sqlite").read_bytes()
+        expected = [("x", "y"), ("z", "z")] if left == "changes" else [("x", "y")]
+        assert load(folder, PAIR) == expected
+        assert (folder / "r.sqlite").read_bytes() == before
+    assert load(folder, PAIR) == expected
+    assert [file.name for file in folder.iterdir()] == ["r.sqlite"]

@@ -12,7 +12,7 @@ import pytest
 
 from dlog.engine.values import backtracking
 from dlog.engine.values.backtracking import fullmatches
-from dlog.engine.values.patterns import match
+from dlog.engine.values.patterns import loose_brace, match
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
 from tests.security.planted import dlog
@@ -80,3 +80,9 @@ def test_nothing_is_left_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backtracking, "TRIAL_CPU_SECONDS", 1)
     with pytest.raises(DlogError, match="takes more than 1 seconds"):
         fullmatches(r"(a+)+(?=b)", 64 * b"a", np.array([64]))
+
+
+@pytest.mark.parametrize("opening", ["[", "\\p{", "[\\"])
+def test_braces_are_looked_for_in_time(opening: str) -> None:
+    assert loose_brace(100_000 * opening) is None
+    assert loose_brace(f"a{{x}}{100_000 * opening}") == 1
