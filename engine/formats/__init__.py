@@ -78,7 +78,8 @@ def load(
         with budget.part() as part:
             return format.read(replace(rows, budget=part), path, facts_dir)
     except OSError as error:
-        raise directive_error(io, program, "unreadable-file", f"cannot read {path}: {error.strerror}") from error
+        message = f"cannot read {path or '<stdin>'}: {error.strerror or error}"
+        raise directive_error(io, program, "unreadable-file", message) from error
 
 
 def _refuse_misplaced(io: Io, format: Format, program: Program) -> None:

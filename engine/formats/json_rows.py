@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from itertools import pairwise
 from operator import add
 from pathlib import Path
@@ -33,6 +34,11 @@ from dlog.grammar.suggest import closest
 
 ROWS = 1 << 16
 """Rows that are written at a time."""
+COPIES = 4
+"""Times that a text is there while it is parsed, by Python: as bytes, as text, in values, and in a table of symbols."""
+VALUE_BYTES = 64
+"""What a value, or a list, takes in Python besides."""
+_BEFORE_VALUES = b",:[{"
 
 # -------------------------------------------------------------------------------------------------------------- reading
 
@@ -48,16 +54,16 @@ def load_json(
     budget: Part,
 ) -> Table:
     """Loads a file, or standard input where `path` is None."""
-    reader = _Reader(io, relation, program, symbols, records, "<stdin>" if path is None else str(path))
+    reader = _Reader(io, relation, program, symbols, records, "<stdin>" if path is None else str(path), budget)
     try:
-        return _loaded(reader, path, by_line, budget)
+        return _loaded(reader, path, by_line)
     except RecursionError:
         raise reader.mistake("bad-json", f"{reader.file}: values are nested too deeply") from None
 
 
-def _loaded(reader: _Reader, path: Path | None, by_line: bool, budget: Part) -> Table:
+def _loaded(reader: _Reader, path: Path | None, by_line: bool) -> Table:
     relation = reader.relation
-    data = text_of(reader.io, reader.program, path, reader.file, budget)
+    data = text_of(reader.io, reader.program, path, reader.file, reader.budget)
     plain = not any(t.kind is Kind.RECORD or t.domain is not Domain.PLAIN for _, t in relation.attributes)
     if by_line and plain and relation.arity and data[:64].tobytes().lstrip()[:1] == b"{":
         return reader.objects(data)
@@ -72,6 +78,7 @@ class _Reader:
     symbols: SymbolTable
     records: RecordTables
     file: str
+    budget: Part
 
     def mistake(self, code: str, message: str, *notes: str, place: str = "") -> DlogError:
         return DlogError(Diagnostic(code, message, notes=notes, place=place or self.file))
@@ -86,10 +93,13 @@ class _Reader:
 
     def lines(self, data: np.ndarray) -> list[Any]:
         """The rows of a file that has one on each line."""
-        lines = enumerate(self._text(data).split("\n"))
+        lines = enumerate(StringIO(self._text(data), newline="\n"))
         return [self._parsed(line, number) for number, line in lines if line.strip()]
 
     def _text(self, data: np.ndarray) -> str:
+        """The text, for which, and for whose values, there is memory."""
+        values = sum(int(np.count_nonzero(data == mark)) for mark in _BEFORE_VALUES)
+        self.budget.take(COPIES * len(data) + VALUE_BYTES * values, self.file)
         try:
             return data.tobytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:

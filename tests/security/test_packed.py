@@ -48,6 +48,14 @@ def test_a_parquet_file_of_many_equal_numbers_is_refused_above_the_limit(tmp_pat
         dlog.run(program, facts=tmp_path, memory="32M")
 
 
+@pytest.mark.parametrize("text", ["[" + "[]," * 500_000 + "[]]", "[" + '["b"],' * 500_000 + '["b"]]', "\n" * 20_000_000 + "[1]\n"])
+def test_values_of_json_are_counted(tmp_path: Path, text: str) -> None:
+    (tmp_path / "r.json").write_text(text)
+    program = f".decl r(x: symbol)\n.input r(IO={'ndjson' if text[0] != '[' else 'jsonfile'}, filename=\"r.json\")\n.printsize r\n"
+    with pytest.raises(DlogError, match=r"out of memory: .*r\.json holds more than the 32 MiB that there are"):
+        dlog.run(program, facts=tmp_path, memory="32M")
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_views_of_one_long_text_are_counted_each_for_itself(tmp_path: Path, packed: bool) -> None:
     one = pa.array(["a" * 4_000_000], pa.string_view())
