@@ -17,6 +17,7 @@ class Places:
         self.text = text
         self._codec = codec
         self._lines = text.splitlines(keepends=True) or [""]
+        self._plain = [line.isascii() for line in self._lines]  # whose characters are units, too
         self._starts = [0]
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line))
@@ -25,13 +26,15 @@ class Places:
         """The offset of a position; one behind the end is the end."""
         if position.line >= len(self._lines):
             return len(self.text)
-        own = self._codec.position_from_client_units(self._lines, position)
+        plain = self._plain[position.line]
+        own = position if plain else self._codec.position_from_client_units(self._lines, position)
         return min(self._starts[own.line] + own.character, len(self.text))
 
     def position(self, offset: int) -> types.Position:
         offset = max(0, min(offset, len(self.text)))
         line = min(bisect_right(self._starts, offset) - 1, len(self._lines) - 1)
-        return self._codec.position_to_client_units(self._lines, types.Position(line, offset - self._starts[line]))
+        own = types.Position(line, offset - self._starts[line])
+        return own if self._plain[line] else self._codec.position_to_client_units(self._lines, own)
 
     def range(self, span: Span) -> types.Range:
         return types.Range(self.position(span.start), self.position(span.end))

@@ -18,17 +18,18 @@ _CAN = {os.open, os.stat, os.unlink, os.rename, os.mkdir, os.readlink} <= os.sup
 _NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _lock = threading.Lock()
 _held: dict[Path, list[int]] = {}
-"""The descriptors of folders, by the paths that are used for them; the last one holds."""
+"""The descriptors of folders, by the paths that are used for them: those of a path are of one folder."""
 
 
 class Held:
-    """A folder, until `let_go`. Raises OSError."""
+    """A folder, until `let_go`. Raises OSError, also where the path has led to another one that is held still."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY) if _CAN else -1
-        with _lock:
-            if _CAN:
+        self._descriptor = -1
+        if _CAN:
+            with _lock:
+                self._descriptor = _opened(folder)
                 _held.setdefault(folder, []).append(self._descriptor)
 
     def let_go(self) -> None:
@@ -46,6 +47,14 @@ class Held:
 
     def __exit__(self, *exception: object) -> None:
         self.let_go()
+
+
+def _opened(folder: Path) -> int:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    if any(not os.path.sameopenfile(descriptor, other) for other in _held.get(folder, ())):
+        os.close(descriptor)
+        raise OSError(errno.ESTALE, "another folder has taken the place of one that is open", str(folder))
+    return descriptor
 
 
 def _place(path: Path) -> tuple[Path | str, int | None]:

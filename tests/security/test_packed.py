@@ -48,10 +48,18 @@ def test_a_parquet_file_of_many_equal_numbers_is_refused_above_the_limit(tmp_pat
         dlog.run(program, facts=tmp_path, memory="32M")
 
 
-@pytest.mark.parametrize("text", ["[" + "[]," * 500_000 + "[]]", "[" + '["b"],' * 500_000 + '["b"]]', "\n" * 20_000_000 + "[1]\n"])
-def test_values_of_json_are_counted(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("way", "text"),
+    [
+        ("jsonfile", "[" + "[]," * 500_000 + "[]]"),
+        ("jsonfile", "[" + '["b"],' * 500_000 + '["b"]]'),
+        ("ndjson", "\n" * 20_000_000 + "[1]\n"),
+    ],
+    ids=["lists", "texts", "lines"],
+)
+def test_values_of_json_are_counted(tmp_path: Path, way: str, text: str) -> None:
     (tmp_path / "r.json").write_text(text)
-    program = f".decl r(x: symbol)\n.input r(IO={'ndjson' if text[0] != '[' else 'jsonfile'}, filename=\"r.json\")\n.printsize r\n"
+    program = f'.decl r(x: symbol)\n.input r(IO={way}, filename="r.json")\n.printsize r\n'
     with pytest.raises(DlogError, match=r"out of memory: .*r\.json holds more than the 32 MiB that there are"):
         dlog.run(program, facts=tmp_path, memory="32M")
 

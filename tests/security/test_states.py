@@ -431,6 +431,27 @@ def test_a_state_stays_the_folder_that_was_opened(tmp_path: Path, monkeypatch: p
     assert folder.is_symlink() and {path.name: path.read_bytes() for path in mine.iterdir()} == kept
 
 
+@pytest.mark.skipif(os.name == "nt", reason="folders have no descriptors there")
+def test_no_other_folder_is_opened_by_the_path_of_one_that_is_open(tmp_path: Path) -> None:
+    """What the first session writes would go into the one that was opened last."""
+    folder, mine = tmp_path / "shared" / "state", tmp_path / "mine"
+    folder.parent.mkdir()
+    for state in (folder, mine):
+        written(state)
+    kept = {path.name: path.read_bytes() for path in mine.iterdir()}
+    with dlog.session(PATHS, state=folder, threads=1) as session:
+        _exchanged(folder, mine)
+        for look in (lambda: dlog.session(PATHS, state=folder, threads=1), lambda: check_state(folder)):
+            with pytest.raises(DlogError, match="another folder has taken the place of one that is open"):
+                look()
+        folder.unlink()
+        folder.with_name("moved").rename(folder)
+        put(session, (20, 21))
+    assert {path.name: path.read_bytes() for path in mine.iterdir()} == kept
+    with dlog.session(PATHS, state=folder, threads=1) as session:
+        assert (20, 21) in set(session["path"])
+
+
 def test_a_lock_that_is_somebodys_file_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"name": "a web application"}')
     (tmp_path / "lock").write_text("mine")
