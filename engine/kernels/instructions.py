@@ -128,7 +128,7 @@ class Range(Instruction):
     form: i64  # `RangeForm`
     first: i64  # registers
     end: i64
-    step: i64  # or -1
+    step: i64  # or NO_REGISTER
     target: i64
     carried: i64
     moves: Inside[Moves]

@@ -36,6 +36,8 @@ BLOCK = 512
 """Rows per block: eight registers of a block fit the first-level cache."""
 REGISTER = BLOCK + 8
 """Words from one register to the next: first rows that lie whole pages apart would all share one set of the cache."""
+NO_REGISTER = -1
+"""What stands for the register of an operand that there is not. Those of constants have lower numbers."""
 SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
 """Blocks of words for an instruction's own use; bytes for the texts that it makes."""
 LEVELS_MAX = 40

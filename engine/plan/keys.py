@@ -23,6 +23,9 @@ from dlog.engine.plan.statistics import Estimator, Key
 MAX_KEY_COLUMNS = 2
 """Columns of the widest key that is looked for: combinations of more are too many to try."""
 
+MAX_HEAD_COLUMNS = 32
+"""Columns of a head up to which keys are looked for, for the same reason."""
+
 
 def injective(query: Query, moves: Sequence[Move], known: Estimator) -> bool:
     """Whether no row is made twice: every choice that the moves make (a row of a seed or join) shows in the output."""
@@ -32,6 +35,8 @@ def injective(query: Query, moves: Sequence[Move], known: Estimator) -> bool:
 def key_of(query: Query, moves: Sequence[Move], known: Estimator) -> Key | None:
     """The least columns of the output, at most `MAX_KEY_COLUMNS`, to which there is one match at most."""
     columns = [c for c, term in enumerate(query.output) if isinstance(term, Variable)]
+    if len(columns) > MAX_HEAD_COLUMNS:
+        return None
     tried = (key for width in range(MAX_KEY_COLUMNS + 1) for key in combinations(columns, width))
     return next((key for key in tried if _is_one_match(query, moves, known, key)), None)
 

@@ -31,6 +31,15 @@ def test_a_body_may_have_many_atoms(atoms: int, wide: bool) -> None:
     assert sorted(found["r"]) == (passed if wide else [(row[0], row[-1]) for row in passed])
 
 
+def test_all_variables_of_a_long_body_may_be_shown() -> None:
+    found = dlog.run(chain(270, wide=True), {"e": [(i, i + 1) for i in range(271)]}, threads=1)
+    assert sorted(found["r"]) == [tuple(range(start, start + 271)) for start in range(2)]
+
+
+def test_a_chain_through_one_row_carries_two_variables() -> None:
+    assert list(dlog.run(chain(1000), {"e": [(1, 1)]}, threads=1)["r"]) == [(1, 1)]
+
+
 def test_it_is_maintained_over_rounds() -> None:
     edges = [(i, i + 1) for i in range(50)]
     with dlog.session(chain(42), {"e": edges}, threads=1) as s:
@@ -47,6 +56,6 @@ def test_the_same_variable_in_many_atoms() -> None:
 
 
 def test_one_that_hands_on_too_much_is_the_users_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlog.engine.runtime.lowering.lower.CONSTANTS", 100)
+    monkeypatch.setattr("dlog.engine.runtime.lowering.lower.MAX_REGISTERS", 100)
     with pytest.raises(DlogError, match="atoms that hand on too many variables"):
         dlog.run(chain(42, wide=True), {"e": [(1, 2)]}, threads=1)

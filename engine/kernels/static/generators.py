@@ -11,7 +11,7 @@ from dlog.engine.kernels.codes import Code, RangeForm
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import as_bits, as_float, wrapped_sum
 from dlog.engine.kernels.instructions import Binds, CalledRows, Range
-from dlog.engine.kernels.layout import BLOCK
+from dlog.engine.kernels.layout import BLOCK, NO_REGISTER
 from dlog.engine.kernels.machine_structs import Level, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import register
@@ -54,16 +54,16 @@ def open_range(ctl: Control, code: Range, level: Level, row):
     first = register(ctl, code.first)[row]
     end = register(ctl, code.end)[row]
     step = 0
-    if code.step >= 0:
+    if code.step != NO_REGISTER:
         step = register(ctl, code.step)[row]
     if code.form == RangeForm.FLOAT:
-        open_floats(level, first, end, step, code.step >= 0)
+        open_floats(level, first, end, step, code.step != NO_REGISTER)
         return
     unsigned = code.form == RangeForm.UNSIGNED
     a = first ^ _SIGN if unsigned else first
     b = end ^ _SIGN if unsigned else end
     up = step > 0 or (unsigned and step != 0)
-    if code.step < 0:
+    if code.step == NO_REGISTER:
         up = a <= b
         step = 1 if up else -1
     level.at = a

@@ -13,11 +13,15 @@ from dataclasses import dataclass, replace
 
 from dlog.engine.ir.nodes import Insert
 from dlog.engine.ir.rules import Variable
+from dlog.engine.plan.joins.order import MAX_EXHAUSTIVE_READINGS
 from dlog.engine.plan.query import Condition, Query, Reading, bindable, canonical, condition_mask, ids, is_partial, mask_all
 from dlog.engine.plan.static.aggregates import Aggregates
 
 MAX_CUT_READINGS = 200
-"""Readings of a body up to which parts of it that hang on one variable are looked for: for each variable anew."""
+"""Connected readings up to which parts of them that hang on one variable are looked for: for each variable anew."""
+
+MAX_PARTS_TRIED = 8
+"""Parts of a body whose orders are not all considered (`choose_order`) that are tried, the largest ones."""
 
 MIN_READINGS = 3
 """Readings from which on a body can have a part of two beside another one."""
@@ -35,7 +39,9 @@ class _Part:
 def separate_existence(query: Query, rule: int, scope: Aggregates) -> Query:
     """The query with the parts that pay off replaced by readings of temporaries, which `scope` gets."""
     while len(query.readings) >= MIN_READINGS and not query.bag:
-        parts = tuple(_parts(query, scope.feedback))
+        parts = _parts(query, scope.feedback)
+        if len(query.readings) > MAX_EXHAUSTIVE_READINGS:
+            parts = parts[:MAX_PARTS_TRIED]
         cost = scope.paths.cost(query)[0] if parts else 0.0
         separated = next((s for part in parts if (s := _separate(query, part, rule, scope, cost))), None)
         if separated is None:
@@ -86,28 +92,52 @@ def _values(part: _Part, scope: Aggregates) -> Iterator[float]:
                 yield scope.paths.estimator.distinct(reading.relation, (column,))
 
 
-def _parts(query: Query, feedback: frozenset[str]) -> Iterator[_Part]:
+def _parts(query: Query, feedback: frozenset[str]) -> list[_Part]:
     """All parts that could be separated, large ones first."""
+    found: list[_Part] = []
     used = mask_all(query.output)
+    for whole in _connected(query):
+        if not whole.variables & used:
+            found.append(_Part(tuple(r for r, _ in whole.readings), tuple(c for c, _ in whole.conditions), None))
+        if MIN_READINGS <= len(whole.readings) <= MAX_CUT_READINGS:
+            found.extend(
+                part for cut in ids(mask_all(a for r, _ in whole.readings for a in r.args)) for part in whole.cut(cut, used)
+            )
+    return sorted((p for p in found if _may_separate(query, p, feedback)), key=lambda p: -len(p.readings))
+
+
+@dataclass(slots=True)
+class _Connected:
+    """Readings and conditions that variables connect, each with its variables."""
+
+    variables: int
+    readings: list[tuple[Reading, int]]
+    conditions: list[tuple[Condition, int]]
+
+    def cut(self, cut: int, used: int) -> Iterator[_Part]:
+        """What falls apart without a variable, but for what has one of the used ones."""
+        hidden = 1 << cut
+        for members in _components([variables for _, variables in (*self.readings, *self.conditions)], hidden):
+            if not members & used:
+                yield _Part(
+                    tuple(r for r, variables in self.readings if variables & ~hidden & members),
+                    tuple(c for c, variables in self.conditions if variables & ~hidden & members),
+                    cut,
+                )
+
+
+def _connected(query: Query) -> list[_Connected]:
     readings = [(r, mask_all(r.args)) for r in query.readings]
     conditions = [(c, condition_mask(c)) for c in query.conditions]
-    masks = [variables for _, variables in (*readings, *conditions)]
-    cuts = ids(mask_all(a for r in query.readings for a in r.args)) if len(readings) <= MAX_CUT_READINGS else ()
-    found: list[_Part] = []
-    for cut in (None, *cuts):
-        hidden = 0 if cut is None else 1 << cut
-        for members in _components(masks, hidden):
-            if members & used:
-                continue
-            part = _Part(
-                tuple(r for r, variables in readings if variables & ~hidden & members),
-                tuple(c for c, variables in conditions if variables & ~hidden & members),
-                cut,
-            )
-            if _may_separate(query, part, feedback):
-                found.append(part)
-    found.sort(key=lambda p: -len(p.readings))
-    yield from found
+    found = [_Connected(members, [], []) for members in _components([v for _, v in (*readings, *conditions)], 0)]
+    whole = {variable: one for one in found for variable in ids(one.variables)}
+    for reading, variables in readings:
+        if variables:
+            whole[next(ids(variables))].readings.append((reading, variables))
+    for condition, variables in conditions:
+        if variables:
+            whole[next(ids(variables))].conditions.append((condition, variables))
+    return found
 
 
 def _may_separate(query: Query, part: _Part, feedback: frozenset[str]) -> bool:

@@ -48,6 +48,9 @@ SINK = 2.0
 MAX_PRODUCT_GROWTH = 16.0
 """Growth of rows up to which a cross product is considered beside connected readings."""
 
+MAX_PRODUCT_READINGS = 100
+"""Readings of a body up to which one is: each carries more variables through the rest of the path."""
+
 
 def choose_order(
     query: Query, seeds: Sequence[int | None], estimator: Estimator, shared: Set[Index] = frozenset()
@@ -58,10 +61,10 @@ def choose_order(
     starts = [search.start(seed) for seed in seeds]
     if len(query.readings) <= MAX_EXHAUSTIVE_READINGS:
         return search.exhaustive([search.settle(s) for s in starts])
-    starts = [search.settle(s) for s in sorted(starts, key=lambda s: s.rows)[:MAX_CHECKED_SEEDS]]
+    few = max(1, MAX_GREEDY_READINGS // len(query.readings))
+    starts = [search.settle(s) for s in sorted(starts, key=lambda s: s.rows)[: min(MAX_CHECKED_SEEDS, few)]]
     starts.sort(key=lambda s: s.rows)
-    most = max(1, min(MAX_GREEDY_SEEDS, MAX_GREEDY_READINGS // len(query.readings)))
-    return min((search.greedy(s) for s in starts[:most]), key=lambda s: s.cost)
+    return min((search.greedy(s) for s in starts[: min(MAX_GREEDY_SEEDS, few)]), key=lambda s: s.cost)
 
 
 class _Search:
@@ -160,6 +163,8 @@ class _Search:
         connected = state.near & ~state.placed
         for i in ids(connected):
             yield from self._join(state, i)
+        if connected and len(self.readings) > MAX_PRODUCT_READINGS:
+            return
         for i in self._apart(state):
             if not connected or self.costs.rows_at(i, state)[0] <= MAX_PRODUCT_GROWTH:
                 yield from self._join(state, i)
@@ -182,7 +187,7 @@ class _Search:
         fanout, index = self.costs.rows_at(i, state)
         key = index[1]
         size = self.estimator.rows(reading.relation)
-        cost = state.rows * (lookup_cost(size) + fanout if key else size)
+        cost = state.rows * (lookup_cost(size) + fanout if key else 1.0 + size)
         build = self.costs.build(state, index) if key else 0.0
         placed, total = state.placed | 1 << i, state.cost + cost + build
         if self.least is not None and total >= self.least.get(placed, inf):
@@ -295,26 +300,23 @@ class _Search:
         return self._bound[what]
 
     def _keep(self, state: SearchState) -> bool:
-        """The most selective `Keep` of those possible."""
-        best: tuple[float, float, int, Index] | None = None
+        """All that are possible of `Keep`, the most selective first: none of them changes what another one keeps."""
+        options: list[tuple[float, float, int, Index]] = []
         for i in ids(self.all & ~state.placed & state.touched):
             unbound = self.masks[i] & ~state.bound
             if not (unbound and (self.query.bag or unbound & self.output)) and self._only_asks(i, state):
                 selectivity, index = self.costs.rows_at(i, state, skewed=False)
                 cost = lookup_cost(self.estimator.rows(self.readings[i].relation))
-                option = (min(1.0, selectivity), cost, i, index)
-                best = option if best is None else min(best, option)
-        if best is None:
-            return False
-        selectivity, cost, i, index = best
-        build = self.costs.build(state, index) if index[1] else 0.0
-        state.cost += build + state.rows * cost
-        state.rows *= selectivity
-        state.built = state.built | {index} if build else state.built
-        state.placed |= 1 << i
-        state.made = state.made, Keep(self.readings[i])
-        state.touched |= self.costs.others[i]
-        return True
+                options.append((min(1.0, selectivity), cost, i, index))
+        for selectivity, cost, i, index in sorted(options):
+            build = self.costs.build(state, index) if index[1] else 0.0
+            state.cost += build + state.rows * cost
+            state.rows *= selectivity
+            state.built = state.built | {index} if build else state.built
+            state.placed |= 1 << i
+            state.made = state.made, Keep(self.readings[i])
+            state.touched |= self.costs.others[i]
+        return bool(options)
 
     def _only_asks(self, i: int, state: SearchState) -> bool:
         """Whether reading i binds nothing that is used later, and multiplies nothing that is counted."""

@@ -18,7 +18,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Comparison, Operation, RangeForm
 from dlog.engine.kernels.values.texts import Text
 from dlog.engine.runtime.lowering.code import Code
-from dlog.engine.runtime.lowering.lowered import CONSTANTS, LoweredPath, ProducedRows, Tables
+from dlog.engine.runtime.lowering.lowered import LoweredPath, ProducedRows, Tables
 from dlog.engine.runtime.lowering.needed import needed_after
 from dlog.engine.runtime.lowering.sweeping import is_twin, swept_columns
 from dlog.engine.runtime.lowering.terms import TermLowering
@@ -26,6 +26,9 @@ from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+MAX_REGISTERS = 1 << 18
+"""Registers of a path, of which each block of rows may fill 4 KiB: a GiB."""
 
 _RANGES = {Kind.NUMBER: RangeForm.NUMBER, Kind.UNSIGNED: RangeForm.UNSIGNED, Kind.FLOAT: RangeForm.FLOAT}
 _COMPARE = {
@@ -73,7 +76,7 @@ class PathLowering:
         self.code.end()
         self.tables.registers = max(self.tables.registers, self.code.next_register)
         self.tables.levels = max(self.tables.levels, len(self.code.levels))
-        if self.code.next_register > CONSTANTS:
+        if self.code.next_register > MAX_REGISTERS:
             message = f"a rule has {len(self.path.steps) + 1} atoms that hand on too many variables"
             raise DlogError(Diagnostic("rule-too-long", message, notes=("derive a part of its body in a relation of its own",)))
         return self._finish()
@@ -289,7 +292,7 @@ class PathLowering:
             form=_RANGES[step.kind],
             first=first,
             end=end,
-            step=steps[0] if steps else -1,
+            step=steps[0] if steps else L.NO_REGISTER,
             target=target,
             carried=len(carried),
         )

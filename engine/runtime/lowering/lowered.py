@@ -14,9 +14,6 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.patterns import Verdicts
 
-CONSTANTS = 1 << 15
-"""First register of the scope's constants; a path uses lower ones. Nobody touches the memory of those that none uses."""
-
 
 class ProducedRows:
     """Rows that a table function has made for the block at hand: see `machine_structs.Produced`."""
@@ -74,6 +71,7 @@ class Tables:
     marked: list[tuple[int, int]] = field(default_factory=list)
     """Per proposer of an extension: where its marks are and where its bits begin (words)."""
     registers: int = 0
+    """Of the path that needs most."""
     levels: int = 1
     """Of the longest path."""
     remembers: bool = False
@@ -82,4 +80,5 @@ class Tables:
     """Of each constant pattern, by its register."""
 
     def constant(self, value: int) -> int:
-        return CONSTANTS + self.constants.setdefault(value, len(self.constants))
+        """The register of a constant: a negative one, as a path uses those from 0 on, however many it needs."""
+        return L.NO_REGISTER - 1 - self.constants.setdefault(value, len(self.constants))

@@ -13,7 +13,7 @@ from dlog.engine.kernels.arithmetic import Arithmetic
 from dlog.engine.kernels.codes import Operation, TextForm
 from dlog.engine.kernels.values.texts import READING, Text
 from dlog.engine.runtime.lowering.code import Code
-from dlog.engine.runtime.lowering.lowered import CONSTANTS, ExternalCall, ProducedRows, Tables
+from dlog.engine.runtime.lowering.lowered import ExternalCall, ProducedRows, Tables
 from dlog.engine.values.patterns import Verdicts
 
 _FORMS = {
@@ -140,7 +140,7 @@ class TermLowering:
         self.code.shareable = self.code.shareable and native in READING
         verdicts = None
         if native in (Text.MATCH, Text.MATCH_NOT):
-            if args[0] >= CONSTANTS:
+            if args[0] < 0:
                 verdicts = self.tables.verdicts.setdefault(args[0], Verdicts())
             else:
                 native = Text.NONE

@@ -10,7 +10,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import machine
 from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.instructions import External
-from dlog.engine.runtime.lowering.lowered import CONSTANTS, ExternalCall, LoweredPath, Tables
+from dlog.engine.runtime.lowering.lowered import ExternalCall, LoweredPath, Tables
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.table import typed
@@ -53,22 +53,27 @@ class Worker:
         self.share(None)
         self.control[L.control.budget] = MAX_ROWS_PER_CALL
         self.control[L.control.number] = number
-        self.registers = np.empty((0, L.REGISTER), np.int64)
+        self.registers, self._first = np.empty((0, L.REGISTER), np.int64), 0
 
     def prepare(self, tables: Tables) -> None:
         """Makes room for a scope's registers, levels and marks and fills its constants."""
         self.control.point(L.control.levels, Struct(tables.levels * L.level.size))
-        self.registers = np.empty((CONSTANTS + len(tables.constants) + 1, L.REGISTER), np.int64)
-        for value, number in tables.constants.items():
-            self.registers[CONSTANTS + number] = value
+        self._first = len(tables.constants) - L.NO_REGISTER
+        self.registers = np.empty((self._first + tables.registers + 1, L.REGISTER), np.int64)
+        for value in tables.constants:
+            self.register(tables.constant(value))[:] = value
         self.control[L.control.error_path] = 0
-        self.control[L.control.registers] = int(self.registers.ctypes.data)
+        self.control[L.control.registers] = int(self.register(0).ctypes.data)
         self.marks = np.zeros(tables.marks + 1, np.int64)
         for mark, bits in tables.marked:
             self.marks[mark + L.proposer.last] = self.marks[mark + L.proposer.group] = -1
             self.marks[mark + L.proposer.bits] = bits
         self.control[L.control.marks] = int(self.marks.ctypes.data)
         self.externals = tables.externals
+
+    def register(self, number: int) -> np.ndarray:
+        """Those of constants have negative numbers, and stand before the others."""
+        return self.registers[self._first + number]
 
     def share(self, cursor: Struct | None) -> None:
         """Takes rows of a seed from a cursor shared with other workers, or (None) from its own again."""
@@ -134,8 +139,8 @@ class Worker:
         control = self.control
         rows, instruction = control[L.control.rows], External(control[L.control.pc])
         call = self.externals[instruction.number]
-        args = [typed(self.registers[r, :rows], k) for r, k in zip(call.args, call.kinds, strict=True)]
-        self.registers[call.target, :rows] = _bits(evaluate(call, args, rows))
+        args = [typed(self.register(r)[:rows], k) for r, k in zip(call.args, call.kinds, strict=True)]
+        self.register(call.target)[:rows] = _bits(evaluate(call, args, rows))
         control[L.control.pc] += 8 * instruction.length
 
 

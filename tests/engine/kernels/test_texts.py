@@ -44,7 +44,7 @@ class Desk:
         self.memory = Memory(None)
         self.memory.bytes[L.account.symbols] = self.table.address
         self.worker = Worker(self.memory)
-        self.worker.prepare(Tables())
+        self.worker.prepare(Tables(registers=TARGET + 1))
 
     def ids(self, texts: Sequence[str]) -> np.ndarray:
         return self.table.intern_texts(texts).astype(np.int64)
@@ -56,11 +56,11 @@ class Desk:
         """The values of the instruction, or None where it leaves the block to Python."""
         rows = len(args[0][1])
         for register, (_, values) in enumerate(args):
-            self.worker.registers[register, :rows] = values
+            self.worker.register(register)[:rows] = values
         forms = [word for register, (form, _) in enumerate(args) for word in (form, register)]
         code: Struct = words([Operation.EXTERNAL, 7 + len(forms), 0, operation, TARGET, verdicts, len(args), *forms])
         done = text_block(self.worker.control.address, code.address, rows)
-        return self.worker.registers[TARGET, :rows].copy() if done else None
+        return self.worker.register(TARGET)[:rows].copy() if done else None
 
     def values(self, operation: int, *args: tuple[int, np.ndarray], verdicts: int = 0) -> np.ndarray:
         found = self.run(operation, *args, verdicts=verdicts)
