@@ -1,23 +1,25 @@
-"""The reference of functors, comparisons, table functions, aggregates and warnings, printed from the engine's tables:
+"""The reference of functors, comparisons, table functions, aggregates, warnings and mistakes, printed from tables:
 `python -m tests.reference` writes docs/reference anew."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dlog.engine.compile.components import expand
 from dlog.engine.compile.normal.comparisons import COMPARISONS, Comparison
 from dlog.engine.compile.warnings import CODES, find_warnings
-from dlog.engine.compiler import parse
+from dlog.engine.compiler import compile_source, parse
 from dlog.engine.ir.aggregates import AGGREGATES, AggregateFunction
 from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.kinds import Kinds
 from dlog.engine.ir.rules import Domain, Kind
 from dlog.engine.ir.signatures import Intrinsic
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
-from dlog.grammar.diagnostics import render_all
+from dlog.grammar.diagnostics import Diagnostic, DlogError, render_all
+from dlog.grammar.preprocess import preprocess_text
 from dlog.grammar.source import Source
+from tests.mistakes import MISTAKES
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 ROWS_OF_EXAMPLES = (1, 2, 6)
@@ -59,6 +61,14 @@ mistakes, with exit code 1. `dlog check --format json` and `--format sarif` writ
 scanning.
 """
 
+_MISTAKES = """# Mistakes
+
+What is wrong in a program is told before anything is read or computed: all mistakes that one stage of the compiler finds, on
+standard error, with exit code 1. `dlog check --format json` and `--format sarif` write them with their codes, which stay what
+they are; in Python they are `error.diagnostics` of a `dlog.DlogError`. Mistakes in data name the file, the line and the value
+([files](../files.md)).
+"""
+
 
 def pages() -> dict[str, str]:
     """The text of each page, by the name of its file."""
@@ -67,7 +77,25 @@ def pages() -> dict[str, str]:
         "table_functions.md": table_functions_page(),
         "aggregates.md": aggregates_page(),
         "warnings.md": warnings_page(),
+        "mistakes.md": mistakes_page(),
     }
+
+
+def mistakes_page() -> str:
+    parts = [_MISTAKES]
+    for code, (meaning, program) in sorted(MISTAKES.items()):
+        said = render_all(mistakes_of(program))
+        parts += [f"## {code}\n", f"{meaning}\n", f"```\n{program}\n```\n", f"```\n{said}\n```\n"]
+    return _MADE + "\n".join(parts).rstrip("\n") + "\n"
+
+
+def mistakes_of(program: str) -> Sequence[Diagnostic]:
+    """What the compiler has against the program of an example."""
+    try:
+        compile_source(preprocess_text(f"{program}\n", "example.dl"), lambda found: None)
+    except DlogError as error:
+        return error.diagnostics
+    return ()
 
 
 def warnings_page() -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from dlog.engine.compiler import parse
-from dlog.engine.ir.rules import Program
+from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.state.files import text_to_extend
 from dlog.functors import functions_of
 from dlog.grammar.diagnostics import DlogError, printable
@@ -125,7 +125,7 @@ class ExplainPrompt:
             self._show(Tree("Tuple not found"))
 
     def _show(self, tree: Tree) -> None:
-        text = tree.json_text() if self._as_json else "\n".join(tree.lines())
+        text = tree.json_text(self._numbered()) if self._as_json else "\n".join(tree.lines())
         if self._file is None:
             self._say(text)
         else:
@@ -160,6 +160,9 @@ class ExplainPrompt:
             raise ValueError
         name, written = found.groups()
         relation = self._program.relations.get(name)
+        if relation is not None and Kind.RECORD in relation.kinds:
+            [row] = self._session.written(f"{name}({written}).")
+            return row
         kinds = [kind.value for kind in relation.kinds] if relation is not None else []
         values: list[Any] = []
         place = 0
@@ -174,6 +177,11 @@ class ExplainPrompt:
         """The numbers of a relation's rules, which count its clauses in the order of the text, from 1."""
         begins = self._clauses[name.rpartition(".")[2]]
         return {rule.text: bisect_right(begins, rule.span.start) for rule in self._program.rules.get(name, ())}
+
+    def _numbered(self) -> list[tuple[str, str]]:
+        """The label and the text of every rule, by relations and places."""
+        each = ((number, text) for name in sorted(self._program.rules) for text, number in self._rules(name).items())
+        return [(f"(R{number})", text) for number, text in each]
 
     def _number(self, proof: Proof) -> int:
         return self._rules(proof.relation).get(proof.rule or "", 0)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dlog.proofs.model import Absent, Aggregated, Holds, Premise, Proof
@@ -61,8 +61,10 @@ class Tree:
         children = [child.as_json() for child in self.children]
         return {"premises": self.text, "rule-number": self.label, "children": children}
 
-    def json_text(self) -> str:
-        return json.dumps({"proof": self.as_json()}, indent=2, ensure_ascii=False)
+    def json_text(self, rules: Iterable[tuple[str, str]]) -> str:
+        """With labels and texts of the rules, as Souffle's."""
+        listed = [{"rule-number": label, "rule": text} for label, text in rules]
+        return json.dumps({"proof": self.as_json(), "rules": listed}, indent=2, ensure_ascii=False)
 
 
 @dataclass(slots=True)

@@ -27,6 +27,10 @@ size(4).
 near(m, y) :- size(n), n < 5, m = n + 1, edge("a", y), !path(y, "a").
 .decl half(f: float)
 half(0.5). half(-2.0).
+.type Way = [at: symbol, rest: Way]
+.type Mark = Plain {} | Named {name: symbol, way: Way}
+.decl way(w: Way, m: Mark)
+way([x, nil], $Named(x, [x, nil])) :- edge(x, "c").
 .output path
 """
 
@@ -107,7 +111,17 @@ def test_what_is_not_there_is_explained() -> None:
 def test_proofs_go_to_a_file_as_json(tmp_path: Path) -> None:
     assert answers(f"output {tmp_path}/p.json", "format json", 'explain path("a", "b")', "output", "format proof") == ""
     proof = {"premises": 'path("a", "b")', "rule-number": "(R2)", "children": [{"axiom": 'edge("a", "b")'}]}
-    assert json.loads((tmp_path / "p.json").read_text()) == {"proof": proof}
+    written = json.loads((tmp_path / "p.json").read_text())
+    assert written["proof"] == proof
+    assert {"rule-number": "(R3)", "rule": "path(x, z) :- edge(x, y), path(y, z)."} in written["rules"]
+
+
+def test_rows_with_records_and_branches_are_written_as_in_programs() -> None:
+    found = answers('explain way(["b", nil], $Named("b", ["b", nil]))', 'explain way(nil, $Plain())', 'explain way(["b")')
+    proof, missing = found.splitlines()[:3], found.splitlines()[3]
+    assert proof[0].strip() == 'edge("b", "c")' and proof[2] == 'way(["b", nil], $Named("b", ["b", nil]))'
+    assert missing == "Tuple not found"
+    assert "error: missing `]`" in found
 
 
 def test_a_text_may_be_wider_than_what_stands_above_it() -> None:
