@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from lsprotocol.types import CompletionItem, CompletionItemKind
@@ -11,6 +11,7 @@ from lsprotocol.types import CompletionItem, CompletionItemKind
 from dlog.engine.ir.functors import written_functors
 from dlog.grammar.words import AGGREGATES, DIRECTIVES, QUALIFIERS, WORD_OPERATORS
 from dlog.lsp.hover import comment_above
+from dlog.lsp.members import members
 from dlog.lsp.names import Occurrence, Role
 from dlog.lsp.places import word_start
 
@@ -21,7 +22,12 @@ _CONDITIONS: Final = ("match", "contains", "true", "false", "nil", "as")
 def completions(text: str, offset: int, names: list[Occurrence]) -> list[CompletionItem]:
     """The candidates that begin with the word before the place, the closest first."""
     before, typed = text[: (start := word_start(text, offset))], text[start:offset]
-    found = {item.label: item for item in reversed(list(_candidates(text, before, typed, offset, names)))}
+    path, dot, last = typed.rpartition(".")
+    if path and dot:
+        given, typed = list(_listed(members(text, names, path.split(".")), text)), last
+    else:
+        given = list(_candidates(text, before, typed, offset, names))
+    found = {item.label: item for item in reversed(given)}
     return [item for item in reversed(found.values()) if item.label.startswith(typed) and item.label != typed]
 
 
@@ -64,8 +70,12 @@ def _types(names: list[Occurrence], text: str) -> Iterator[CompletionItem]:
 
 def _of_role(names: list[Occurrence], text: str, role: Role, kind: CompletionItemKind) -> Iterator[CompletionItem]:
     """The declared names of a role, each with its declaration and the comment above it."""
-    for declared in names:
-        if declared.declares and declared.role is role:
-            detail = text[declared.statement.start : declared.statement.end].partition("{")[0].strip()
-            comment = comment_above(text, declared.statement.start) or None
-            yield CompletionItem(declared.name, kind=kind, detail=detail, documentation=comment)
+    yield from _listed((o for o in names if o.declares and o.role is role), text, kind)
+
+
+def _listed(declared: Iterable[Occurrence], text: str, kind: CompletionItemKind | None = None) -> Iterator[CompletionItem]:
+    for one in declared:
+        detail = text[one.statement.start : one.statement.end].partition("{")[0].strip()
+        comment = comment_above(text, one.statement.start) or None
+        shown = kind or (CompletionItemKind.Function if one.role is Role.RELATION else CompletionItemKind.Module)
+        yield CompletionItem(one.name, kind=shown, detail=detail, documentation=comment)
