@@ -73,7 +73,8 @@ class Worker:
 
     def register(self, number: int) -> np.ndarray:
         """Those of constants have negative numbers, and stand before the others."""
-        return self.registers[self._first + number]
+        found: np.ndarray = self.registers[self._first + number]
+        return found
 
     def share(self, cursor: Struct | None) -> None:
         """Takes rows of a seed from a cursor shared with other workers, or (None) from its own again."""
