@@ -23,11 +23,12 @@ class Places:
             self._starts.append(self._starts[-1] + len(line))
 
     def offset(self, position: types.Position) -> int:
-        """The offset of a position; one behind the end is the end."""
+        """The offset of a position; one behind the end, of its line or of all, is that."""
         if position.line >= len(self._lines):
             return len(self.text)
-        plain = self._plain[position.line]
-        own = position if plain else self._codec.position_from_client_units(self._lines, position)
+        if self._plain[position.line]:
+            return self._starts[position.line] + min(position.character, len(self._lines[position.line].rstrip("\r\n")))
+        own = self._codec.position_from_client_units(self._lines, position)
         return min(self._starts[own.line] + own.character, len(self.text))
 
     def position(self, offset: int) -> types.Position:

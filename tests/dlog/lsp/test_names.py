@@ -1,8 +1,11 @@
 """Which names stand where in a text, finished or not."""
 
+from lsprotocol.types import Position, PositionEncodingKind
+from pygls.workspace import PositionCodec
+
 from dlog.lsp.hover import comment_above
 from dlog.lsp.names import Role, at_offset, declaration, find_names
-from dlog.lsp.places import word_at, word_start
+from dlog.lsp.places import Places, word_at, word_start
 
 PROGRAM = """\
 .type City <: symbol
@@ -39,6 +42,16 @@ def test_components_around_each_other_without_end() -> None:
     """Each has its text read again, and more than Python's stack holds."""
     names = find_names(2000 * ".comp A { ")
     assert [o.role for o in names] == [Role.COMPONENT] * len(names) and len(names) > 10
+
+
+def test_positions_count_as_the_editor_does() -> None:
+    """In units of UTF-16, and none is behind the end of its line."""
+    text = "a\U0001f642b\r\nplain\n"
+    places = Places(text, PositionCodec(PositionEncodingKind.Utf16))
+    for offset, (line, character) in {0: (0, 0), 2: (0, 3), 3: (0, 4), 5: (1, 0), 10: (1, 5)}.items():
+        assert places.position(offset) == Position(line, character)
+        assert places.offset(Position(line, character)) == offset
+    assert [places.offset(Position(line, 99)) for line in (1, 2, 3)] == [10, 11, 11]
 
 
 def test_a_word_is_around_a_place() -> None:
