@@ -58,7 +58,8 @@ _WARNINGS = """# Warnings
 `dlog run` and `dlog check` tell, on standard error, what a program without mistakes says that may not be meant. Warnings change
 nothing: not what is executed, nor the exit code. `-w` silences all of them, `-Wno-CODE` one kind, and `-Werror` makes them
 mistakes, with exit code 1. `dlog check --format json` and `--format sarif` write them, with the mistakes, for editors and code
-scanning.
+scanning. What a run itself remarks has no code, and heeds `-w` and `-Werror` likewise: a pattern that is none, wrong rows
+that were left out, text with line ends or delimiters that is written without quotes and will not be read as it is.
 """
 
 _MISTAKES = """# Mistakes

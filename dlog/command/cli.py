@@ -120,7 +120,7 @@ def run(
     pragmas = (*pragmas, *([f"provenance:{provenance.value}"] if provenance is not None else []))
     told = warnings.tell, pragmas, modules.names, modules.folders
     job = Job(program, texts.include, texts.macros, facts, output, jobs, memory, *told, _explain_if_asked)
-    with prompt_interruption(cleanup=discard_unfinished), Display() as display:
+    with warnings.heeded(), prompt_interruption(cleanup=discard_unfinished), Display() as display:
         if engine is Engine.SPARK:
             from dlog.spark import run_job as run_on_spark
 

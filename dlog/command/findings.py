@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from dlog.engine.compile.warnings.codes import CODES
 from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line, render_all, shown_place
@@ -36,6 +38,28 @@ class WarningChoice:
             raise DlogError(chosen)
         if chosen:
             print(render_all(chosen) + "\n", file=sys.stderr)
+
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """A block in which warnings of a run, which have no codes, are silenced or raise DlogError likewise."""
+        with warnings.catch_warnings():
+            if self.silent:
+                warnings.simplefilter("ignore")
+            elif self.as_errors:
+                warnings.showwarning = _refuse
+            yield
+
+
+def _refuse(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    raise DlogError(Diagnostic("warning", str(message), notes=("-Werror makes warnings mistakes",)))
 
 
 def warning_choice(silent: bool, flags: Sequence[str]) -> WarningChoice:

@@ -122,6 +122,17 @@ def test_a_wrong_program_is_refused_before_anything_is_read(tmp_path: Path) -> N
     assert "nowhere" not in finished.err
 
 
+@pytest.mark.parametrize("text", ["p\\tq", "p\\nq"], ids=["delimiter", "line end"])
+def test_text_that_will_not_be_read_as_it_is_is_written_unless_warnings_are_mistakes(tmp_path: Path, text: str) -> None:
+    (tmp_path / "p.dl").write_text(f'.decl a(x: symbol)\na("{text}").\n.output a\n')
+    refused = dlog("run", "p.dl", "-Werror", cwd=tmp_path)
+    assert (refused.code, list(tmp_path.glob("*.csv*"))) == (1, [])
+    assert refused.err.startswith("error: `x` of `a` has text with ") and "which will not be read as it is" in refused.err
+    silent, told = dlog("run", "p.dl", "-w", cwd=tmp_path), dlog("run", "p.dl", cwd=tmp_path)
+    assert (silent.code, silent.err, told.code) == (0, "", 0)
+    assert told.err.startswith("warning: `x` of `a` has text with ")
+
+
 @pytest.mark.slow
 def test_wrong_outputs_are_refused_before_anything_is_read(tmp_path: Path) -> None:
     closure(tmp_path)
