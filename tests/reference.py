@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from dlog.engine.compile.components import expand
@@ -20,6 +21,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, render_all
 from dlog.grammar.preprocess import preprocess_text
 from dlog.grammar.source import Source
 from tests.mistakes import MISTAKES
+from tests.run_mistakes import AREAS
+from tests.run_mistakes.pages import name_of, page
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 ROWS_OF_EXAMPLES = (1, 2, 6)
@@ -66,20 +69,29 @@ _MISTAKES = """# Mistakes
 
 What is wrong in a program is told before anything is read or computed: all mistakes that one stage of the compiler finds, on
 standard error, with exit code 1. `dlog check --format json` and `--format sarif` write them with their codes, which stay what
-they are; in Python they are `error.diagnostics` of a `dlog.DlogError`. Mistakes in data name the file, the line and the value
-([files](../files.md)).
+they are; in Python they are `error.diagnostics` of a `dlog.DlogError`.
+
+What is wrong when something runs has pages of its own: mistakes of [commands](mistakes_of_commands.md),
+[files](mistakes_of_files.md), [runs](mistakes_of_runs.md), [sessions](mistakes_of_sessions.md),
+[states](mistakes_of_states.md), [graphs](mistakes_of_graphs.md), [dataflows](mistakes_of_dataflows.md) and
+[Spark](mistakes_of_spark.md).
 """
 
 
-def pages() -> dict[str, str]:
-    """The text of each page, by the name of its file."""
+def pages() -> dict[str, Callable[[], str]]:
+    """What makes the text of each page, by the name of its file."""
     return {
-        "functors.md": functors_page(),
-        "table_functions.md": table_functions_page(),
-        "aggregates.md": aggregates_page(),
-        "warnings.md": warnings_page(),
-        "mistakes.md": mistakes_page(),
+        "functors.md": functors_page,
+        "table_functions.md": table_functions_page,
+        "aggregates.md": aggregates_page,
+        "warnings.md": warnings_page,
+        "mistakes.md": mistakes_page,
+        **{name_of(area): partial(_run_mistakes_page, area) for area in AREAS},
     }
+
+
+def _run_mistakes_page(area: str) -> str:
+    return _MADE + page(area)
 
 
 def mistakes_page() -> str:
@@ -204,8 +216,8 @@ def _line(cells: Iterable[str]) -> str:
 
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    for name, made in pages().items():
+        (FOLDER / name).write_text(made(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +15,35 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
 from tests.mistakes import MISTAKES
 from tests.reference import FOLDER, ROWS_OF_EXAMPLES, mistakes_of, pages
+from tests.run_mistakes import AREAS, RUN_MISTAKES
+from tests.run_mistakes.example import Example, said
+from tests.told_codes import HEARD_BY_DLOG, told_codes
 
 EXAMPLES = sorted({row.example for row in (*FUNCTORS.values(), *COMPARISONS.values(), *AGGREGATES.values()) if row.example})
 FACTS = ".decl p(x: number)\n" + "".join(f"p({value}).\n" for value in ROWS_OF_EXAMPLES)
+WITHOUT_EXAMPLE = {
+    "changes-gone",  # needs two threads
+    "dynamic-allocation",  # needs an application of Spark that is started so
+    "file-changed",  # needs a race with somebody else
+    "file-shrunk",  # waits for more until somebody else cuts the file
+    "internal",  # would be mended
+    "missing-package",  # needs a package taken away
+    "no-graphframes",  # needs a package taken away
+    "no-kernels",  # needs the cache taken away
+    "no-process",  # needs a system that is out of processes
+    "no-workers",  # needs workers of Spark killed
+    "other-rows",  # needs Spark to lose rows
+    "rule-too-long",  # needs a rule of 250,000 variables
+    "state-version",  # needs a state of a later version
+    "text-too-long",  # needs a program of 256 MiB
+    "torn-round",  # needs workers that fail one by one
+    "unsteady-rows",  # needs rows that differ from one reading to the next
+}
+
+
+def _marked(code: str, example: Example) -> Any:
+    marks = [pytest.mark.spark] * example.spark + [pytest.mark.slow] * example.slow
+    return pytest.param(code, marks=marks)
 
 
 def program(conditions: list[str]) -> str:
@@ -32,7 +56,7 @@ def program(conditions: list[str]) -> str:
 
 @pytest.mark.parametrize("name", pages())
 def test_the_committed_page_is_what_the_tables_say(name: str) -> None:
-    assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run `python -m tests.reference`"
+    assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name](), "run `python -m tests.reference`"
 
 
 def test_each_row_has_an_example_and_all_hold() -> None:
@@ -57,18 +81,26 @@ def test_each_mistake_has_a_program_with_it_alone(code: str) -> None:
     assert {found.code for found in mistakes_of(MISTAKES[code][1])} == {code}
 
 
-def constants(folder: Path) -> Iterator[tuple[str, str]]:
-    """The strings in a package, each with what is called with it first and with more behind it."""
-    for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(first := node.args[0], ast.Constant):
-                yield str(first.value), getattr(node.func, "attr", getattr(node.func, "id", ""))
-            elif isinstance(node, ast.Constant):
-                yield str(node.value), ""
+@pytest.mark.parametrize("code", [_marked(code, example) for code, example in RUN_MISTAKES.items() if example.runs])
+def test_each_mistake_of_a_run_has_an_example_with_it(code: str, request: pytest.FixtureRequest) -> None:
+    example = RUN_MISTAKES[code]
+    if example.spark:
+        request.getfixturevalue("spark")
+    if example.command.startswith("dlog lsp"):
+        pytest.importorskip("pygls")
+    assert {found for found, _ in said(example)} - {example.beside} == {code}
 
 
-def test_every_mistake_that_the_compiler_tells_is_there() -> None:
-    found = [c for name in ("grammar", "engine/compile") for c in constants(Path(__file__).parents[1] / name)]
-    of_files_and_options = {"bad-macro", "program-file", "encoding"}
-    told = {text for text, called in found if called in ("Diagnostic", "add")}
-    assert told - CODES.keys() - of_files_and_options <= MISTAKES.keys() <= {text for text, _ in found}
+def test_every_mistake_that_is_told_has_an_entry_and_no_other_one() -> None:
+    told = told_codes().keys() - HEARD_BY_DLOG.keys()
+    assert sorted(told - MISTAKES.keys() - RUN_MISTAKES.keys() - CODES.keys()) == [], "entries are missing"
+    assert sorted((MISTAKES.keys() | RUN_MISTAKES.keys() | HEARD_BY_DLOG.keys()) - told_codes().keys()) == [], (
+        "nobody tells these"
+    )
+    assert MISTAKES.keys() & RUN_MISTAKES.keys() == set()
+    assert sum(len(area) for area in AREAS.values()) == len(RUN_MISTAKES)
+
+
+def test_mistakes_without_an_example_are_few_and_say_why() -> None:
+    assert {code for code, example in RUN_MISTAKES.items() if not example.runs} == WITHOUT_EXAMPLE
+    assert all(RUN_MISTAKES[code].why for code in WITHOUT_EXAMPLE)

@@ -1,0 +1,156 @@
+"""Mistakes of dataflows, `dlog.dataflow`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.run_mistakes.example import Example, python
+
+
+def _flow(meaning: str, lines: str, names: str = "Dataflow") -> Example:
+    return python(
+        meaning, f"from dlog.dataflow import {names}\n\nflow = Dataflow()\nnumbers = flow.input(x=int, y=int)\n{lines}"
+    )
+
+
+DATAFLOWS: Final[dict[str, Example]] = {
+    "bad-expression": _flow(
+        "An operator of an expression is not for values of these kinds.",
+        'names = flow.input(name=str)\nnames.map(half=col("name") / 2)',
+        "Dataflow, col",
+    ),
+    "bad-import": _flow(
+        "`import_` takes an arrangement of the dataflow that this one was made `beside`, from its root scope.",
+        'Dataflow().import_(numbers.arrange_by_key("x"))',
+    ),
+    "bad-time": _flow(
+        "A time is none of this scope, or an operator would move updates to earlier times.",
+        """numbers.delay(lambda time: 0).capture()
+flow.advance_to(3)
+numbers.insert([(1, 2)])
+flow.commit()""",
+    ),
+    "dataflow-begun": _flow(
+        "Operators are added once rounds have been done, which they would have missed.",
+        "flow.commit()\nnumbers.distinct()",
+    ),
+    "dataflow-failed": _flow(
+        "A batch has failed half way, so that the dataflow can go on no longer.",
+        """numbers.assert_empty()
+numbers.insert([(1, 2)])
+try:
+    flow.commit()
+except dlog.DlogError:  # `not-empty`
+    flow.commit()""",
+        "Dataflow\nimport dlog",
+    ),
+    "defined-twice": _flow(
+        "A variable of a loop is given a second definition.",
+        """loop = flow.scope.loop()
+again = Variable(loop, numbers.enter(loop))
+again.set(again.distinct())
+again.set(again.distinct())""",
+        "Dataflow, Variable",
+    ),
+    "diff-overflow": _flow(
+        "A join would multiply how often rows are there beyond 64 bits.",
+        """numbers.join(numbers.rename(x="x", z="y")).capture()
+numbers.update([(1, 2)], 2**40)
+flow.commit()""",
+    ),
+    "diffs-no-integers": _flow(
+        "An operator needs to know how often rows are there, and `explode` has given them other diffs: add these up first.",
+        'numbers.explode("x", diff=(1, col("y"))).watermark("x", lateness=5)',
+        "Dataflow, col",
+    ),
+    "import-behind": _flow(
+        "A dataflow is to do rounds that the one has not done from which it imports an arrangement.",
+        """other = Dataflow(beside=flow)
+other.import_(numbers.arrange_by_key("x")).collection.capture()
+other.commit()""",
+    ),
+    "no-altneu-scope": _flow(
+        "`integrate` and `neu` are for what is in an alt/neu scope.",
+        "numbers.integrate()",
+    ),
+    "no-loop": _flow(
+        "A variable is made outside of a loop: `scope.loop()` makes one.",
+        "Variable(flow.scope, numbers)",
+        "Dataflow, Variable",
+    ),
+    "no-scope-around": _flow(
+        "A collection of the root scope is to leave it.",
+        "numbers.leave()",
+    ),
+    "no-shared-columns": _flow(
+        "A join without `on` is by the columns that both sides have, and there are none.",
+        "names = flow.input(name=str)\nnumbers.join(names)",
+    ),
+    "no-truth-value": _flow(
+        "An expression over columns is used as a condition of Python: `&`, `|` and `~` stand for `and`, `or` and `not`.",
+        'numbers.filter(col("x") > 1 and col("y") > 1)',
+        "Dataflow, col",
+    ),
+    "not-empty": _flow(
+        "A collection for which `assert_empty` was asked has a row.",
+        "numbers.assert_empty()\nnumbers.insert([(1, 2)])\nflow.commit()",
+    ),
+    "partially-ordered": _flow(
+        "An operator needs times in one order, and within a loop rounds have iterations beside them.",
+        """def step(inner):
+    other = inner.rename(x="x", z="y")
+    return inner.asof_join(other, retract="original")
+
+numbers.iterate(step)""",
+    ),
+    "repeated-column": _flow(
+        "Two columns of one collection would have the same name.",
+        'numbers.map("x", x=col("y"))',
+        "Dataflow, col",
+    ),
+    "round-done": _flow(
+        "Rows are given for a round that has been done.",
+        "flow.advance_to(3)\nnumbers.insert([(1, 2)], at=1)",
+    ),
+    "time-compacted": _flow(
+        "A time is read whose updates have been merged with later ones: `history=True` keeps them apart.",
+        """seen = numbers.capture()
+numbers.insert([(1, 2)])
+flow.advance_to(5)
+seen.counts(1)""",
+    ),
+    "time-incomplete": _flow(
+        "A time is read at which updates may still come.",
+        """seen = numbers.capture(history=True)
+numbers.insert([(1, 2)])
+flow.commit()
+seen.counts(5)""",
+    ),
+    "too-many-events": _flow(
+        "Windows and folds make an event of each time that a row is there, and these are too many: is `distinct` meant?",
+        """numbers.moving("x", rows=3, total=moving.sum("y")).capture()
+numbers.update([(1, 2)], 2**31)
+flow.commit()""",
+        "Dataflow, moving",
+    ),
+    "two-dataflows": _flow(
+        "Two collections are of two dataflows.",
+        "numbers.concat(Dataflow().input(x=int, y=int))",
+    ),
+    "two-scopes": _flow(
+        "Two collections are in two scopes: bring one into that of the other, by `enter` or `leave`.",
+        "numbers.iterate(lambda inner: inner.concat(numbers).distinct())",
+    ),
+    "unknown-column": _flow(
+        "There is no column of that name.",
+        'numbers.map("z")',
+    ),
+    "unlike-collections": _flow(
+        "Two collections that are put together do not have the same columns.",
+        "numbers.concat(flow.input(x=int, z=int))",
+    ),
+    "unlike-columns": _flow(
+        "The columns by which two collections are joined are of two kinds.",
+        'numbers.join(flow.input(x=str, z=int), on="x")',
+    ),
+}
