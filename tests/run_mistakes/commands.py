@@ -35,7 +35,7 @@ COMMANDS: Final[dict[str, Example]] = {
         ("changes.csv", "1,edge,+1,1,2\n"),
     ),
     "bad-macro": run(
-        "What `-M` gives is no definition of a macro.",
+        "What `-M` gives is no definition of a macro: it is NAME, or NAME=VALUE.",
         "dlog run one.dl -M 3=N",
         _ONE,
     ),
@@ -51,7 +51,7 @@ COMMANDS: Final[dict[str, Example]] = {
         _ONE,
     ),
     "bad-value": run(
-        "A value in a line of changes is not of its column's type.",
+        "A value in a line of changes is not of its column's type: in JSON, only symbols are strings.",
         "dlog watch tc.dl changes.ndjson",
         _TC,
         ("changes.ndjson", '{"round": 1, "relation": "edge", "diff": 1, "row": [1, "two"]}\n'),
@@ -62,7 +62,7 @@ COMMANDS: Final[dict[str, Example]] = {
         ("tc.dl", '.decl p(x: symbol)\np("caf\udce9").\n.output p\n'),
     ),
     "endless-script": run(
-        "A script of the prompt loads itself.",
+        "A script of the prompt reads itself, which would never end.",
         "dlog repl",
         ("again.dl", '.read "again.dl"\n'),
         typed=".read again.dl\n",
@@ -110,12 +110,12 @@ COMMANDS: Final[dict[str, Example]] = {
         ("one.dl", ".decl p(x:number)\np( 1 ).\n.output p\n"),
     ),
     "program-file": run(
-        "The program is no file that can be read and, in Python, no text of a program.",
+        "The program is no file that can be read and, in Python, no text of a program: text has a line break or a clause.",
         "dlog run tx.dl",
         _TC,
     ),
     "protocol": run(
-        "What comes to `dlog lsp` is not what editors send.",
+        "What comes to `dlog lsp` is not what editors send: it is started by them, not by hand.",
         "dlog lsp",
         typed="Content-Length: 999999999999\n\n",
     ),
@@ -130,7 +130,7 @@ COMMANDS: Final[dict[str, Example]] = {
         typed=".lst\n",
     ),
     "warning": run(
-        "With `-Werror`, what a run remarks without a code of its own is a mistake, too.",
+        "With `-Werror`, what a run remarks without a code of its own is a mistake, too: mend it, or leave the option out.",
         "dlog run -Werror names.dl",
         ("names.dl", '.decl name(x: symbol)\nname("Ann\\tLee").\n.output name\n'),
     ),

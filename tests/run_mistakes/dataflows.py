@@ -15,7 +15,7 @@ def _flow(meaning: str, lines: str, names: str = "Dataflow") -> Example:
 
 DATAFLOWS: Final[dict[str, Example]] = {
     "bad-expression": _flow(
-        "An operator of an expression is not for values of these kinds.",
+        "An operator of an expression is not for values of these kinds: `+`, `-`, `*` and `/` are for numbers, `+` for texts.",
         'names = flow.input(name=str)\nnames.map(half=col("name") / 2)',
         "Dataflow, col",
     ),
@@ -24,18 +24,18 @@ DATAFLOWS: Final[dict[str, Example]] = {
         'Dataflow().import_(numbers.arrange_by_key("x"))',
     ),
     "bad-time": _flow(
-        "A time is none of this scope, or an operator would move updates to earlier times.",
+        "A time is none of this scope, or an operator would move updates to earlier times: these only move on.",
         """numbers.delay(lambda time: 0).capture()
 flow.advance_to(3)
 numbers.insert([(1, 2)])
 flow.commit()""",
     ),
     "dataflow-begun": _flow(
-        "Operators are added once rounds have been done, which they would have missed.",
+        "Operators are added once rounds have been done, which they would have missed: make them before the first commit.",
         "flow.commit()\nnumbers.distinct()",
     ),
     "dataflow-failed": _flow(
-        "A batch has failed half way, so that the dataflow can go on no longer.",
+        "A batch has failed half way, so that the dataflow can go on no longer: make it anew.",
         """numbers.assert_empty()
 numbers.insert([(1, 2)])
 try:
@@ -45,7 +45,7 @@ except dlog.DlogError:  # `not-empty`
         "Dataflow\nimport dlog",
     ),
     "defined-twice": _flow(
-        "A variable of a loop is given a second definition.",
+        "A variable of a loop is given a second definition: it has one, which may be a `concat` of several collections.",
         """loop = flow.scope.loop()
 again = Variable(loop, numbers.enter(loop))
 again.set(again.distinct())
@@ -53,7 +53,7 @@ again.set(again.distinct())""",
         "Dataflow, Variable",
     ),
     "diff-overflow": _flow(
-        "A join would multiply how often rows are there beyond 64 bits.",
+        "A join would multiply how often rows are there beyond 64 bits: is a `distinct` missing before it?",
         """numbers.join(numbers.rename(x="x", z="y")).capture()
 numbers.update([(1, 2)], 2**40)
 flow.commit()""",
@@ -64,13 +64,13 @@ flow.commit()""",
         "Dataflow, col",
     ),
     "import-behind": _flow(
-        "A dataflow is to do rounds that the one has not done from which it imports an arrangement.",
+        "A dataflow is to do rounds that the one has not done from which it imports an arrangement: commit there first.",
         """other = Dataflow(beside=flow)
 other.import_(numbers.arrange_by_key("x")).collection.capture()
 other.commit()""",
     ),
     "no-altneu-scope": _flow(
-        "`integrate` and `neu` are for what is in an alt/neu scope.",
+        "`integrate` and `neu` are for what is in an alt/neu scope: `differentiate` brings a collection into one.",
         "numbers.integrate()",
     ),
     "no-loop": _flow(
@@ -79,11 +79,11 @@ other.commit()""",
         "Dataflow, Variable",
     ),
     "no-scope-around": _flow(
-        "A collection of the root scope is to leave it.",
+        "A collection of the root scope is to leave it: `leave` is for what is in a loop, or in another scope.",
         "numbers.leave()",
     ),
     "no-shared-columns": _flow(
-        "A join without `on` is by the columns that both sides have, and there are none.",
+        "A join without `on` is by the columns that both sides have, and there are none: name the key of each side.",
         "names = flow.input(name=str)\nnumbers.join(names)",
     ),
     "no-truth-value": _flow(
@@ -92,11 +92,11 @@ other.commit()""",
         "Dataflow, col",
     ),
     "not-empty": _flow(
-        "A collection for which `assert_empty` was asked has a row.",
+        "A collection has a row, and `assert_empty` says that it never has one.",
         "numbers.assert_empty()\nnumbers.insert([(1, 2)])\nflow.commit()",
     ),
     "partially-ordered": _flow(
-        "An operator needs times in one order, and within a loop rounds have iterations beside them.",
+        "An operator needs times in one order, and within a loop rounds have iterations beside them: use it outside.",
         """def step(inner):
     other = inner.rename(x="x", z="y")
     return inner.asof_join(other, retract="original")
@@ -104,12 +104,12 @@ other.commit()""",
 numbers.iterate(step)""",
     ),
     "repeated-column": _flow(
-        "Two columns of one collection would have the same name.",
+        "Two columns of one collection would have the same name: rename one of them.",
         'numbers.map("x", x=col("y"))',
         "Dataflow, col",
     ),
     "round-done": _flow(
-        "Rows are given for a round that has been done.",
+        "Rows are given for a round that has been done: give them for the present one, or for a later one.",
         "flow.advance_to(3)\nnumbers.insert([(1, 2)], at=1)",
     ),
     "time-compacted": _flow(
@@ -120,7 +120,7 @@ flow.advance_to(5)
 seen.counts(1)""",
     ),
     "time-incomplete": _flow(
-        "A time is read at which updates may still come.",
+        "A time is read at which updates may still come: commit, or advance, beyond it first.",
         """seen = numbers.capture(history=True)
 numbers.insert([(1, 2)])
 flow.commit()
@@ -134,7 +134,7 @@ flow.commit()""",
         "Dataflow, moving",
     ),
     "two-dataflows": _flow(
-        "Two collections are of two dataflows.",
+        "Two collections are of two dataflows: make both in one, or import an arrangement of the other one.",
         "numbers.concat(Dataflow().input(x=int, y=int))",
     ),
     "two-scopes": _flow(
@@ -142,15 +142,15 @@ flow.commit()""",
         "numbers.iterate(lambda inner: inner.concat(numbers).distinct())",
     ),
     "unknown-column": _flow(
-        "There is no column of that name.",
+        "There is no column of that name: the message lists those that there are.",
         'numbers.map("z")',
     ),
     "unlike-collections": _flow(
-        "Two collections that are put together do not have the same columns.",
+        "Two collections that are put together do not have the same columns: `map` and `rename` make them alike.",
         "numbers.concat(flow.input(x=int, z=int))",
     ),
     "unlike-columns": _flow(
-        "The columns by which two collections are joined are of two kinds.",
+        "The columns by which two collections are joined are of two kinds: `map` makes one of the kind of the other.",
         'numbers.join(flow.input(x=str, z=int), on="x")',
     ),
 }

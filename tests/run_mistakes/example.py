@@ -56,7 +56,10 @@ def run(
 
 
 def python(meaning: str, lines: str, varies: bool = False, spark: bool = False, slow: bool = False) -> Example:
-    return Example(meaning, python=lines.strip("\n"), varies=varies, spark=spark, slow=slow)
+    given = lines.strip("\n").split("\n")
+    imports = [line for line in given if line.startswith(("import ", "from "))]
+    rest = "\n".join(line for line in given if line not in imports).strip("\n")
+    return Example(meaning, python="\n".join([*imports, "", rest]), varies=varies, spark=spark, slow=slow)
 
 
 def untold(meaning: str, why: str) -> Example:

@@ -25,27 +25,27 @@ def _parquet(meaning: str, columns: str, type: str = "number", varies: bool = Fa
 
 FILES: Final[dict[str, Example]] = {
     "bad-file": run(
-        "A file of Parquet or Arrow is none, or is damaged.",
+        "A file of Parquet or Arrow is none, or is damaged: write it again, or say by `IO=` what it is.",
         "dlog run ages.dl",
         ("ages.dl", f'{_AGES}.input age(filename="ages.parquet")\n'),
         ("ages.parquet", "Ann\t41\n"),
         varies=True,
     ),
     "bad-gzip": run(
-        "A compressed file has been cut short or is damaged.",
+        "A compressed file has been cut short or is damaged: get it again.",
         "dlog run ages.dl",
         ("ages.dl", f'{_AGES}.input age(filename="age.facts.gz")\n'),
         ("age.facts.gz", "\x1f\udc8b\x08\0\0\0\0\0\0\x03"),
         varies=True,
     ),
     "bad-json": run(
-        "A file is no JSON, or no list of rows.",
+        "A file is no JSON, or no list of rows. One with a row on each line is called `.ndjson`, or has `IO=ndjson`.",
         "dlog run ages.dl",
         _JSON,
         ("ages.json", '[["Ann", 41], ["Bob" 17]]\n'),
     ),
     "bad-number": run(
-        "A value in a file of facts is not the number that its column wants.",
+        "A value in a file of facts is not the number that its column wants. `errors=skip` leaves such rows out.",
         "dlog run ages.dl",
         _TEXT,
         ("age.facts", "Ann\t41\nBob\tunknown\n"),
@@ -57,19 +57,19 @@ FILES: Final[dict[str, Example]] = {
         ("age.facts", "Ann\t41\n"),
     ),
     "bad-record": run(
-        "A value in a file is not of its record type, or of its algebraic data type.",
+        "A value in a file is not of its record type, or of its algebraic data type: `[1, [2, nil]]`, `$Branch(1)`.",
         "dlog run trips.dl",
         ("trips.dl", ".type Place = [town: symbol, zip: number]\n.decl trip(to: Place)\n.input trip\n.output trip\n"),
         ("trip.facts", "[Ulm, 89073]\n[Bonn]\n"),
     ),
     "missing-file": run(
-        "A file of facts is not there.",
+        "A file of facts is not there: `-F` names the folder, `filename=` the file.",
         "dlog run ages.dl",
         _TEXT,
         ("ages.facts", "Ann\t41\n"),
     ),
     "missing-table": python(
-        "A database has no table or view of that name.",
+        "A database has no table or view of that name: `table=` names it.",
         f"""
 import dlog
 import sqlite3
@@ -85,17 +85,17 @@ dlog.run('''{_SQLITE}''', facts=".")
         ("ages.dl", f'{_AGES}.input age(IO=spark, format="orc", path="ages")\n'),
     ),
     "null-value": _parquet(
-        "A column of Parquet or Arrow has nulls: relations hold none.",
+        "A column of Parquet or Arrow has nulls, which relations do not hold: leave these rows out, or fill them.",
         '{"name": ["Ann", None], "years": [41, 17]}',
     ),
     "number-out-of-range": run(
-        "A number does not fit into its column.",
+        "A number does not fit into its column: floats and symbols hold greater ones.",
         "dlog run ages.dl",
         _TEXT,
         ("age.facts", "Ann\t41\nBob\t9223372036854775808\n"),
     ),
     "sqlite": run(
-        "SQLite refuses a database: it says why.",
+        "SQLite refuses a database, and says why: is it one, is it damaged, does another program have it open?",
         "dlog run ages.dl",
         ("ages.dl", _SQLITE),
         ("ages.db", "this is no database, whatever it is called\n"),
@@ -141,13 +141,13 @@ dlog.run('''{_SQLITE}''', facts=".")
         ("age.csv/here", "in a folder that has the name of the file\n"),
     ),
     "wrong-column-count": run(
-        "A row has more or fewer values than its relation has columns.",
+        "A row has more or fewer values than its relation has columns: is the delimiter another one?",
         "dlog run ages.dl",
         _TEXT,
         ("age.facts", "Ann\t41\nBob\n"),
     ),
     "wrong-type": _parquet(
-        "A column of Parquet or Arrow has values of another type than its attribute.",
+        "A column of Parquet or Arrow has values of another type than its attribute: declare it so, or cast the column.",
         '{"name": [1, 2], "years": [41, 17]}',
     ),
 }

@@ -24,7 +24,7 @@ except dlog.DlogError:  # `not-converged`
         slow=True,
     ),
     "bad-attributes": _graph(
-        "Edges that are added have attributes that do not go with those of the others.",
+        "Edges that are added have attributes that do not go with those of the others: give them the same types.",
         """graph = dlog.graph({"src": [1], "dst": [2], "km": [5]}).live()
 graph.add_edges({"src": [2], "dst": [3], "km": ["far"]})
 graph.commit()""",
@@ -41,22 +41,22 @@ dlog.graph((np.array([1, 2, 3]), np.array([2, 3])))""",
         'dlog.graph([("a", "b")]).find("(x)-[]->(y); (y)-[]->")',
     ),
     "bad-vertex": _graph(
-        "An id cannot be one of a vertex: it is None, or is not of the type of the others.",
+        "An id cannot be one of a vertex: it is None, or is not of the type of the others. Give ids of one type.",
         'dlog.graph([("a", "b"), ("b", None)])',
     ),
     "bad-weight": _graph(
-        "The column of weights has no numbers, or some are missing.",
+        "The column of weights has no numbers, or some are missing: name another one, or fill the gaps.",
         'dlog.graph({"src": [1, 2], "dst": [2, 3], "km": [5, None]}).shortest_paths(1, weight="km")',
     ),
     "closed-answer": _graph(
-        "The answer is closed: it follows its graph no longer.",
+        "The answer is closed, and follows its graph no longer: ask for it again.",
         """graph = dlog.graph([(1, 2)]).live()
 components = graph.connected_components()
 components.close()
 components.table""",
     ),
     "closed-graph": _graph(
-        "The graph is closed: it can be asked nothing more.",
+        "The graph is closed, and can be asked nothing more: `live()` makes another one.",
         """graph = dlog.graph([(1, 2)]).live()
 graph.close()
 graph.add_edges([(2, 3)])""",
@@ -70,11 +70,11 @@ graph.add_edges([(2, 3)])""",
         "the example would have to take the package away",
     ),
     "not-a-graph": _graph(
-        "A graph cannot be made of what is given.",
+        "A graph cannot be made of what is given: the message lists what it can be made of.",
         "dlog.graph(7)",
     ),
     "not-converged": _graph(
-        "Ranks still change by more than the tolerance after 1,000 iterations.",
+        "Ranks still change by more than the tolerance after 1,000 iterations: give a greater one, or a number of iterations.",
         "dlog.graph([(1, 2), (2, 1), (3, 2), (2, 3)]).pagerank(damping=0.999)",
         slow=True,
     ),
@@ -83,11 +83,11 @@ graph.add_edges([(2, 3)])""",
         "dlog.graph([(1, 2)]).degree_distribution().vertices()",
     ),
     "null-vertex": _graph(
-        "A column of ids has nulls.",
+        "A column of ids has nulls: leave these rows out, for every vertex needs an id.",
         'dlog.graph({"src": [1, 2], "dst": [2, None]})',
     ),
     "repeated-vertex": _graph(
-        "The table of vertices has an id twice.",
+        "The table of vertices has an id twice: each vertex is one row.",
         'dlog.graph(["a", "b", "a"], [("a", "b")])',
     ),
     "unknown-engine": _graph(

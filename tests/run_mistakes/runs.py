@@ -8,7 +8,7 @@ from tests.run_mistakes.example import Example, python, run, untold
 
 RUNS: Final[dict[str, Example]] = {
     "bad-argument": python(
-        "An argument of a function of dlog is not what it may be.",
+        "An argument of a function of dlog is not what it may be: the message says what that is.",
         """
 import dlog
 
@@ -16,7 +16,7 @@ dlog.run(".decl p(x: number)\\np(1).", threads=0)
 """,
     ),
     "bad-columns": python(
-        "Columns are given that are not those of the relation, or that are none.",
+        "Columns are given that are not those of the relation, or that are none: give one for each attribute, by its name.",
         """
 import dlog
 
@@ -24,7 +24,7 @@ dlog.run(".decl e(x: number, y: number)\\n.input e", facts={"e": {"x": [1, 2], "
 """,
     ),
     "bad-conversion": run(
-        "`as(..., symbol)` of a number that no symbol has.",
+        "`as(..., symbol)` of a number that no symbol has: `to_string(...)` writes a number as text.",
         "dlog run name.dl",
         ("name.dl", ".decl n(x: number)\nn(1000000).\n.decl p(s: symbol)\np(as(x, symbol)) :- n(x).\n.output p\n"),
     ),
@@ -73,7 +73,7 @@ dlog.run(program, functors={"root": root})
         varies=True,
     ),
     "inline-relation": python(
-        "An inline relation is asked for, which has no rows.",
+        "An inline relation is asked for, which has no rows: declare it without `inline`.",
         """
 import dlog
 
@@ -82,7 +82,7 @@ result["p"]
 """,
     ),
     "many-captures": python(
-        "`regex_captures` takes more characters out of the texts than could be of use.",
+        "`regex_captures` takes far more characters out of the texts than these have: leave the look-ahead out of the pattern.",
         """
 import dlog
 
@@ -144,7 +144,7 @@ dlog.run(program, facts={"text": [("a" * 60,)]})
         slow=True,
     ),
     "too-large": run(
-        "A `sum` that is compared within recursion grows beyond what can be compared.",
+        "A `sum` that is compared within recursion grows beyond what can be compared: sum in greater units.",
         "dlog run own.dl",
         (
             "own.dl",

@@ -52,12 +52,12 @@ session.subscribe("p", key="x", order="y")
         "it takes two threads, one that commits while the other one asks",
     ),
     "closed-session": _session(
-        "The session is closed: nothing can be asked or changed any more.",
+        "The session is closed: nothing can be asked or changed any more. Open another one.",
         """session.close()
 session.query("path(1, X)")""",
     ),
     "closed-view": _session(
-        "The view of a past round is closed: what it read may be forgotten.",
+        "The view of a past round is closed, and what it read may be forgotten: read within its block, or call `at` again.",
         """with session.at(1) as view:
     pass
 view["edge"]""",
@@ -79,7 +79,7 @@ session.commit()""",
         'session.insert("path", (1, 9))',
     ),
     "key-violation": python(
-        "A subscription's `key` is none: several rows have the same one.",
+        "A subscription's `key` is none, as several rows have the same one: give more columns.",
         """
 import dlog
 
@@ -92,7 +92,7 @@ followed.fetch()
 """,
     ),
     "nested-transaction": _session(
-        "A transaction within another one.",
+        "A transaction is begun within another one: end that one first.",
         """with session.transaction(), session.transaction():
     session.insert("edge", (3, 4))""",
     ),
@@ -102,7 +102,7 @@ followed.fetch()
         typed=".decl edge(x: number, y: number)\n+edge(x, 9) :- edge(x, 2).\n",
     ),
     "no-rule": _session(
-        "`drop_rules` is given what is no rule of the program.",
+        "`drop_rules` is given what is no rule of the program: write one out as it is there, or name its relation.",
         'session.drop_rules("path(x, y) :- edge(y, x).")',
     ),
     "no-such-row": _session(
@@ -124,7 +124,8 @@ session.drop_relation("g.edge")
 """,
     ),
     "past-round": _session(
-        "Changes are given for a round that is committed, or are asked for of a round that is no longer the last one.",
+        "Changes are given for a round that is committed, or are asked for of one that is no longer the last: a subscription "
+        "has them all.",
         'session.apply([(1, "edge", 1, (3, 4))])',
     ),
     "program-inside-transaction": _session(

@@ -42,7 +42,7 @@ dlog.session(None, state="graph")""",
         "from pathlib import Path",
     ),
     "state-file": run(
-        "The system refuses a file of the state: it says why.",
+        "The system refuses a file of the state, and says why: is the disk full, may you write there?",
         "dlog repl --state notes.txt",
         ("notes.txt", "a file, no folder\n"),
         varies=True,
@@ -59,7 +59,7 @@ dlog.session(None, state="graph")""",
         varies=True,
     ),
     "state-missing": run(
-        "There is no state in the folder.",
+        "There is no state in the folder: name another one.",
         "dlog state check graph",
     ),
     "state-program": _state(
@@ -75,11 +75,11 @@ session.commit()""",
         "import shutil",
     ),
     "state-version": untold(
-        "The state was written by a version of dlog that this one does not read.",
+        "The state was written by a version of dlog that this one does not read: open it with that one.",
         "it takes a state of a later dlog",
     ),
     "text-too-long": untold(
-        "The text of the program is longer than a state keeps.",
+        "The text of the program is longer than a state keeps: have its facts in files.",
         "it takes a program of 256 MiB",
     ),
 }
