@@ -312,6 +312,8 @@ def _each_once(ids: np.ndarray, decode: Callable[[np.ndarray], list[Any]]) -> li
 
 def value_preview(value: object) -> str:
     """A value in a message, abbreviated where it is long."""
+    if type(value).__module__.partition(".")[0] == "pyarrow":  # which may say that values are where there are none
+        return f"a {type(value).__name__}"
     return _ABBREVIATED.repr(value)
 
 

@@ -171,7 +171,7 @@ def arrow_table(relation: Relation, rows: Any) -> Any:
     """An Arrow table of what speaks Arrow or is of pandas or Spark, None for anything else."""
     if is_frame(rows):
         return _brought(relation, rows)
-    speaks = hasattr(rows, "__arrow_c_stream__")
+    speaks = hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__")
     if not speaks and not (type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns")):
         return None
     import pyarrow as pa

@@ -63,6 +63,18 @@ def _whole(c: Children) -> Span:
     return Span(start, last.end_pos if type(last) in TOKENS else last.span.end)
 
 
+MOST = 10**20
+"""More than there is of anything that has a number."""
+
+
+def _numbered(digits: str) -> int:
+    """The number of something, as written; `MOST` for all that are greater, however long they are."""
+    if digits.startswith(("0x", "0b")):
+        return min(int(digits, 0), MOST)
+    plain = digits.replace("_", "").lstrip("0")
+    return int(plain or "0") if len(plain) <= 20 else MOST
+
+
 def _unescape(token: Word) -> str:
     """The value of a string token; an unknown escape is a problem and stands for the character after the backslash."""
     text = token.value[1:-1]
@@ -267,7 +279,7 @@ class Actions:
 
     def plan_order(self, c: Children) -> tuple[int, tuple[int, ...], Span]:
         numbers = c[3] if len(c) == 5 else []
-        return int(c[0].value, 0), tuple(int(n.value, 0) for n in numbers), _whole(c)
+        return _numbered(c[0].value), tuple(_numbered(n.value) for n in numbers), _whole(c)
 
     def disjunction(self, c: Children) -> syntax.Or:
         return syntax.Or(tuple(c[::2]), span=_whole(c))
@@ -313,7 +325,7 @@ class Actions:
 
     def address(self, c: Children) -> syntax.Number:
         """`127.0.0.1` is the number of its 32 bits."""
-        if max(int(p) for p in c[0].value.split(".")) > 255:
+        if max(_numbered(p) for p in c[0].value.split(".")) > 255:
             READING.get().problem("address", f"`{c[0].value}` is not an IP address: each part is at most 255", _whole(c))
         return syntax.Number(c[0].value, span=_whole(c))
 

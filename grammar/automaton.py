@@ -50,7 +50,7 @@ class Automaton:
         reserved = {word: lexer.callback["IDENT"].scanner.fullmatch(word) for word in words}
         self._reserved = {word: type for word, type in reserved.items() if type is not None}
         self._ignored: frozenset[str] = lexer.ignore_types
-        self._token = re.compile(f"{BLANK}*(?:{_alternatives(scanner)})", scanner.g_regex_flags)
+        self._token: Any = re.compile(f"{BLANK}*(?:{_alternatives(scanner)})", scanner.g_regex_flags)
         conf: Any = tables.parse_interactive("").parser_state.parse_conf
         rows: dict[Any, Row] = {state: {} for state in conf.states}
         reductions: dict[Any, Reduction] = {}
@@ -69,11 +69,9 @@ class Automaton:
         ignored, reserved = self._ignored, self._reserved
         row = self._start
         rows, values, end = [row], list[Any](), 0
-        tokens = self._token.finditer(text)
-        while (match := next(tokens, None)) is not None:
+        next_token = self._token.scanner(text).match  # and no search: for what has no end, that takes time with the square
+        while (match := next_token()) is not None:
             kind = match.lastgroup or ""
-            if match.start() != end:
-                raise Unparsable
             start, end = match.span(kind)
             if kind in ignored:
                 continue
@@ -84,7 +82,7 @@ class Automaton:
                 row = _reduce(entry, rows, values)
             if kind == "IDENT" and len(rows) == 2 and (fact := FACT.match(text, start)):  # between items
                 end = read_facts(text, fact, reserved, values[-1])
-                tokens = self._token.finditer(text, end)
+                next_token = self._token.scanner(text, end).match
                 continue
             row = entry
             rows.append(row)

@@ -106,7 +106,7 @@ _STRAY = {
 }
 
 
-_COMMENT_OR_STRING = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|//[^\n]*|/\*(?:.*?\*/|(?P<open>))', re.DOTALL)
+_COMMENT_OR_STRING = re.compile(r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"?|//[^\n]*|/\*(?:.*?\*/|(?P<open>))', re.DOTALL)
 """What a comment may not begin in, or one, or the beginning of one that is open."""
 
 

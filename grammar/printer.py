@@ -32,8 +32,8 @@ from dlog.grammar.unparse import (
 __all__ = ["format_body", "format_clause", "format_item", "format_program", "format_source", "format_term"]
 
 _TRIVIA = re.compile(
-    r'"(?:\\.|[^"\\\n])*"'
-    r"|(?P<comment>//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)"
+    r'"[^"\\\n]*(?:\\.[^"\\\n]*)*(?:"|\\?$)'
+    r"|(?P<comment>//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)|/\*(?:.|\n)*"
     r"|(?P<annotation>@!?\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])"
     r"|(?P<line>^[ \t]*(?:\#(?:[^\\\n]|\\\n|\\.)*|\.include\b[^\n]*|\.once\b[^\n]*))",
     re.MULTILINE,
@@ -83,10 +83,13 @@ def find_trivia(text: str) -> list[Trivia]:
 
 def _without(text: str, lines: Sequence[Trivia]) -> str:
     """The text with these stretches blank, so that all places stay the same."""
+    parts: list[str] = []
+    end = 0
     for line in lines:
         blank = re.sub(r"[^\n]", " ", text[line.span.start : line.span.end])
-        text = text[: line.span.start] + blank + text[line.span.end :]
-    return text
+        parts += text[end : line.span.start], blank
+        end = line.span.end
+    return "".join((*parts, text[end:]))
 
 
 @dataclass(frozen=True, slots=True)

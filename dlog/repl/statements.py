@@ -21,7 +21,7 @@ WORDS: Final = ("begin", "commit", "rollback", "help", "quit", "exit")
 TOKEN: Final = re.compile(
     r"(?P<space>\s+)"
     r"|(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))"
-    r'|(?P<string>"(?:\\.|[^"\\\n])*(?:"|$))'
+    r'|(?P<string>"(?:\\.|[^"\\\n])*(?:"|\\?$))'
     r"|(?P<number>0x[0-9a-fA-F]+(?:_[0-9a-fA-F]+)*u?|0b[01]+(?:_[01]+)*u?"
     r"|[0-9]+(?:_[0-9]+)*(?:\.[0-9]+(?:_[0-9]+)*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+|u)?)"
     r"|(?P<directive>(?<![\w?)\]}\".])\.[a-z_]+\b)"

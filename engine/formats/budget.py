@@ -53,6 +53,11 @@ class Part:
         self.whole.take(size, file)
         self.taken += size
 
+    @property
+    def left(self) -> int:
+        """Bytes."""
+        return max(0, self.whole.limit - self.whole.taken)
+
     def give_back(self, size: int) -> None:
         self.whole.release(size)
         self.taken -= size

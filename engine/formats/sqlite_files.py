@@ -80,7 +80,7 @@ def reading(io: Io, program: Program, database: Database) -> Iterator[sqlite3.Co
         raise missing_file(io, program, database.path)
     path = Path(os.path.realpath(database.path))  # beside which SQLite looks for journals
     with _mistakes(io, program, "unreadable-file", "read", path):
-        if _is_own(path):
+        if _is_own(path) and (database.immutable or not _is_left(path)):
             _refuse_traps(path)
             with closing(sqlite3.connect(f"{path.as_uri()}?{_mode(path, database.immutable)}", uri=True)) as connection:
                 connection.execute("pragma query_only = on")
@@ -152,13 +152,18 @@ def _mode(path: Path, immutable: bool) -> str:
     written: who only reads makes files for the log and leaves them. Raises OSError."""
     with path.open("rb") as file:
         header = file.read(_LOGS + 1)
-    if immutable or header[_LOGS:] != b"\2" or _has_changes(_beside(path, "-wal")):
+    if immutable or header[_LOGS:] != b"\2" or any(_has_content(_beside(path, suffix)) for suffix in ("-wal", "-journal")):
         return f"mode=ro&immutable={int(immutable)}"
     return "mode=rw" if all(os.access(place, os.W_OK) for place in (path, path.parent)) else "mode=ro&immutable=1"
 
 
-def _has_changes(log: Path) -> bool:
-    return log.exists() and log.stat().st_size > 0
+def _is_left(path: Path) -> bool:
+    """Whether the log of a database has changes, and nobody has that open."""
+    return _has_content(_beside(path, "-wal")) and not os.path.lexists(_beside(path, "-shm"))
+
+
+def _has_content(file: Path) -> bool:
+    return file.is_file() and file.stat().st_size > 0
 
 
 def _refuse_traps(path: Path) -> None:

@@ -35,6 +35,8 @@ _CAUTION = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON"
 """For databases of others: views call nothing that has effects, and pages are looked at before they are believed."""
 
 
+_LONGEST = 1_000_000_000
+"""Bytes of a text that SQLite makes at most, if nothing else is said; it makes each several times over."""
 _COUNTED = 1 << 20
 """Bytes of texts that are counted together."""
 
@@ -69,6 +71,7 @@ def load_sqlite(
     try:
         with reading(io, program, database) as connection:
             connection.executescript(_CAUTION)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(budget.left, _LONGEST))
             connection.text_factory = bytes
             columns = _chosen(io, program, relation, connection)
             connection.text_factory = texts = _Texts(budget, str(database.path or MEMORY))
@@ -81,6 +84,9 @@ def load_sqlite(
                 chunks.append(_columns(io, program, relation, block, rows, symbols, records))
                 rows += len(block)
                 texts.kept(_size(symbols) - before)
+    except sqlite3.DataError as error:  # longer than there is memory for
+        budget.take(budget.left + 1, str(database.path or MEMORY))
+        raise _refused(io, program, "read", database, error) from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # names need not be text
         raise _refused(io, program, "read", database, error) from error
     empty = tuple(np.empty(0, np.int64).view(_dtype(kind)) for kind in relation.kinds)

@@ -109,7 +109,7 @@ class Store:
         the image is read once: what follows from rows that are not those that were written may be anything. Raises DlogError
         if the folder is locked, damaged, of another version, or something else's; a relation that `follows` from others may be
         damaged, and is not among those there are then."""
-        folder = Path(path)
+        folder = Path(path).absolute()  # wherever the process is, later
         with files.refusals(folder, "open"):
             folder.mkdir(parents=True, exist_ok=True)
             held = Held(folder)

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from dlog.grammar import recovery
 from dlog.grammar.diagnostics import DlogError, render_all
 from dlog.grammar.parser import parse
+from dlog.grammar.printer import format_source
 from dlog.grammar.source import Source
+from dlog.repl.statements import tokens
 from tests.examples import examples
 
 ERRORS = Path(__file__).with_name("errors")
@@ -101,14 +103,22 @@ def test_a_long_string_takes_no_memory_for_each_character(text: str) -> None:
         ('r("' + 100_000 * " " + "x", "this string has no end"),
         ('r("' + 100_000 * ") . " + "// x", "this string has no end"),
         (100_000 * "/* ", "this comment has no end"),
+        (100_000 * '"\\', "this string has no end"),
     ],
-    ids=["blanks", "marks", "comments"],
+    ids=["blanks", "marks", "comments", "escapes"],
 )
 def test_what_has_no_end_is_told_in_time(text: str, message: str) -> None:
     """The first took time with the cube of its length, days, and the last with the square."""
     with pytest.raises(DlogError) as caught:
         parse(Source(f".decl r(x: symbol)\n{text}\n"))
     assert caught.value.diagnostics[0].message == message
+
+
+def test_texts_without_an_end_are_searched_once() -> None:
+    for text in (100_000 * '"\\', 100_000 * "/*a", 100_000 * '"\\' + "\n" + 100_000 * "/*a"):
+        assert sum(len(t.text) for t in tokens(text)) == len(text)
+        with pytest.raises(DlogError):
+            format_source(Source(text))
 
 
 def test_a_comment_without_an_end_is_none_in_a_string() -> None:

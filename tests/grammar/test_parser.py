@@ -136,6 +136,8 @@ ITEMS = {
     "p() :- q().": Clause((P,), Atom("q", ())),
     "p(), q() :- r().": Clause((P, Atom("q", ())), Atom("r", ())),
     "p() :- q(). .plan 0: (1, 2), 1: ()": Clause((P,), Atom("q", ()), ExecutionPlan(((0, (1, 2)), (1, ())))),
+    "p() :- q(). .plan 0: (01, 0x2, 1_0)": Clause((P,), Atom("q", ()), ExecutionPlan(((0, (1, 2, 10)),))),
+    f"p() :- q(). .plan 0: ({5000 * '1'})": Clause((P,), Atom("q", ()), ExecutionPlan(((0, (10**20,)),))),
     "r(x) <= r(y) :- x < y.": Subsumption(Atom("r", (X,)), Atom("r", (Y,)), Constraint("<", X, Y)),
     ".init c = C<T, U>": ComponentInit("c", ComponentType("C", ("T", "U"))),
     ".comp C {}": ComponentDecl(ComponentType("C"), (), ()),

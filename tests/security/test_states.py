@@ -452,6 +452,20 @@ def test_no_other_folder_is_opened_by_the_path_of_one_that_is_open(tmp_path: Pat
         assert (20, 21) in set(session["path"])
 
 
+def test_a_state_is_where_it_was_opened_wherever_the_process_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        sessions.append(dlog.session(PATHS, state="state", threads=1))
+    for session, edge in zip(sessions, [(1, 2), (3, 4)], strict=True):
+        put(session, edge)
+        session.close()
+    for name, edge in (("a", (1, 2)), ("b", (3, 4))):
+        with dlog.session(PATHS, state=tmp_path / name / "state", threads=1) as session:
+            assert set(session["edge"]) == {edge}
+
+
 def test_a_lock_that_is_somebodys_file_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"name": "a web application"}')
     (tmp_path / "lock").write_text("mine")

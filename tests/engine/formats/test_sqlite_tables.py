@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +130,24 @@ def test_what_a_database_cannot_hold_is_refused_and_changes_nothing(folder: Path
     assert load(folder, shape) == [(1,)]
     with pytest.raises(DlogError, match="`r` has no attributes: sqlite needs columns"):
         save(folder, relation(), [()])
+
+
+@pytest.mark.parametrize("beside", ["-wal", "-journal"])
+def test_reading_changes_nothing_where_somebody_left_a_database_half_written(folder: Path, beside: str) -> None:
+    execute(folder, "PRAGMA journal_mode = wal", "CREATE TABLE r(a, b)")
+    (folder / "there").mkdir()
+    with closing(sqlite3.connect(folder / "r.sqlite")) as writer:
+        writer.execute("INSERT INTO r VALUES ('z', 'z')")
+        writer.commit()
+        for name in ("r.sqlite", "r.sqlite-wal"):
+            shutil.copy(folder / name, folder / "there" / name.replace("-wal", beside))
+    before = {file.name: file.read_bytes() for file in (folder / "there").iterdir()}
+    if beside == "-wal":
+        assert load(folder / "there", PAIR) == [("z", "z")]
+    else:
+        with suppress(DlogError):
+            load(folder / "there", PAIR)
+    assert {file.name: file.read_bytes() for file in (folder / "there").iterdir()} == before
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty log", "changes"])
