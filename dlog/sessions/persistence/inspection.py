@@ -80,7 +80,7 @@ def dump_state(folder: str | Path, output: str | Path) -> list[str]:
 @contextmanager
 def _looked_over(folder: str | Path) -> Iterator[Inspection]:
     """Inspects a folder, which nobody else has meanwhile."""
-    path = Path(folder).absolute()
+    path = Path(folder)
     with ExitStack() as held:
         if path.is_dir():
             with files.refusals(path, "open"):
