@@ -125,11 +125,12 @@ def program(given: Any) -> str | Path:
     path("program", given, "a file, or the text of a program")
     if not isinstance(given, str):
         return Path(given)
-    if "\n" in given or (_is_like_clauses(given) and not given.endswith(".dl")):
+    is_text = "\n" in given or _is_like_clauses(given)
+    if is_text and ("\n" in given or not given.endswith(".dl")):
         return given
     if _is_file(given):
         return Path(given)
-    if _is_like_clauses(given):
+    if is_text:
         return given
     note = "a string without a line break is a file's name, unless it is a clause or a directive, such as `a(1).` or `.input a`"
     message = f"{reprlib.repr(given)} is neither a file that exists nor the text of a program"

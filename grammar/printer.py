@@ -33,7 +33,7 @@ __all__ = ["format_body", "format_clause", "format_item", "format_program", "for
 
 _TRIVIA = re.compile(
     r'"[^"\\\n]*(?:\\.[^"\\\n]*)*(?:"|\\?$)'
-    r"|(?P<comment>//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)|/\*(?:.|\n)*"
+    r"|(?P<comment>//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)|/\*[\s\S]*"
     r"|(?P<annotation>@!?\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])"
     r"|(?P<line>^[ \t]*(?:\#(?:[^\\\n]|\\\n|\\.)*|\.include\b[^\n]*|\.once\b[^\n]*))",
     re.MULTILINE,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from dlog.engine.compile.warnings.codes import CODES
 from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line, render_all, shown_place
@@ -39,7 +39,6 @@ class WarningChoice:
         if chosen:
             print(render_all(chosen) + "\n", file=sys.stderr)
 
-
     @contextmanager
     def heeded(self) -> Iterator[None]:
         """A block in which warnings of a run, which have no codes, are silenced or raise DlogError likewise."""
@@ -51,14 +50,7 @@ class WarningChoice:
             yield
 
 
-def _refuse(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _refuse(message: Warning | str, *_: object, **__: object) -> None:
     raise DlogError(Diagnostic("warning", str(message), notes=("-Werror makes warnings mistakes",)))
 
 

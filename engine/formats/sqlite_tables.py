@@ -84,8 +84,9 @@ def load_sqlite(
                 chunks.append(_columns(io, program, relation, block, rows, symbols, records))
                 rows += len(block)
                 texts.kept(_size(symbols) - before)
-    except sqlite3.DataError as error:  # longer than there is memory for
-        budget.take(budget.left + 1, str(database.path or MEMORY))
+    except sqlite3.DataError as error:
+        if budget.left < _LONGEST:  # a text is longer than there is memory for
+            budget.take(budget.left + 1, str(database.path or MEMORY))
         raise _refused(io, program, "read", database, error) from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # names need not be text
         raise _refused(io, program, "read", database, error) from error

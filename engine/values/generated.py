@@ -22,9 +22,7 @@ ROW_BYTES = 200
 """What a row takes in Python: a tuple, a text and a number or two."""
 
 
-def generated(
-    name: str, args: Sequence[np.ndarray], kinds: Sequence[Kind], room: int, symbols: SymbolTable
-) -> Generated:
+def generated(name: str, args: Sequence[np.ndarray], kinds: Sequence[Kind], room: int, symbols: SymbolTable) -> Generated:
     """The rows of a table function, made once for each combination of arguments. Raises MemoryError where they take more than
     `room` bytes."""
     words = np.stack([np.ascontiguousarray(a).view(np.int64) for a in args], axis=1)

@@ -81,12 +81,9 @@ def test_views_of_one_long_text_are_counted_each_for_itself(tmp_path: Path, pack
     assert list(dlog.run(program, facts=tmp_path, memory="400M")["r"]) == [("a" * 4_000_000,)]
 
 
-@pytest.mark.parametrize("value", ["hex(zeroblob(200000000))", "(select group_concat(a.x) from t a, t b)"], ids=["hex", "all"])
-def test_a_text_that_a_database_computes_is_not_made_above_the_limit(tmp_path: Path, value: str) -> None:
+def test_a_text_that_a_database_computes_is_not_made_above_the_limit(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "r.sqlite")) as database, database:
-        database.execute("create table t(x)")
-        database.executemany("insert into t values (?)", [(1_000_000_000 + i,) for i in range(3000)])
-        database.execute(f"create view r as select {value} x")
+        database.execute("create view r as select hex(zeroblob(200000000)) x")
     program = ".decl r(x: symbol)\n.input r(IO=sqlite)\n.printsize r\n"
     before = peak_bytes()
     with pytest.raises(DlogError, match=r"out of memory: .*r\.sqlite holds more than the 32 MiB that there are"):
