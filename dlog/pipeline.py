@@ -437,12 +437,15 @@ def explain_rounds(path: Path, include: Sequence[str], macros: Sequence[str]) ->
     """The plans by which strata are maintained while inputs change, for assumed sizes."""
     from dlog.engine.plan.incremental.build import explain_maintenance
     from dlog.engine.plan.incremental.thresholds import weighted
+    from dlog.engine.plan.incremental.views import explain_views, separate_views
     from dlog.engine.plan.statistics import Declared
 
     program = readable(compile_program(path, include, macros))
     with stage("planner"):
+        program, views = separate_views(program)
         program = weighted(program)
-        return "\n".join(explain_maintenance(stratum, program, Declared()) for stratum in program.strata)
+        told = [explain_maintenance(stratum, program, Declared()) for stratum in program.strata]
+        return "\n".join([*told, *explain_views(views)])
 
 
 def available_cores() -> int:

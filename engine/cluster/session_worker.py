@@ -25,7 +25,7 @@ from dlog.engine.plan.column_types import ColumnType, declared
 from dlog.engine.plan.exchange.decomposable import Maintainer
 from dlog.engine.plan.exchange.pivots import PivotPlan
 from dlog.engine.rounds_engine import RoundsEngine, StartingPoint
-from dlog.engine.runtime.incremental.engines import make_engine
+from dlog.engine.runtime.incremental.engines import storing_engine
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.differences import difference, last_of_each, words
@@ -118,7 +118,7 @@ class SessionWorker:
             self._dictionary.types = dictionary.types = {**self._dictionary.types, **program.program.types}
             return SharedMaintained(program, self._row_exchange, old=origin, **self._limits)
         self._dictionary.types = {**self._dictionary.types, **program.types}
-        return make_engine(program, old=origin, **self._limits)
+        return storing_engine(program, old=origin, **self._limits)
 
     def close(self, number: int) -> None:
         for kept in self._sessions.pop(number).values():

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dlog.engine.ir.rules import Program, Rule, Stratum
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope, not_maintained
 from dlog.engine.plan.incremental.subsumption import separable
 from dlog.engine.plan.incremental.thresholds import pieces
+from dlog.engine.plan.incremental.views import View, separate_views
 from dlog.engine.plan.query import can_stop
 from dlog.engine.rounds_engine import Image, IncompatibleImage, RoundsEngine, StartingPoint
+from dlog.engine.runtime.incremental import viewed
 from dlog.engine.runtime.incremental.layered import Layered
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.paired import origin_of, paired_engine
 from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
+from dlog.engine.runtime.incremental.viewed import Viewed
 
 
 def make_engine(
@@ -22,15 +27,38 @@ def make_engine(
     max_iterations: int | None = None,
     old: RoundsEngine | StartingPoint | None = None,
 ) -> RoundsEngine:
-    """The engine for a program: its strata are maintained, but for those that cannot be, which are computed anew.
+    """The engine for a program: its strata are maintained, but for those that cannot be, which are computed anew, and for
+    views, which have no rows.
 
     `old` is the engine that the program's earlier form had: the new one starts empty but at the same round, and shares its
     symbols and records, so that ids keep their meaning."""
+    kept, views = separate_views(program)
+    origin = viewed.origin_of(old)
+    made = storing_engine(kept, threads=threads, memory=memory, max_iterations=max_iterations, old=origin)
+    return _viewed(program, views, made, old)
+
+
+def storing_engine(
+    program: Program,
+    *,
+    threads: int = 1,
+    memory: int | None = None,
+    max_iterations: int | None = None,
+    old: RoundsEngine | StartingPoint | None = None,
+) -> RoundsEngine:
+    """`make_engine` without views: all relations have their rows."""
     reasons = unmaintained(program)
     old = origin_of(old)
     if reasons:
         return paired_engine(Layered(program, reasons, threads=threads, memory=memory, max_iterations=max_iterations, old=old))
     return paired_engine(Maintained(program, threads=threads, memory=memory, max_iterations=max_iterations, old=old))
+
+
+def _viewed(
+    program: Program, views: Mapping[str, View], made: RoundsEngine, old: RoundsEngine | StartingPoint | None
+) -> RoundsEngine:
+    """The engine, or one that shows the views of the program; one that goes on from such an engine has to know its views."""
+    return Viewed(program, views, made, old) if views or isinstance(old, Viewed) else made
 
 
 class EmbeddedMaker:
@@ -53,9 +81,10 @@ class EmbeddedMaker:
             raise IncompatibleImage("the program cannot be maintained")
         if program.functors:
             raise IncompatibleImage("functors may compute something else by now")
-        made = Maintained(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
+        kept, views = separate_views(program)
+        made = Maintained(kept, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
         made.resume(image)
-        return paired_engine(made)
+        return _viewed(program, views, paired_engine(made), old)
 
     def close(self) -> None:
         """Closes nothing: engines of this process share nothing."""

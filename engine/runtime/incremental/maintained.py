@@ -32,6 +32,7 @@ from dlog.engine.runtime.incremental.readable import ReadableRounds
 from dlog.engine.runtime.incremental.rebuilding import MIN_REBUILD_ROWS, Before, Fragmentation, all_rows, dwarfs
 from dlog.engine.runtime.incremental.replanning import NEVER, WORK_OF_A_ROW, Watched, exchanged, planned_again
 from dlog.engine.runtime.incremental.state_reuse import StateReuse
+from dlog.engine.runtime.incremental.viewed import keeper_of
 from dlog.engine.runtime.preload import preload
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.memory import Memory, is_exhausted
@@ -360,7 +361,7 @@ class Maintained(ReadableRounds):
         self._watched.noted = {k: [*v] for k, v in predecessor._watched.noted.items() if set(k) <= set(self._taken)}
 
     def take_back(self, successor: RoundsEngine) -> None:
-        flow = self._flow
+        flow, successor = self._flow, keeper_of(successor)
         if not isinstance(successor, Maintained) or flow is None or not successor.reused_relations:
             return
         with self._access.lock:

@@ -29,11 +29,19 @@ from tests.dlog.sessions.live_rules import Life, live, lives
 from tests.examples import examples
 from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import graph_programs, programs, random_programs
+from tests.strategies_views import staged_programs
 
 
 @examples(60)
 @given(life=lives(random_programs()))
 def test_random_programs_change_while_they_live(life: Life) -> None:
+    with dlog.session(life.case.text, threads=1) as session:
+        live(session, life)
+
+
+@examples(60)
+@given(life=lives(staged_programs()))
+def test_programs_with_stages_change_while_they_live(life: Life) -> None:
     with dlog.session(life.case.text, threads=1) as session:
         live(session, life)
 
@@ -118,6 +126,16 @@ def test_thousands_of_programs_change_while_they_live(life: Life) -> None:
 @examples(60)
 @given(life=lives(programs()), seed=st.integers(0, 99))
 def test_steps_that_are_interrupted_anywhere_leave_no_trace(life: Life, seed: int) -> None:
+    interrupt_steps(life, seed)
+
+
+@examples(100)
+@given(life=lives(staged_programs()), seed=st.integers(0, 99))
+def test_steps_of_programs_with_stages_that_are_interrupted_anywhere_leave_no_trace(life: Life, seed: int) -> None:
+    interrupt_steps(life, seed)
+
+
+def interrupt_steps(life: Life, seed: int) -> None:
     rng = Random(seed)
     finish = BatchRunner._finish
 
@@ -145,6 +163,16 @@ def test_steps_that_are_interrupted_anywhere_leave_no_trace(life: Life, seed: in
 @examples(40)
 @given(life=lives(graph_programs()), seed=st.integers(0, 99))
 def test_programs_that_change_are_closed_killed_and_opened(life: Life, seed: int) -> None:
+    close_and_open(life, seed)
+
+
+@examples(40)
+@given(life=lives(staged_programs()), seed=st.integers(0, 99))
+def test_programs_with_stages_are_closed_killed_and_opened(life: Life, seed: int) -> None:
+    close_and_open(life, seed)
+
+
+def close_and_open(life: Life, seed: int) -> None:
     rng = Random(seed)
 
     def between(session: dlog.Session) -> dlog.Session:

@@ -10,7 +10,7 @@ import pytest
 
 import dlog
 from dlog.engine.compiler import compile_source
-from dlog.engine.runtime.incremental.engines import make_engine, unmaintained
+from dlog.engine.runtime.incremental.engines import storing_engine, unmaintained
 from dlog.engine.runtime.incremental.layered import Layered
 from dlog.engine.runtime.incremental.recompute import Recompute
 from dlog.engine.values.updates import Updates
@@ -49,7 +49,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str]]:
 
 @pytest.fixture
 def engine() -> Iterator[Layered]:
-    made = make_engine(compile_source(Source(TEXT)))
+    made = storing_engine(compile_source(Source(TEXT)))
     assert isinstance(made, Layered)
     yield made
     made.close()

@@ -1,0 +1,288 @@
+"""Views over rounds (plan/incremental/views): an engine keeps what they are views of, and this one shows them, which are made
+when they are read.
+
+A filter that keeps few rows and is read again and again would have all others looked at each time: its rows are kept from one
+time to the next, with what has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dlog.engine.ir.rules import Constant, Program, Relation
+from dlog.engine.plan.incremental.views import View, explain_views
+from dlog.engine.rounds_engine import Frames, Image, PlainRounds, RoundsEngine, StartingPoint
+from dlog.engine.runtime.incremental import paired
+from dlog.engine.runtime.incremental.batches import insertions
+from dlog.engine.runtime.incremental.view_rows import seen_rows, seen_table, seen_updates
+from dlog.engine.runtime.storage.fact_encoder import FactEncoder
+from dlog.engine.values.differences import Columns, apply_changes, difference, words
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table, from_words
+from dlog.engine.values.updates import Updates, joined
+from dlog.grammar.diagnostics import DlogError
+
+MIN_SOURCE_SHARE = 8
+"""Rows of the source for each row of a filter from which on those are kept that were read: trades memory against reading."""
+MAX_COMMITS_UNREAD = 32
+"""Commits after which rows that nobody reads any more are not kept."""
+MAX_CHANGES_KEPT = 10_000
+"""Changes of a commit up to which they are kept until the next one: trades memory against making them for each who asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The rows of a view as of a round, and its changes since, by commit, up to the round `upto`: `unread` commits."""
+
+    table: Table
+    upto: int
+    later: tuple[Updates, ...] = ()
+    unread: int = 0
+
+
+class Viewed(PlainRounds):
+    """See `engine.rounds_engine`. `inner` maintains the program without the views; `old` is what this engine goes on from."""
+
+    def __init__(
+        self, program: Program, views: Mapping[str, View], inner: RoundsEngine, old: RoundsEngine | StartingPoint | None = None
+    ) -> None:
+        self.program = program
+        self.inner = inner
+        self.views = views
+        self._before = old.views if isinstance(old, Viewed) else {}
+        self._start = self._previous = inner.round
+        """The round before the first commit, which is of one round where it takes anything over; and before the last one."""
+        self._kept: dict[str, _Kept] = {}
+        """By view; another thread may read while this is replaced."""
+        self._shown: dict[str, list[str]] = {name: [] for name in views}
+        """What views are of, and views: each with the views of it."""
+        for name, view in views.items():
+            self._shown.setdefault(view.source, []).append(name)
+        self._places = {name: number for number, name in enumerate(program.relations)}
+        self._changes: dict[str, tuple[int, Updates]] = {}
+        """What was asked for of the last commit's changes, and the round that it ended with."""
+        self._words: dict[Constant, int] = {}
+
+    @property
+    def symbols(self) -> SymbolTable:
+        return self.inner.symbols
+
+    @property
+    def records(self) -> Any:
+        return self.inner.records
+
+    @property
+    def round(self) -> int:
+        return self.inner.round
+
+    def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
+        if self.round == self._start:
+            self._encode_all()
+        for name in tuple(self._kept):
+            self._catch_up(name)
+        self._changes, self._previous = {}, self.round
+        return self.inner.commit(inputs, frames)
+
+    # ------------------------------------------------------------------------------------------------------------- reading
+
+    def table(self, relation: str) -> Table:
+        view = self.views.get(relation)
+        if view is None:
+            return self.inner.table(relation)
+        kept = self._kept_now(relation)
+        if kept is not None:
+            return kept.table
+        before = self.round
+        source = self.table(view.source)
+        found = seen_table(view, source, self.program.relations[relation].kinds, self._word)
+        if view.is_filter and found.rows * MIN_SOURCE_SHARE <= source.rows and self._start < before == self.round:
+            self._kept[relation] = _Kept(found, before)
+        return found
+
+    def rows(self, relation: str) -> int:
+        view = self.views.get(relation)
+        if view is None:
+            return self.inner.rows(relation)
+        return self.table(relation).rows if view.is_filter else self.rows(view.source)
+
+    def external(self, relation: str) -> Table:
+        if relation not in self.views:
+            return self.inner.external(relation)
+        kinds = self.program.relations[relation].kinds
+        return Table(kinds, tuple(from_words(np.empty(0, np.int64), kind) for kind in kinds), 0)
+
+    def ranks(self, relation: str) -> np.ndarray | None:
+        return np.zeros(self.rows(relation), np.int32) if relation in self.views else self.inner.ranks(relation)
+
+    @property
+    def touched(self) -> Iterable[str]:
+        found = list(self.inner.touched)
+        if self._takes_over:
+            found += [name for name in self.views if self._is_new(name)]
+        for name in found:
+            found += self._shown.get(name, ())
+        return sorted(self._places.keys() & found, key=self._places.__getitem__)
+
+    def changes(self, relation: str) -> Updates:
+        if relation not in self._shown:
+            return self.inner.changes(relation)
+        found, round = self._changes.get(relation), self.round
+        if found is not None and found[0] == round:
+            return found[1]
+        made = self._made_changes(relation)
+        if made.rows <= MAX_CHANGES_KEPT:
+            self._changes[relation] = round, made
+        return made
+
+    def _made_changes(self, relation: str) -> Updates:
+        view = self.views.get(relation)
+        if view is None:
+            return self.inner.changes(relation)
+        if self._is_new(relation):
+            table = self.table(relation)
+            return insertions(tuple(map(words, table.columns)), table.rows, self.round)
+        return seen_updates(view, self.changes(view.source), self._word)
+
+    def _is_new(self, relation: str) -> bool:
+        """Whether the last commit was the first one after another engine, which did not have the view."""
+        return self._takes_over and relation not in self.reused_relations
+
+    @property
+    def _takes_over(self) -> bool:
+        """Whether the last commit was the first one, which took over what another engine has."""
+        return self.round == self._start + 1 and bool(self.inner.reused_relations)
+
+    def explain(self) -> str:
+        return "\n".join([self.inner.explain(), *explain_views(self.views)])
+
+    def close(self) -> None:
+        self._kept = {}
+        self.inner.close()
+
+    # ---------------------------------------------------------------------------------------------------------- rows read
+
+    def _catch_up(self, relation: str) -> _Kept | None:
+        """What is kept of a view that was read, with the changes of the last commit; None where that is not known, or nobody
+        has read it for long."""
+        kept, round = self._kept.get(relation), self.round
+        if kept is None or kept.upto == round:
+            return kept
+        found = self._followed(kept, relation, round) if kept.unread < MAX_COMMITS_UNREAD else None
+        if found is None:
+            self._kept.pop(relation, None)
+        else:
+            self._kept[relation] = found
+        return found
+
+    def _followed(self, kept: _Kept, relation: str, round: int) -> _Kept | None:
+        """None where other rows are there than were before the last commit, or too many to be kept."""
+        try:
+            changes = self.changes(relation)
+        except DlogError:
+            return None  # another commit runs, or failed
+        if kept.upto != self._previous or round != self.round:
+            return None
+        most = kept.table.rows + sum(updates.rows for updates in (*kept.later, changes))
+        if most * MIN_SOURCE_SHARE > self.rows(self.views[relation].source) + MIN_SOURCE_SHARE:
+            return None
+        return _Kept(kept.table, round, (*kept.later, changes) if changes.rows else kept.later, kept.unread + 1)
+
+    def _kept_now(self, relation: str) -> _Kept | None:
+        """The rows of a view as of now, if they are kept."""
+        kept = self._catch_up(relation)
+        if kept is None or not kept.unread:
+            return kept
+        if not kept.later:
+            self._kept[relation] = found = _Kept(kept.table, kept.upto)
+            return found
+        changes = joined(kept.later)
+        columns, rows = apply_changes(tuple(map(words, kept.table.columns)), kept.table.rows, changes.columns, changes.diffs)
+        kinds = self.program.relations[relation].kinds
+        table = Table(kinds, tuple(from_words(c, kind) for c, kind in zip(columns, kinds, strict=True)), rows)
+        self._kept[relation] = found = _Kept(table, kept.upto)
+        return found
+
+    # ----------------------------------------------------------------------------------------------------------- constants
+
+    def _encode_all(self) -> None:
+        """Enters the strings of views before a state notes which strings there are."""
+        for view in self.views.values():
+            compared = [side for test in view.tests for side in (test.left, test.right)]
+            for constant in (*view.columns, *(same for _, same in view.equal), *compared):
+                if isinstance(constant, Constant):
+                    self._word(constant)
+
+    def _word(self, constant: Constant) -> int:
+        found = self._words.get(constant)
+        if found is None:
+            found = self._words[constant] = FactEncoder(self.symbols, self.records).word(constant)
+        return found
+
+    # ---------------------------------------------------------------------------------------------------------- succession
+
+    @property
+    def inherited(self) -> frozenset[str]:
+        return self.inner.inherited
+
+    @property
+    def reused_relations(self) -> frozenset[str]:
+        found = set(self.inner.reused_relations)
+        for name, view in self.views.items():
+            if view.source in found and self._before.get(name) == view:
+                found.add(name)
+        return frozenset(found)
+
+    def since(self, old: RoundsEngine, relation: str) -> Updates | None:
+        """As of `Replaceable`. A view of the old engine is to be read by what its source was: that may be this engine's now."""
+        view = self._before.get(relation)
+        if view is None or not isinstance(old, Viewed):
+            return None if relation in self.views else self.inner.since(stored(old), relation)
+        before = old.rows_before(relation, self)
+        if before is None:
+            return None
+        now = self.table(relation)
+        columns, diffs = difference(*before, tuple(words(column) for column in now.columns), now.rows)
+        return Updates(columns, diffs, np.full(len(diffs), self.round, np.int64))
+
+    def rows_before(self, relation: str, successor: Viewed) -> tuple[Columns, int] | None:
+        """The rows of a relation before the first commit of a successor that has taken over what it is a view of; None where it
+        has not."""
+        view = self.views.get(relation)
+        if view is not None:
+            found = self.rows_before(view.source, successor)
+            return None if found is None else seen_rows(view, *found, self._word)
+        if relation not in successor.inner.reused_relations:
+            return None
+        table, changes = successor.inner.table(relation), successor.inner.changes(relation)
+        backwards = tuple(column[::-1] for column in changes.columns)
+        return apply_changes(tuple(words(c) for c in table.columns), table.rows, backwards, -changes.diffs[::-1])
+
+    def take_back(self, successor: RoundsEngine) -> None:
+        self.inner.take_back(stored(successor))
+
+    def fitting(self, relation: Relation, rows: Any) -> Any | None:
+        return self.inner.fitting(relation, rows)
+
+    def image(self) -> Image | None:
+        return self.inner.image()
+
+    def copied_image(self, most: int) -> Image | None:
+        return self.inner.copied_image(most)
+
+
+def stored(engine: RoundsEngine) -> RoundsEngine:
+    """The engine that keeps rows, and perhaps shows classes by their pairs."""
+    return engine.inner if isinstance(engine, Viewed) else engine
+
+
+def keeper_of(engine: RoundsEngine) -> RoundsEngine:
+    """The engine that keeps rows and classes."""
+    return paired.inner_of(stored(engine))
+
+
+def origin_of(old: RoundsEngine | StartingPoint | None) -> RoundsEngine | StartingPoint | None:
+    """What an engine that keeps rows goes on from."""
+    return old.inner if isinstance(old, Viewed) else old
