@@ -185,11 +185,21 @@ class ProgramCompleter(Completer):
             case "command":
                 yield from _matching(given[-1], PAGES, _summary)
             case "file":
-                yield from self._paths.get_completions(Document(given[-1]), event)
+                yield from self._files(line.lstrip().split(" ", len(takes))[-1].lstrip(), event)
             case "atom":
                 yield from self._in_program(line.lstrip()[len(name) :], word)
             case _:
                 pass
+
+    def _files(self, typed: str, event: CompleteEvent) -> Iterable[Completion]:
+        """Names of files, as a command reads them back: in quotes where there are blanks, which nothing else may follow. Others
+        may have left them: none with a sign that ends the line, or that is not shown."""
+        begun = typed[1:] if typed.startswith('"') else typed
+        for found in self._paths.get_completions(Document(begun), event):
+            path = begun[: len(begun) + found.start_position] + found.text
+            if path.isprintable() and '"' not in path and (path[0] != "~" or "/" in begun):  # `~name` is somebody's home
+                written = f'"{path}"' if typed is not begun or " " in path else path
+                yield Completion(written, -len(typed), display=found.display)
 
     def _in_program(self, text: str, word: str) -> Iterable[Completion]:
         """Names of relations and words of the language; inside an atom of the body also the names of its attributes."""

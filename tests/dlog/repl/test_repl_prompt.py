@@ -22,9 +22,10 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation
 
 from dlog.highlighting import DatalogLexer
 from dlog.repl import Options, Shell
-from dlog.repl.commands import obey
+from dlog.repl.commands import _file_arguments, obey
 from dlog.repl.prompt import ProgramCompleter, PromptLexer, converse, data_folder
 from dlog.repl.screen import Screen
+from dlog.repl.statements import is_complete, split
 from tests.dlog.command import ROOT, closure
 
 ENTER, CTRL_C, CTRL_D, ALT_ENTER = "\r", "\x03", "\x04", "\x1b\r"
@@ -157,6 +158,32 @@ def test_commands_and_their_arguments_are_completed(tmp_path: Path, monkeypatch:
     (tmp_path / "edges.csv").touch()
     assert completed(".load edge ed") == [".load edge edges.csv"]
     assert completed(".read edg") == [".read edges.csv"]
+
+
+def test_names_of_files_are_completed_to_what_the_command_reads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever can write to the current folder may have chosen them."""
+    monkeypatch.chdir(tmp_path)
+    names = ["data.csv", "data.csv errors=reject:report.txt", " data", "~root", "sub dir"]
+    ending = ["data.csv\n.read x", "d\ra", "d\u2028x", "d\x85.read x"]
+    for name in [*names, *ending, "d\x1b[2J", "d\xa0x", "d\u202ex", '"d', 'd" a=b', 'd"']:
+        (tmp_path / name).touch()
+    assert completed(".load edge da") == [".load edge data.csv", '.load edge "data.csv errors=reject:report.txt"']
+    assert completed('.load edge "da') == ['.load edge "data.csv"', '.load edge "data.csv errors=reject:report.txt"']
+    assert completed('.load edge "data.csv er') == ['.load edge "data.csv errors=reject:report.txt"']
+    assert completed('.load edge "data.csv" headers=') == completed(".read ~") == []
+    for command in (".load edge ", ".save edge ", ".read "):
+        lines = completed(command)
+        assert len(lines) == len(names) - 1
+        assert all(len(split(line + "\n")[0]) == 1 and is_complete(line) for line in lines)
+        read = {
+            line[len(command) :].strip('"') if command == ".read " else str(_file_arguments(*line.split(" ", 1))[1])
+            for line in lines
+        }
+        assert read == set(names) - {"~root"}
+    (tmp_path / "sub dir").unlink()
+    (tmp_path / "sub dir").mkdir()
+    (tmp_path / "sub dir" / "a.csv").touch()
+    assert completed(".read sub") == ['.read "sub dir"'] and completed('.read "sub dir/') == ['.read "sub dir/a.csv"']
 
 
 def test_the_words_of_the_language_have_colours() -> None:
