@@ -22,6 +22,14 @@ WORKING = 10.0
 """Seconds of processor time without such a look after which the system ends the process."""
 
 
+def begin() -> None:
+    """Has the signal that ends a process which works for too long end this one, whoever has started it with another choice.
+    To be called in the main thread, before there are others."""
+    if hasattr(signal, "SIGPROF"):
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
+
+
 def end_with(process: int, parent: int) -> None:
     """Has this process end when another one has. One that is not there, in another container perhaps, is not looked for, unless
     it is the `parent` that has started this process, and has ended meanwhile."""
@@ -54,8 +62,9 @@ def _waiting(process: int) -> Callable[[], bool] | None:
     system does not tell."""
     if hasattr(os, "pidfd_open"):
         with suppress(OSError, OverflowError):  # an older kernel, or no such process
-            descriptor = os.pidfd_open(process)
-            return lambda: select.select([descriptor], [], [], LOOKING)[0] != []
+            waiting = select.poll()  # `select` takes no descriptor from 1024 on
+            waiting.register(os.pidfd_open(process), select.POLLIN)
+            return lambda: waiting.poll(LOOKING * 1000) != []
     return (lambda: _is_gone(process)) if os.name == "posix" and _is_there(process) else None
 
 

@@ -26,7 +26,7 @@ from dlog.lsp.background import Background
 from dlog.lsp.channel import Channel, remark_briefly
 from dlog.lsp.completion import completions
 from dlog.lsp.documents import Document
-from dlog.lsp.editor import end_with
+from dlog.lsp.editor import begin, end_with
 from dlog.lsp.hover import name_hover, word_hover
 from dlog.lsp.names import Role, find_names
 from dlog.lsp.places import Places, word_at
@@ -115,6 +115,7 @@ def serve(parent: int, include: Sequence[str] = (), macros: Sequence[str] = ()) 
     """Serves one editor on standard input and output, until it says goodbye or ends. Raises DlogError for what no editor
     sends."""
     remark_briefly()
+    begin()
     make_server(parent, include, macros).start_io(cast(BinaryIO, Channel(sys.stdin.buffer)))
 
 

@@ -355,6 +355,43 @@ def test_a_server_ends_though_the_interpreter_runs_no_thread(tmp_path: Path) -> 
         editor.communicate()
 
 
+SPOILT = """
+import os, resource, signal, subprocess, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (2048, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+for _ in range(1100):
+    os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)
+signal.signal(signal.SIGPROF, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPROF})
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="says what is done with signals")
+def test_a_server_ends_with_its_editor_whatever_it_was_given(place: Place) -> None:
+    """Open files, so that the next have numbers that `select` does not take; signals that are ignored and blocked."""
+    editor = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    command = [sys.executable, "-c", SPOILT, sys.executable, "-m", "dlog", "lsp"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    server = subprocess.Popen(command, cwd=Path(__file__).parents[2], text=True, **pipes)
+    try:
+        assert server.stdin is not None and server.stdout is not None
+        begun = {"id": 1, "method": "initialize", "params": {"processId": editor.pid, "rootUri": None, "capabilities": {}}}
+        text = json.dumps({"jsonrpc": "2.0", **begun})
+        server.stdin.write(f"Content-Length: {len(text)}\r\n\r\n{text}")
+        server.stdin.flush()
+        assert server.stdout.readline().startswith("Content-")
+        about = dict(line.split(":\t") for line in Path(f"/proc/{server.pid}/status").read_text().splitlines() if ":\t" in line)
+        assert not (int(about["SigIgn"], 16) | int(about["SigBlk"], 16)) >> signal.SIGPROF - 1 & 1
+        editor.kill()
+        editor.communicate()
+        assert server.wait(30) == 0
+    finally:
+        editor.kill()
+        editor.communicate()
+        server.kill()
+        server.communicate()
+
+
 LATE = """
 import json, os, subprocess, sys, time
 server = subprocess.Popen(sys.argv[2:], stdin=int(sys.argv[1]), stdout=subprocess.DEVNULL)
