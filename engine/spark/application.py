@@ -46,6 +46,10 @@ OPTIONS = "SPARK_SUBMIT_OPTS"
 """Options for the JVM of `spark-submit`, before those of `spark.driver.extraJavaOptions`."""
 LAUNCHER_OPTIONS = "SPARK_LAUNCHER_OPTS"
 """Options for the JVM that finds out how to start that one."""
+GIVEN_OPTIONS = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", OPTIONS)
+"""What options for any JVM come from: an option that is given there holds, though the command line has it later."""
+CRASH_FILES = {"ErrorFile": "hs_err_pid%p.log", "ReplayDataFile": "replay_pid%p.log"}
+"""What a JVM that crashes writes, in the current folder and through links unless it is told where; heap dumps replace none."""
 MAX_FOLDER_CHARACTERS = 64
 """Characters of a folder's name: systems take 104 or 108 for a socket's, and Spark's own have 43."""
 
@@ -149,18 +153,31 @@ def _temporary_files() -> Iterator[dict[str, Any]]:
     if place is None:  # who takes the place of PySpark's folder with the port there is the JVM
         message = "Spark does not start: others can put something else in the place of its temporary files"
         raise missing(message, "TMPDIR names another place for them, which needs the sticky bit if others can write there")
-    quoted = re.sub(r'(["\\])', r"\\\1", str(place.folder))
+    folder = str(place.folder)
+    quoted = _quoted(folder)
     known = tempfile.tempdir
     tempfile.tempdir = str(place.folder)
     # Of two of a name the last one holds.
-    own = f'"-Djava.io.tmpdir={quoted}" "-Dderby.system.home={quoted}" -XX:-UsePerfData'
+    own = f'"-Djava.io.tmpdir={quoted}" "-Dderby.system.home={quoted}" -XX:-UsePerfData {_crash_options(folder)}'
     options = f"{own} {os.environ.get(OPTIONS, '')}"
     try:
-        quiet = f"-XX:-UsePerfData {os.environ.get(LAUNCHER_OPTIONS, '')}"
+        nowhere = " ".join(f"-XX:{option}={os.devnull}" for option in CRASH_FILES)  # a shell splits these at blanks
+        quiet = f"-XX:-UsePerfData {nowhere} {os.environ.get(LAUNCHER_OPTIONS, '')}"
         with _in_environment(OPTIONS, options), _in_environment(LAUNCHER_OPTIONS, quiet):
             yield {"pass_fds": [place.descriptor]}
     finally:
         tempfile.tempdir = known
+
+
+def _crash_options(folder: str) -> str:
+    """Options that have a JVM which crashes write about it in a folder, unless another place is given."""
+    given = " ".join(os.environ.get(name, "") for name in GIVEN_OPTIONS)
+    place = _quoted(folder.replace("%", "%%"))
+    return " ".join(f'"-XX:{option}={place}/{name}"' for option, name in CRASH_FILES.items() if f"-XX:{option}=" not in given)
+
+
+def _quoted(text: str) -> str:
+    return re.sub(r'(["\\])', r"\\\1", text)
 
 
 def _own_lease() -> Lease | None:

@@ -344,6 +344,38 @@ def test_a_jvm_is_told_to_look_for_no_classes_in_the_current_folder(tmp_path: Pa
     assert "spark.driver.defaultExtraClassPath=" in (tmp_path / "told").read_text().splitlines()
 
 
+CRASHING = """
+import os, signal, sys, time
+from dlog.engine.spark.application import start
+spark = start("local[1]", {"spark.ui.enabled": "false"})
+java = spark.sparkContext._gateway.proc.pid
+os.symlink("kept", f"hs_err_pid{java}.log")
+os.kill(java, signal.SIGSEGV)
+spark.sparkContext._gateway.proc.wait()
+told = [name for folder, _, names in os.walk(os.environ["TMPDIR"]) for name in names if name.startswith("hs_err")]
+print(open("kept").read(), told == [f"hs_err_pid{java}.log"])
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(sys.platform != "linux", reason="whose JVM is the process that was started")
+def test_a_jvm_that_crashes_writes_nothing_through_links_in_the_current_folder(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    (tmp_path / "kept").write_text("kept")
+    (tmp_path / "t %p\"'").mkdir()
+    done = run(sys.executable, "-c", CRASHING, cwd=tmp_path, TMPDIR=str(tmp_path / "t %p\"'"), PYTHONPATH=str(ROOT))
+    assert done.stdout.endswith("kept True\n"), done.stdout + done.stderr
+
+
+def test_a_place_for_crashes_that_was_chosen_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in application.GIVEN_OPTIONS:
+        monkeypatch.delenv(name, raising=False)
+    own = application._crash_options('/tmp/a "%p')
+    assert own == r'''"-XX:ErrorFile=/tmp/a \"%%p/hs_err_pid%p.log" "-XX:ReplayDataFile=/tmp/a \"%%p/replay_pid%p.log"'''
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:ErrorFile=/var/crash/%p")
+    assert application._crash_options("/tmp/a") == '"-XX:ReplayDataFile=/tmp/a/replay_pid%p.log"'
+
+
 def message(**content: object) -> str:
     text = json.dumps({"jsonrpc": "2.0", **content})
     return f"Content-Length: {len(text)}\r\n\r\n{text}"
