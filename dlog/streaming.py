@@ -239,7 +239,8 @@ class _Feed:
         """Writes the changes of the last round: the rows now against the sum of all changes before."""
         import pyarrow as pa
         import pyarrow.compute as pc
-        import pyarrow.parquet as pq
+
+        from dlog.engine.formats import parquet
 
         target = _file(folder, self.session.round)
         diff, round = mark_names(self.session.program.relations[name])
@@ -247,7 +248,7 @@ class _Feed:
         parts = [held.append_column(diff, pa.array([1] * held.num_rows, pa.int64()))]
         for path in sorted(folder.glob("round-*.parquet")):
             if path.name < target.name:
-                known = pq.read_table(path).drop_columns(round)
+                known = parquet.read(path).drop_columns(round)
                 known.validate(full=True)  # Parquet's reader takes places in dictionaries that are not there
                 parts.append(known.set_column(held.num_columns, diff, pc.negate(known[diff])))
         whole = pa.concat_tables(parts, promote_options="permissive")

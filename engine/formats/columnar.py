@@ -53,18 +53,18 @@ def _read(io: Io, program: Program, path: Path, way: str, relation: Relation, bu
     """The columns for the relation's attributes, in their order; only those are read."""
     try:
         if way == "parquet":
-            import pyarrow.parquet as pq
+            from dlog.engine.formats import parquet
 
-            about = pq.read_metadata(path)
+            about = parquet.metadata(path)
             names = about.schema.to_arrow_schema().names
             chosen = _chosen(io, program, path, relation, names)
             take_parquet(about, len(chosen), budget, str(path))
             texts = texts_of(relation, [names[i] for i in chosen])
             if len(set(names)) < len(names):
-                table = pq.read_table(path, read_dictionary=texts)
+                table = parquet.read(path, packed=texts)
                 found = [table.column(i) for i in chosen]
             else:
-                table = pq.read_table(path, columns=[names[i] for i in chosen], read_dictionary=texts)
+                table = parquet.read(path, [names[i] for i in chosen], packed=texts)
                 found = [table.column(names[i]) for i in chosen]
         else:
             with pa.OSFile(str(path)) as file:  # not by Feather, whose first form Arrow reads without a look at its lengths

@@ -106,10 +106,11 @@ class Outcome:
         if self.task.folder is None or not relation.arity:
             return self.frame(name).toArrow()
         import pyarrow as pa
-        import pyarrow.parquet as pq
+
+        from dlog.engine.formats import parquet
 
         files = sorted((Path(self.task.folder) / name).glob("part-*.parquet"))
-        return pa.concat_tables([schema_of(relation).empty_table(), *(pq.read_table(file) for file in files)])
+        return pa.concat_tables([schema_of(relation).empty_table(), *map(parquet.read, files)])
 
     def release(self) -> None:
         """Gives back what the rows take; the DataFrames must not be used afterwards."""

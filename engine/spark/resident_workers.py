@@ -340,7 +340,7 @@ def write_rows(session_worker: Any, rank: int, number: int, part: Any, name: str
     codec = ArrowCodec(dictionary.types, dictionary.symbols, dictionary.records)
     schema = schema_of(relation)
     target = Path(folder) / f"part-{rank:05}.parquet"
-    with pq.ParquetWriter(target, schema, compression="lz4", use_dictionary=False, write_statistics=False) as writer:
+    with pq.ParquetWriter(target.absolute(), schema, compression="lz4", use_dictionary=False, write_statistics=False) as writer:
         for columns in codec.write(relation, table):
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
     return int(table.rows)

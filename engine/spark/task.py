@@ -197,7 +197,8 @@ class _Worker:
             schema = schema_of(relation)
             target = folder / name / f"part-{self.rank:05}.parquet"
             beside = target.with_name(f".{target.name}-{self.context.taskAttemptId()}")
-            with pq.ParquetWriter(beside, schema, compression="lz4", use_dictionary=False, write_statistics=False) as writer:
+            options = {"compression": "lz4", "use_dictionary": False, "write_statistics": False}
+            with pq.ParquetWriter(beside.absolute(), schema, **options) as writer:
                 for columns in codec.write(relation, executor.table(name, copy=False)):
                     writer.write_table(pa.Table.from_arrays(columns, schema=schema))
             beside.rename(target)

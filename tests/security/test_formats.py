@@ -12,6 +12,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dlog
@@ -274,3 +276,18 @@ def test_json_that_nobody_writes_is_refused(tmp_path: Path, content: str, said: 
     (tmp_path / "r.json").write_text(content)
     with pytest.raises(DlogError, match=said):
         read(tmp_path, "jsonfile")
+
+
+@pytest.mark.parametrize("scheme", ["hdfs", "viewfs", "s3", "file"])
+def test_a_name_of_a_file_is_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    """Arrow would ask a file system for it, whose library it may look for in the current folder."""
+    folder = tmp_path / f"{scheme}:data"
+    folder.mkdir()
+    with (folder / "r.parquet").open("wb") as file:
+        pq.write_table(pa.table({"x": [1.5, 2.5]}), file)
+    monkeypatch.chdir(tmp_path)
+    found = dlog.run(READING.format("float", "parquet"), facts=Path(folder.name), output=tmp_path)
+    assert sorted(found["r"]) == [(1.5,), (2.5,)]
+    (folder / "r.parquet").rename(f"{scheme}:r.parquet")
+    named = READING.format("float", f'parquet, filename="{scheme}:r.parquet"')
+    assert sorted(dlog.run(named, facts=Path(), output=tmp_path)["r"]) == [(1.5,), (2.5,)]

@@ -82,19 +82,19 @@ def read_parts(paths: Sequence[Path], relation: Relation, decoder: BulkDecoder) 
     """The rows in files, one or several. Raises DlogError for values that the types do not have, and for more than the machine
     has memory left."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
+    from dlog.engine.formats import parquet
     from dlog.engine.formats.columnar import take_parquet, texts_of
     from dlog.engine.spark.arrow import ArrowCodec
 
     with Budget().part() as budget:
         with _as_written(paths[0]):
-            found = [pq.read_metadata(path) for path in paths]
+            found = [parquet.metadata(path) for path in paths]
             texts = [texts_of(relation, about.schema.to_arrow_schema().names) for about in found]
         for path, about in zip(paths, found, strict=True):
             take_parquet(about, about.num_columns, budget, str(path))
         with _as_written(paths[0]):
-            data = pa.concat_tables([pq.ParquetFile(p, read_dictionary=t).read() for p, t in zip(paths, texts, strict=True)])
+            data = pa.concat_tables([parquet.read(p, packed=t) for p, t in zip(paths, texts, strict=True)])
             data.validate(full=True)
             table = ArrowCodec(decoder.types, decoder.symbols, decoder.records).read(relation, data)
     return tuple(words(column) for column in table.columns), table.rows
@@ -114,9 +114,9 @@ def _as_written(path: Path) -> Iterator[None]:
 
 def rows_in(paths: Sequence[Path]) -> int:
     """How many rows files have."""
-    import pyarrow.parquet as pq
+    from dlog.engine.formats import parquet
 
-    return sum(pq.read_metadata(path).num_rows for path in paths)
+    return sum(parquet.metadata(path).num_rows for path in paths)
 
 
 def ones(rows: int, diff: int) -> np.ndarray:
