@@ -26,7 +26,8 @@ from dlog.engine.values.updates import Updates, joined
 from dlog.grammar.diagnostics import DlogError
 
 MIN_SOURCE_SHARE = 8
-"""Rows of the source for each row of a filter from which on those are kept that were read: trades memory against reading."""
+"""Rows of what a filter is of, in the end, for each of its own from which on those are kept that were read: trades memory
+against reading."""
 MAX_COMMITS_UNREAD = 32
 """Commits after which rows that nobody reads any more are not kept."""
 MAX_CHANGES_KEPT = 10_000
@@ -61,6 +62,11 @@ class Viewed(PlainRounds):
         """What views are of, and views: each with the views of it."""
         for name, view in views.items():
             self._shown.setdefault(view.source, []).append(name)
+        self._base: dict[str, str] = {}
+        """The relation with rows that each view is of in the end."""
+        for name, view in views.items():
+            self._base[name] = self._base.get(view.source, view.source)
+        self._new: frozenset[str] | None = None
         self._places = {name: number for number, name in enumerate(program.relations)}
         self._changes: dict[str, tuple[int, Updates]] = {}
         """What was asked for of the last commit's changes, and the round that it ended with."""
@@ -89,24 +95,35 @@ class Viewed(PlainRounds):
     # ------------------------------------------------------------------------------------------------------------- reading
 
     def table(self, relation: str) -> Table:
-        view = self.views.get(relation)
-        if view is None:
-            return self.inner.table(relation)
-        kept = self._kept_now(relation)
-        if kept is not None:
-            return kept.table
-        before = self.round
-        source = self.table(view.source)
-        found = seen_table(view, source, self.program.relations[relation].kinds, self._word)
-        if view.is_filter and found.rows * MIN_SOURCE_SHARE <= source.rows and self._start < before == self.round:
-            self._kept[relation] = _Kept(found, before)
+        way: list[str] = []
+        name, round = relation, self.round
+        while (view := self.views.get(name)) is not None:
+            kept = self._kept_now(name)
+            if kept is not None:
+                found = kept.table
+                break
+            way.append(name)
+            name = view.source
+        else:
+            found = self.inner.table(name)
+        for name in reversed(way):
+            found = seen_table(self.views[name], found, self.program.relations[name].kinds, self._word)
+            self._keep(name, found, round)
         return found
 
+    def _keep(self, relation: str, table: Table, round: int) -> None:
+        """Keeps the rows of a filter that has few of them, which were read in a round."""
+        if not self.views[relation].is_filter or not self._start < round == self.round:
+            return
+        if table.rows * MIN_SOURCE_SHARE <= self.inner.rows(self._base[relation]):
+            self._kept[relation] = _Kept(table, round)
+
     def rows(self, relation: str) -> int:
-        view = self.views.get(relation)
-        if view is None:
-            return self.inner.rows(relation)
-        return self.table(relation).rows if view.is_filter else self.rows(view.source)
+        while (view := self.views.get(relation)) is not None:
+            if view.is_filter:
+                return self.table(relation).rows
+            relation = view.source
+        return self.inner.rows(relation)
 
     def external(self, relation: str) -> Table:
         if relation not in self.views:
@@ -119,41 +136,46 @@ class Viewed(PlainRounds):
 
     @property
     def touched(self) -> Iterable[str]:
-        found = list(self.inner.touched)
-        if self._takes_over:
-            found += [name for name in self.views if self._is_new(name)]
+        found = [*self.inner.touched, *self._new_views()]
         for name in found:
             found += self._shown.get(name, ())
         return sorted(self._places.keys() & found, key=self._places.__getitem__)
 
     def changes(self, relation: str) -> Updates:
-        if relation not in self._shown:
-            return self.inner.changes(relation)
-        found, round = self._changes.get(relation), self.round
-        if found is not None and found[0] == round:
-            return found[1]
-        made = self._made_changes(relation)
-        if made.rows <= MAX_CHANGES_KEPT:
-            self._changes[relation] = round, made
-        return made
+        way: list[str] = []
+        name, round, new = relation, self.round, self._new_views()
+        while name in self.views and name not in new and self._kept_changes(name, round) is None:
+            way.append(name)
+            name = self.views[name].source
+        found = self._kept_changes(name, round)
+        if found is None:
+            found = self._all(name) if name in new else self.inner.changes(name)
+            self._keep_changes(name, round, found)
+        for name in reversed(way):
+            found = seen_updates(self.views[name], found, self._word)
+            self._keep_changes(name, round, found)
+        return found
 
-    def _made_changes(self, relation: str) -> Updates:
-        view = self.views.get(relation)
-        if view is None:
-            return self.inner.changes(relation)
-        if self._is_new(relation):
-            table = self.table(relation)
-            return insertions(tuple(map(words, table.columns)), table.rows, self.round)
-        return seen_updates(view, self.changes(view.source), self._word)
+    def _kept_changes(self, relation: str, round: int) -> Updates | None:
+        found = self._changes.get(relation)
+        return None if found is None or found[0] != round else found[1]
 
-    def _is_new(self, relation: str) -> bool:
-        """Whether the last commit was the first one after another engine, which did not have the view."""
-        return self._takes_over and relation not in self.reused_relations
+    def _keep_changes(self, relation: str, round: int, updates: Updates) -> None:
+        if relation in self._shown and updates.rows <= MAX_CHANGES_KEPT:
+            self._changes[relation] = round, updates
 
-    @property
-    def _takes_over(self) -> bool:
-        """Whether the last commit was the first one, which took over what another engine has."""
-        return self.round == self._start + 1 and bool(self.inner.reused_relations)
+    def _all(self, relation: str) -> Updates:
+        """All rows as changes of the last round."""
+        table = self.table(relation)
+        return insertions(tuple(map(words, table.columns)), table.rows, self.round)
+
+    def _new_views(self) -> frozenset[str]:
+        """The views that the engine before did not have, where the last commit was the first one and took over from that."""
+        if self.round != self._start + 1:
+            return frozenset()
+        if self._new is None:
+            self._new = frozenset(self.views.keys() - self.reused_relations if self.inner.reused_relations else ())
+        return self._new
 
     def explain(self) -> str:
         return "\n".join([self.inner.explain(), *explain_views(self.views)])
@@ -186,7 +208,7 @@ class Viewed(PlainRounds):
         if kept.upto != self._previous or round != self.round:
             return None
         most = kept.table.rows + sum(updates.rows for updates in (*kept.later, changes))
-        if most * MIN_SOURCE_SHARE > self.rows(self.views[relation].source) + MIN_SOURCE_SHARE:
+        if most * MIN_SOURCE_SHARE > self.inner.rows(self._base[relation]) + MIN_SOURCE_SHARE:
             return None
         return _Kept(kept.table, round, (*kept.later, changes) if changes.rows else kept.later, kept.unread + 1)
 
@@ -250,15 +272,18 @@ class Viewed(PlainRounds):
     def rows_before(self, relation: str, successor: Viewed) -> tuple[Columns, int] | None:
         """The rows of a relation before the first commit of a successor that has taken over what it is a view of; None where it
         has not."""
-        view = self.views.get(relation)
-        if view is not None:
-            found = self.rows_before(view.source, successor)
-            return None if found is None else seen_rows(view, *found, self._word)
+        way: list[View] = []
+        while (view := self.views.get(relation)) is not None:
+            way.append(view)
+            relation = view.source
         if relation not in successor.inner.reused_relations:
             return None
         table, changes = successor.inner.table(relation), successor.inner.changes(relation)
         backwards = tuple(column[::-1] for column in changes.columns)
-        return apply_changes(tuple(words(c) for c in table.columns), table.rows, backwards, -changes.diffs[::-1])
+        found = apply_changes(tuple(words(c) for c in table.columns), table.rows, backwards, -changes.diffs[::-1])
+        for view in reversed(way):
+            found = seen_rows(view, *found, self._word)
+        return found
 
     def take_back(self, successor: RoundsEngine) -> None:
         self.inner.take_back(stored(successor))

@@ -159,6 +159,22 @@ def test_rows_of_a_filter_that_keeps_few_are_not_looked_for_again_at_each_readin
         assert set(s["p"]) == {(x, y) for x, y in s["e"] if x < 3} and len(made) == 3
 
 
+def test_chains_of_stages_may_be_long() -> None:
+    names = ["e", *(f"s{n}" for n in range(2500))]
+    rules = "".join(
+        PAIR.format(b) + f"{b}(y, x) :- {a}(x, y){', x != y' if n % 2 else ''}.\n" for n, (a, b) in enumerate(pairwise(names))
+    )
+    driver = Driver(make_engine, EDGES + rules)
+    assert isinstance(driver.engine, Viewed) and len(driver.engine.views) == 2500
+    for number in range(3):
+        driver.commit([[("e", (number, 9 * number), 1)]])
+        assert driver.rows("s2499") == {(n, 9 * n) for n in range(1, number + 1)}
+        assert driver.changes("s2499") == ({number + 1: {repr((number, 9 * number)): 1}} if number else {})
+    made = make_engine(driver.program, old=driver.engine)
+    made.commit({})
+    assert isinstance(made, Viewed) and (made.rows("s2499"), made.changes("s2499").rows) == (2, 0)
+
+
 def test_a_commit_touches_views_of_what_it_has_touched_and_no_others() -> None:
     names = [f"{a}{i}" for i in range(4) for a in "abc"]
     text = "".join(f".decl {name}(x: number)\n" for name in names)
