@@ -353,6 +353,7 @@ def _assumed_plans(program: Program, wanted: Callable[[Stratum], bool]) -> Itera
     """The plans of strata for assumed sizes, as text."""
     from dlog.engine.plan.explain import explain
     from dlog.engine.plan.incremental.thresholds import summed
+    from dlog.engine.plan.static.alternating import explain_alternating
     from dlog.engine.plan.static.build import build_scope
     from dlog.engine.plan.static.iterations import explain_iterated
     from dlog.engine.plan.static.restrict import restrict
@@ -363,7 +364,9 @@ def _assumed_plans(program: Program, wanted: Callable[[Stratum], bool]) -> Itera
         statistics = Declared()
         for stratum in filter(wanted, program.strata):
             if not program.iterated.isdisjoint(stratum.relations):
-                yield explain_iterated(stratum, program, statistics)
+                alternating = not program.alternating.isdisjoint(stratum.relations)
+                explained = explain_alternating if alternating else explain_iterated
+                yield explained(stratum, program, statistics)
                 continue
             scope = build_scope(stratum, program, statistics)
             statistics.keys.learn(scope.keys)

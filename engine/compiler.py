@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 from dlog.engine.compile.check import Checked, check
 from dlog.engine.compile.components import expand
 from dlog.engine.compile.resolve import resolve
-from dlog.engine.compile.strata.stratify import stratify
+from dlog.engine.compile.strata.stratify import Remarks, stratify
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.rules import Program
 from dlog.grammar import syntax
@@ -28,12 +28,13 @@ def compile_source(source: Source, on_warnings: Callable[[list[Diagnostic]], Non
     """The typed, normalized, stratified program; raises DlogError with all mistakes of the first stage that has some.
     `on_warnings` hears what is right and may not be meant, once, even if that is nothing."""
     expansion = expand(parse(source), source)
+    remarks: Remarks = []
     with expansion.reported():
-        program = stratify(check_tree(expansion.program, source))
+        program = stratify(check_tree(expansion.program, source), remarks)
     if on_warnings is not None:
         from dlog.engine.compile.warnings import find_warnings
 
-        on_warnings(find_warnings(expansion, source))
+        on_warnings(find_warnings(expansion, source, remarks))
     return program
 
 

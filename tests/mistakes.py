@@ -159,8 +159,8 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         ".type Even <: number\n" + _E + ".decl p(x: Even)\np(x) :- e(x).",
     ),
     "not-stratified": (
-        "A relation depends on what it lacks, or on an aggregate over all of it.",
-        _E + ".decl p(x: number)\np(x) :- e(x), !p(x).",
+        "A relation that does not keep all of its rows depends on what it lacks, or on an aggregate over itself.",
+        _E + ".decl p(x: number) choice-domain x\np(x) :- e(x), !p(x).",
     ),
     "past-atom": (
         "Past rounds are read only, in sessions, of relations that have rows.",

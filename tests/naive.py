@@ -82,15 +82,19 @@ USER_FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 """Those of the functors that random programs call, or aggregate with."""
 
-__all__ = ["DivisionByZero", "NotStratified", "TooBig", "Ungrounded", "evaluate"]
+__all__ = ["DivisionByZero", "NotSettled", "TooBig", "Ungrounded", "evaluate"]
 
 Row = tuple[Any, ...]
 Binding = dict[str, Any]
 Facts = Mapping[str, Iterable[Row]]
 
 
-class NotStratified(Exception):
-    """A relation depends on its own negation, or on a `count`, `sum` or `mean` of itself that is no bound."""
+MAX_PASSES = 60
+"""Passes after which a recursion through negation or aggregates is taken to have no end."""
+
+
+class NotSettled(Exception):
+    """A row depends on its own negation, or on an aggregate over itself, so that passes go on changing something."""
 
 
 class TooBig(Exception):
@@ -134,6 +138,10 @@ class _Evaluation:
         self.rows: dict[str, set[Row]] = {name: set(rows) for name, rows in self.given.items()}
         self.budget = budget
         self.variable_types: dict[str, str] = {}
+        self.before: dict[str, set[Row]] = {}
+        """What negations and aggregates read of some relations."""
+        self.inside = 0
+        """In how many of these a body is."""
 
     # ------------------------------------------------------------------------------------------------------------ types
 
@@ -270,18 +278,40 @@ class _Evaluation:
     # ----------------------------------------------------------------------------------------------------------- strata
 
     def run(self) -> dict[str, set[Row]]:
-        for stratum, through_aggregate in self.strata():
+        for stratum, inner in self.strata():
             if not self.retentions.keys().isdisjoint(stratum):
                 Iterations(self, stratum).run()
-                continue
-            while True:
-                before = {name: self.rows[name] for name in stratum}
-                derived = self.derive(stratum)
-                base = self.given if through_aggregate else before
-                self.rows |= {name: self.closed(name, base[name] | derived[name]) for name in stratum}
-                if all(self.rows[name] == before[name] for name in stratum):
-                    break
+            elif inner <= {"plain", "min", "max", "bounded"}:
+                self.close(stratum, through_aggregate=bool(inner - {"plain"}))
+            else:
+                self.alternate(stratum)
         return self.rows
+
+    def close(self, stratum: set[str], through_aggregate: bool) -> None:
+        """The least fixed point of a stratum."""
+        while True:
+            before = {name: self.rows[name] for name in stratum}
+            derived = self.derive(stratum)
+            base = self.given if through_aggregate else before
+            self.rows |= {name: self.closed(name, base[name] | derived[name]) for name in stratum}
+            if all(self.rows[name] == before[name] for name in stratum):
+                return
+
+    def alternate(self, stratum: set[str]) -> None:
+        """Least fixed points, one after the other: negations and aggregates read the one before, at first nothing."""
+        seen: list[dict[str, set[Row]]] = []
+        self.before = {name: set() for name in stratum}
+        while True:
+            self.rows |= {name: self.closed(name, self.given[name]) for name in stratum}
+            self.close(stratum, through_aggregate=False)
+            found = {name: self.rows[name] for name in stratum}
+            if found == self.before:
+                break
+            if found in seen or len(seen) == MAX_PASSES:
+                raise NotSettled(f"{sorted(stratum)}")
+            seen.append(found)
+            self.before = found
+        self.before = {}
 
     def closed(self, name: str, rows: set[Row]) -> set[Row]:
         """The rows, and those of an equivalence relation that follow from them."""
@@ -294,8 +324,8 @@ class _Evaluation:
             rows = rows | more
         return rows
 
-    def strata(self) -> list[tuple[set[str], bool]]:
-        """The strongly connected components in order of evaluation; true for those that recurse through aggregates."""
+    def strata(self) -> list[tuple[set[str], set[str]]]:
+        """The strongly connected components in order of evaluation, each with how its relations read one another."""
         uses: dict[str, dict[str, set[str]]] = {name: {} for name in self.types}
         for clause in self.clauses:
             for head in clause.heads:
@@ -315,9 +345,7 @@ class _Evaluation:
         found = []
         for component in sorted(components, key=lambda c: (len({z for n in c for z in reach[n]} | c), min(c))):
             inner = {how for n in component for m, hows in uses[n].items() if m in component for how in hows}
-            if inner - {"plain", "min", "max", "bounded"}:
-                raise NotStratified(f"{sorted(component)} depends on itself through {sorted(inner)}")
-            found.append((set(component), bool(inner - {"plain"})))
+            found.append((set(component), inner))
         return found
 
     def derive(self, stratum: set[str]) -> dict[str, set[Row]]:
@@ -359,7 +387,10 @@ class _Evaluation:
             case Truth():
                 return
             case Not(body=body):
-                if next(self.solutions(body, binding, scope), None) is None:
+                self.inside += 1
+                found = next(self.solutions(body, binding, scope), None)
+                self.inside -= 1
+                if found is None:
                     yield binding
             case Constraint(op="=", left=left, right=Call(name=name, args=args) as call) if is_call(call):
                 t = self.type_of(left) or self.type_of(call)
@@ -381,7 +412,8 @@ class _Evaluation:
                 if a is not FAILED and b is not FAILED and compare(op, a, b):
                     yield binding
             case Atom(name=name, args=args):
-                for row in self.rows[name]:
+                rows = self.before.get(name, self.rows[name]) if self.inside else self.rows[name]
+                for row in rows:
                     self.spend()
                     yield from self.unify(args, self.types[name], row, binding, scope)
 
@@ -476,7 +508,9 @@ class _Evaluation:
         outer = free_variables(term) & scope
         given = {name: binding[name] for name in outer}
         inner_scope = outer | variables(term.body, inside_aggregates=False) | variables(term.target, inside_aggregates=False)
+        self.inside += 1
         matches = list(self.solutions(term.body, given, inner_scope))
+        self.inside -= 1
         branches = [variables(And(tuple(goals)), inside_aggregates=False) for goals in alternatives(term.body)]
         if len(branches) > 1 or counts_bindings(term.body):
             shared = set.intersection(*branches) | outer

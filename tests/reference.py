@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from dlog.engine.compile.components import expand
 from dlog.engine.compile.normal.comparisons import COMPARISONS, Comparison
-from dlog.engine.compile.warnings import CODES, find_warnings
-from dlog.engine.compiler import compile_source, parse
+from dlog.engine.compile.warnings import CODES
+from dlog.engine.compiler import compile_source
 from dlog.engine.ir.aggregates import AGGREGATES, AggregateFunction
 from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.kinds import Kinds
@@ -114,8 +113,9 @@ def mistakes_of(program: str) -> Sequence[Diagnostic]:
 def warnings_page() -> str:
     parts = [_WARNINGS]
     for code, kind in CODES.items():
-        source = Source(kind.example, "example.dl")
-        said = render_all(find_warnings(expand(parse(source), source), source))
+        found: list[Diagnostic] = []
+        compile_source(Source(kind.example, "example.dl"), found.extend)
+        said = render_all(found)
         parts += [f"## {code}\n", f"{kind.meaning}\n", f"```\n{kind.example}\n```\n", f"```\n{said}\n```\n"]
     return _MADE + "\n".join(parts).rstrip("\n") + "\n"
 

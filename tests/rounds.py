@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import reject
 from hypothesis import strategies as st
 
@@ -21,12 +22,13 @@ from dlog.engine.ir.rules import Relation, with_inputs
 from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.values.differences import words
 from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.ingest.streams import netted
-from tests.naive import TooBig, evaluate
+from tests.naive import NotSettled, TooBig, evaluate
 from tests.strategies import Case, programs
 from tests.strategies_values import VALUES
 
@@ -97,6 +99,25 @@ class Driver:
             assert repr(row) not in found.setdefault(round, {}), f"{row} of {name} changes twice in round {round}"
             found[round][repr(row)] = diff
         return found
+
+
+def check_settled(make: MakeEngine, story: Story, **options: Any) -> None:
+    """The same, where rounds after which rows depend on themselves are refused, and change nothing."""
+    driver = Driver(make, story.case.text, **options)
+    told: list[Round] = []
+    states: list[State] = [{r.name: {} for r in story.case.relations}]
+    for round in story.rounds:
+        try:
+            state = states_of(story.case, [*told, round])[-1]
+        except NotSettled:
+            with pytest.raises(DlogError, match="no result that stays the same"):
+                driver.commit([round])
+            assert driver.engine.round == len(told)
+            continue
+        told.append(round)
+        states.append(state)
+        _check_commit(driver, states, len(told) - 1, driver.commit([round]))
+    driver.engine.close()
 
 
 def check(make: MakeEngine, story: Story, **options: Any) -> None:

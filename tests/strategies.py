@@ -241,10 +241,26 @@ def literals(draw: Draw, scope: Scope, lower: Sequence[Relation], recursive: boo
     return [f for f in found if f]
 
 
+def looking_back(draw: Draw, scope: Scope, lower: Sequence[Relation], same: Sequence[Relation]) -> str:
+    """A negation of, or an aggregate over, relations of the rule's own stratum."""
+    if draw(st.booleans()):
+        return "!" + atom(draw, scope, draw(st.sampled_from(same)), binds=False)
+    term, type_name = aggregate(draw, scope, [*same, *same, *lower], recursive=True)
+    if draw(st.booleans()):
+        return f"{scope.bind(type_name)} = {term}"
+    return f"{draw(LITERALS[type_name])} {draw(st.sampled_from(['<', '>=', '!=']))} {term}"
+
+
+RECURSION = ("plain", "counting", "alternating")
+"""What rules may say of relations of their own stratum: that rows of them hold; besides, that a count or sum of them exceeds a
+bound; or anything by negation and aggregates."""
+
+
 def rule(
-    draw: Draw, heads: Sequence[Relation], lower: Sequence[Relation], same: Sequence[Relation], counting: bool = False
+    draw: Draw, heads: Sequence[Relation], lower: Sequence[Relation], same: Sequence[Relation], recursion: str = "plain"
 ) -> Rule:
-    """A rule over relations of lower strata and, if it is to be recursive, of its own, which it may be `counting`."""
+    """A rule over relations of lower strata and, if it is to be recursive, of its own, of which it may say what `RECURSION`
+    tells."""
     scope = Scope(Names())
     recursive = bool(same)
     readable = [*same, *same, *lower]
@@ -253,8 +269,10 @@ def rule(
         used[0] = draw(st.sampled_from(same))
     body = [atom(draw, scope, r) for r in used]
     body += literals(draw, scope, lower, recursive)
-    if counting and recursive and draw(st.booleans()):
+    if recursion == "counting" and recursive and draw(st.booleans()):
         body.append(threshold(draw, scope, lower, same))
+    if recursion == "alternating" and recursive and draw(st.booleans()):
+        body.append(looking_back(draw, scope, lower, same))
     head_texts = []
     for head in heads:
         terms = [head_term(draw, scope, t, recursive, body) for t in head.types]
@@ -264,7 +282,7 @@ def rule(
 
 @st.composite
 def strata(
-    draw: Draw, inputs: Sequence[Relation], counting: bool = False, columns: st.SearchStrategy[str] = COLUMNS
+    draw: Draw, inputs: Sequence[Relation], recursion: str = "plain", columns: st.SearchStrategy[str] = COLUMNS
 ) -> tuple[list[Relation], list[Rule]]:
     """1 to 5 derived relations in 1 to 3 strata, each with 1 to 3 rules, the first of them not recursive."""
     relations: list[Relation] = []
@@ -282,7 +300,8 @@ def strata(
             heads = [relation, *(group[1 - i : 2 - i] if len(group) > 1 and draw(st.integers(0, 5)) == 0 else [])]
             found.append(rule(draw, heads, lower, ()))
             for _ in range(draw(st.integers(0, 2))):
-                found.append(rule(draw, [relation], lower, group if counting or draw(st.booleans()) else (), counting))
+                own = group if recursion != "plain" or draw(st.booleans()) else ()
+                found.append(rule(draw, [relation], lower, own, recursion))
         relations += group
     return relations, found
 
@@ -291,9 +310,8 @@ def strata(
 
 
 @st.composite
-def random_programs(draw: Draw, counting: bool = False, columns: st.SearchStrategy[str] = COLUMNS) -> Case:
-    """A graph `e` and up to three other inputs, and derived relations over them; `counting` ones may be recursive through
-    `count` and `sum`."""
+def random_programs(draw: Draw, recursion: str = "plain", columns: st.SearchStrategy[str] = COLUMNS) -> Case:
+    """A graph `e` and up to three other inputs, and derived relations over them, whose recursion is one of `RECURSION`."""
     edge = Relation("e", ("number", "number"))
     inputs, facts = [edge], {"e": draw(graphs())}
     for i in range(draw(st.integers(0, 3))):
@@ -302,7 +320,7 @@ def random_programs(draw: Draw, counting: bool = False, columns: st.SearchStrate
         relation = Relation(f"i{i}", types, eqrel=eqrel)
         facts[relation.name] = draw(rows(relation.types))
         inputs.append(relation)
-    derived, rules = draw(strata(inputs, counting, columns))
+    derived, rules = draw(strata(inputs, recursion, columns))
     return Case((*inputs, *derived), tuple(rules), facts)
 
 
@@ -434,6 +452,31 @@ COUNTING = {
 }
 """Those of them that are recursive through `count` or `sum`."""
 
+ALTERNATING = {
+    "game": ["node(x) :- e(x, y), !node(y)."],
+    "kernel": ["node(x) :- e(x, _), !source(x).", "source(x) :- e(x, y), node(y).", "q(x, x) :- source(x)."],
+    "parts": [
+        "p(x, 1) :- w(_, x, _), !w(x, _, _).",
+        "p(x, n) :- w(x, _, _), n = sum k * m : { w(x, y, k), p(y, m) }.",
+    ],
+    "parts of others": [
+        "p(x, n) :- w(x, y, k), q(y, m), n = k * m.",
+        "q(x, n) :- w(x, _, _), n = sum m : { p(x, m) }.",
+        "q(x, 1) :- w(_, x, _), !w(x, _, _).",
+    ],
+    "height": ["p(x, n) :- e(x, _), n = count : { e(x, y), p(y, m) }.", "q(x, n) :- p(x, m), n = m + count : { q(x, _) }."],
+    "lengths": [
+        "p(x, n) :- e(x, _), n = max m : { q(x, m) }.",
+        "q(x, m) :- w(x, y, k), m = k + max n : { p(y, n) ; e(y, n) }.",
+    ],
+    "reach and not": [
+        "p(x, y) :- e(x, y), !q(y, x).",
+        "p(x, z) :- p(x, y), p(y, z).",
+        "q(x, y) :- w(x, y, _), !p(x, x).",
+    ],
+}
+"""Those that look back at relations of their own strata, in any way."""
+
 SHAPE_RELATIONS = (
     Relation("e", ("number", "number")),
     Relation("w", ("number", "number", "number")),
@@ -467,9 +510,10 @@ def split(text: str) -> list[str]:
 
 
 @st.composite
-def graph_programs(draw: Draw, counting: bool = False) -> Case:
-    """One of `SHAPES`, or of those that are `COUNTING`, on a random graph, whose nodes may be large or negative numbers."""
-    shapes = COUNTING if counting else SHAPES
+def graph_programs(draw: Draw, recursion: str = "plain") -> Case:
+    """One of `SHAPES`, or of those with another one of `RECURSION`, on a random graph, whose nodes may be large or negative
+    numbers."""
+    shapes = {"plain": SHAPES, "counting": COUNTING, "alternating": ALTERNATING}[recursion]
     rules = tuple(parsed_rule(r) for r in shapes[draw(st.sampled_from(sorted(shapes)))])
     edges, weighted, measured = draw(graphs(7, 14)), draw(weighted_graphs(7, 14)), draw(some(st.tuples(SMALL, FLOATS), 8))
     shift = draw(st.sampled_from([0, 0, -3, 2**31 - 3, 2**32 - 3, 2**63 - 8, -(2**63)]))
@@ -525,4 +569,9 @@ def programs() -> st.SearchStrategy[Case]:
 
 def counting_programs() -> st.SearchStrategy[Case]:
     """Programs that are recursive through `count` and `sum`, most of them."""
-    return st.one_of(random_programs(counting=True), random_programs(counting=True), graph_programs(counting=True))
+    return st.one_of(random_programs("counting"), random_programs("counting"), graph_programs("counting"))
+
+
+def alternating_programs() -> st.SearchStrategy[Case]:
+    """Programs that are recursive through negation and aggregates, most of them."""
+    return st.one_of(random_programs("alternating"), random_programs("alternating"), graph_programs("alternating"))

@@ -26,9 +26,16 @@ from tests.engine.runtime.maintaining import (
 )
 from tests.examples import examples
 from tests.naive import USER_FUNCTIONS
-from tests.rounds import Driver, MakeEngine, Story, check, stories
+from tests.rounds import Driver, MakeEngine, Story, check, check_settled, stories
 from tests.shards import exchanging_rounds, sharded_rounds
-from tests.strategies import calling_programs, counting_programs, dated_programs, graph_programs, random_programs
+from tests.strategies import (
+    alternating_programs,
+    calling_programs,
+    counting_programs,
+    dated_programs,
+    graph_programs,
+    random_programs,
+)
 from tests.strategies_components import component_programs
 from tests.strategies_retention import retention_programs
 from tests.strategies_short import short_stories
@@ -62,6 +69,14 @@ def test_every_round_equals_naive_evaluation_on_random_programs(engine: MakeEngi
 @given(story=short_stories())
 def test_every_round_equals_naive_evaluation_on_programs_with_numbers_of_32_bits(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
+
+
+@examples(20)
+@given(story=stories(alternating_programs()))
+def test_every_round_equals_naive_evaluation_on_recursion_through_negation_and_aggregates(
+    engine: MakeEngine, story: Story
+) -> None:
+    check_settled(engine, story)
 
 
 @examples(20)

@@ -22,9 +22,15 @@ Rows = list[np.ndarray]
 
 
 def derive_ranks(
-    stratum: Stratum, lower: Relations, given: Mapping[str, Stored], codec: Codec, tables: Mapping[str, Stored]
+    stratum: Stratum,
+    lower: Relations,
+    given: Mapping[str, Stored],
+    codec: Codec,
+    tables: Mapping[str, Stored],
+    alternating: bool,
 ) -> dict[str, Stored]:
-    """The relations of a stratum with the rank of each row; `tables` are the rows, `given` those that are facts."""
+    """The relations of a stratum with the rank of each row; `tables` are the rows, `given` those that are facts. Ranks of an
+    alternating one are those of its last pass, whose negations and aggregates read all rows."""
     found = {n: Stored(t.columns, t.rows, np.full(t.rows, NEVER, np.int32)) for n, t in tables.items()}
     for name, facts in given.items():
         _note(found[name], list(facts.columns), facts.rows, 0)
@@ -32,6 +38,9 @@ def derive_ranks(
 
     def relations(name: str) -> Stored:
         return found[name] if name in own else lower(name)
+
+    def before(rank: int) -> Below:
+        return Below(own, rank, inside=not alternating)
 
     counting = [rule for rule in stratum.rules if own & relations_of(x for x in rule.body if isinstance(x, Aggregate))]
     others = [rule for rule in stratum.rules if rule not in counting]
@@ -43,14 +52,14 @@ def derive_ranks(
     rank = 0
     while True:
         for rule in counting:
-            solver = Solver(relations, Terms(codec, rule.kinds), Below(own, rank))
+            solver = Solver(relations, Terms(codec, rule.kinds), before(rank))
             for rows, count in _heads(rule, rule.body, Frame(1), solver):
                 _note(found[rule.head.relation], rows, count, rank)
         if not any((_ranks(table) == rank).any() for table in found.values()):
             return found
         rank += 1
         for rule, atoms in derived:
-            solver = Solver(relations, Terms(codec, rule.kinds), Below(own, rank))
+            solver = Solver(relations, Terms(codec, rule.kinds), before(rank))
             for atom in atoms:
                 rest = [x for x in rule.body if x is not atom]
                 for frame in _newest(atom, found[atom.relation], rank - 1, solver):

@@ -119,9 +119,8 @@ class Search:
             return EVERYTHING
         table = self._early(relation, replayed)
         place = table.find(row)
-        if place is None or table.ranks is None:
-            return Below(frozenset(self._strata[relation].relations), 0)
-        return Below(frozenset(self._strata[relation].relations), int(table.ranks[place]))
+        rank = 0 if place is None or table.ranks is None else int(table.ranks[place])
+        return Below(frozenset(self._strata[relation].relations), rank, inside=relation not in self.program.alternating)
 
     def _first(self, form: Form, row: tuple[int, ...], below: Below, replayed: bool) -> Found | None:
         """The best of the first piece of solutions: any derivation from rows of smaller ranks is a shortest one."""
@@ -187,7 +186,7 @@ class Search:
     def _aggregated(self, found: Found, aggregate: Aggregate, frame: Frame, replayed: bool) -> Aggregated:
         """The aggregate with the premises of its first matches, of `min` and `max` those of one that has the value."""
         outer = Frame(1, {v.id: frame.values[v.id] for v in aggregate.outer})
-        solver = replace(found.solver, every=True)
+        solver = replace(found.solver.inside, every=True)
         all_of = matches(solver, aggregate, outer)
         chosen = all_of.kept
         if dominance_of(aggregate.op) is not None:
@@ -239,7 +238,8 @@ class Search:
 
     def forms(self, rule: Rule) -> tuple[Form, ...]:
         if id(rule) not in self._forms:
-            self._forms[id(rule)] = forms_of(rule, frozenset(self._strata[rule.head.relation].relations))
+            own = frozenset(self._strata[rule.head.relation].relations)
+            self._forms[id(rule)] = forms_of(rule, own - self.program.alternating)
         return self._forms[id(rule)]
 
     def _early(self, relation: str, replayed: bool) -> Stored:
@@ -256,10 +256,12 @@ class Search:
         if lattice is not None:
             kinds = self.program.relations[lattice.relation].kinds
             return derive_lattice(stratum, lattice, self.rows, kinds, codec)
-        if not self.program.iterated.isdisjoint(stratum.relations):
+        alternating = not self.program.alternating.isdisjoint(stratum.relations)
+        if not alternating and not self.program.iterated.isdisjoint(stratum.relations):
             return derive_iterated(stratum, self.program, self.rows, self.snapshot.facts, codec)
         tables = {name: self.rows(name) for name in stratum.relations}
-        return derive_ranks(stratum, self.rows, {n: self.snapshot.facts[n] for n in tables}, codec, tables)
+        facts = {name: self.snapshot.facts[name] for name in tables}
+        return derive_ranks(stratum, self.rows, facts, codec, tables, alternating)
 
     def _is_recursive(self, relation: str) -> bool:
         return self._strata[relation].recursive

@@ -38,10 +38,12 @@ Relations: TypeAlias = Callable[[str], Stored]
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """A bound on ranks: of these relations, only rows with a rank less than `rank` count."""
+    """A bound on ranks: of these relations, only rows with a rank less than `rank` count; so it is `inside` negations and
+    aggregates, or not."""
 
     relations: frozenset[str] = frozenset()
     rank: int = 0
+    inside: bool = True
 
 
 EVERYTHING = Below()
@@ -56,6 +58,11 @@ class Solver:
     terms: Terms
     below: Below = EVERYTHING
     every: bool = False
+
+    @property
+    def inside(self) -> Solver:
+        """The solver for what negations and aggregates say."""
+        return self if self.below.inside else replace(self, below=EVERYTHING)
 
     def of_every_row(self) -> Solver:
         """The same, for which each combination of rows is a solution."""
@@ -81,7 +88,7 @@ class Solver:
             case Atom():
                 yield from self._match(literal, frame)
             case Negation(atom=atom):
-                yield frame.take(~self.exists(atom, frame))
+                yield frame.take(~self.inside.exists(atom, frame))
             case Compare():
                 yield self._compare(literal, frame)
             case Unpack():
@@ -89,7 +96,7 @@ class Solver:
             case Generator():
                 yield self._generate(literal, frame)
             case Aggregate():
-                yield self._aggregate(literal, frame)
+                yield self.inside._aggregate(literal, frame)
             case _:
                 assert_never(literal)
 

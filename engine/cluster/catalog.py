@@ -141,12 +141,16 @@ class ShardCatalog(Catalog):
         return list(statistics.extents) if statistics.rows else [Extent(0, -1)] * self.relations[base].arity
 
     def rows(self, relation: str) -> int | None:
+        if relation not in self.homes:  # one that a worker makes for itself
+            return super().rows(relation)
         return self.shard_statistics[relation].rows if relation in self.complete and relation in self.shard_statistics else None
 
     def _figure(self, what: str, relation: str, columns: tuple[int, ...]) -> float | None:
         """An estimate from this worker's share: groups that are all here are a fraction of all groups; others are met by
         every worker the more, the larger they are."""
         found = super()._figure(what, relation, columns)
+        if relation not in self.homes:
+            return found
         held = self.relations[relation].rows if relation in self.relations else 0
         if found is None or not held:
             return found

@@ -26,9 +26,7 @@ from dlog.engine.plan.exchange.exchanges import DistributedScope
 from dlog.engine.plan.exchange.numbering import refuse_counting
 from dlog.engine.plan.exchange.places import ROOT, Heavy, choose_homes, inherited
 from dlog.engine.plan.static.build import build_scope
-from dlog.engine.runtime.static.executor import Executor, Progress
-from dlog.engine.runtime.static.iterated import IteratedRun
-from dlog.engine.runtime.static.scope import ScopeRun
+from dlog.engine.runtime.static.executor import Executor, Progress, StratumRun
 from dlog.engine.runtime.storage.columns import raw
 from dlog.engine.values.table import Table
 
@@ -164,7 +162,7 @@ class ShardExecutor(Executor):
         )
         return OutgoingRows(name, types, self.homes[name], Rows(narrow, whole.height))
 
-    def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun | IteratedRun:
+    def _scope_run(self, number: int, stratum: Stratum) -> StratumRun:
         if self.worker_group.size == 1:
             return super()._scope_run(number, stratum)
         plan: DistributedScope = self.worker_group.from_root(self._plan(stratum) if self.worker_group.is_root else None)

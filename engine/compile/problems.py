@@ -31,8 +31,11 @@ class Problems:
         return self._times
 
     def add(self, code: str, message: str, *labels: Label, notes: Iterable[str] = ()) -> None:
+        self.take(Diagnostic(code, message, labels, tuple(n for n in notes if n), self.source))
+
+    def take(self, finding: Diagnostic) -> None:
+        code, message, labels = finding.code, finding.message, finding.labels
         place = labels[0].span if labels else NOWHERE
-        finding = Diagnostic(code, message, labels, tuple(n for n in notes if n), self.source)
         self._times += 1
         instances = frozenset(name for label in labels for name in INSTANCE_NAME.findall(label.message))
         self._found.setdefault((code, message, place, instances), finding)

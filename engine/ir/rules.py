@@ -384,13 +384,17 @@ class Program:
     has the name of the former is whatever its rules derive and others give: the pairs are those of values with one class."""
     functors: dict[str, UserFunctor] = field(default_factory=dict)
     """Those that the program declares."""
+    alternating: frozenset[str] = frozenset()
+    """The relations of strata that depend on themselves through negation, or through aggregates that are neither lattices nor
+    compared with bounds (plan/static/alternating)."""
 
     @cached_property
     def iterated(self) -> frozenset[str]:
-        """The relations of strata that are evaluated iteration by iteration: what these keep depends on those."""
+        """The relations of strata that are evaluated iteration by iteration, what these keep depending on those, or pass after
+        pass."""
         single = self.retentions.keys() - self.lattices.keys()
         counted = [s for s in self.strata if not single.isdisjoint(s.relations) or _counts_iterations(s)]
-        return frozenset(name for s in counted for name in s.relations)
+        return self.alternating.union(name for s in counted for name in s.relations)
 
     @cached_property
     def inputs(self) -> frozenset[str]:

@@ -47,7 +47,8 @@ def optimize(program: Program, observed: frozenset[str]) -> Program:
 
 
 def _check(before: Program, after: Program, name: str) -> None:
-    """Checks what holds between passes: relations stay declared, rules mention declared ones, no lattice comes or changes."""
+    """Checks what holds between passes: relations stay declared, rules mention declared ones, no lattice comes or changes, no
+    relation comes to depend on itself through a negation or an aggregate."""
     mentioned = {r for s in after.strata for rule in s.rules for r in (rule.head.relation, *relations_read(rule))}
     unknown = (mentioned | set(before.relations)) - set(after.relations)
     if unknown:
@@ -55,6 +56,8 @@ def _check(before: Program, after: Program, name: str) -> None:
     changed = after.lattices.items() - before.lattices.items()
     if changed:
         raise InternalError(f"pass {name}", f"other lattices: {', '.join(sorted(r for r, _ in changed))}")
+    if alternating := after.alternating - before.alternating:
+        raise InternalError(f"pass {name}", f"not stratified any more: {', '.join(sorted(alternating))}")
 
 
 def defined(program: Program) -> frozenset[str]:

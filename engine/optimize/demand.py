@@ -42,7 +42,7 @@ from dlog.engine.ir.traversal import literal_variables
 from dlog.engine.optimize.bindings import Known, next_atom, settled
 from dlog.engine.optimize.filters import with_named_head
 from dlog.engine.optimize.rewriting import Body, Rules, has_given_rows, rules_by_relation, with_rules
-from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.diagnostics import InternalError
 
 MAX_DEMANDS = 64
 """Ways in which a program's relations are asked for; one with more stays as it is."""
@@ -80,13 +80,11 @@ def demanded(program: Program, observed: frozenset[str]) -> tuple[Program, Mappi
             whole |= rewriting.wanted
         if not 0 < len(rewriting.asked) <= MAX_DEMANDS:
             return program, {}
-        try:
-            rewritten = with_rules(program, rewriting.result(), rewriting.relations)
+        rewritten = with_rules(program, rewriting.result(), rewriting.relations)
+        if rewritten.alternating <= program.alternating:
             return rewritten, {_demand_name(name): asked for asked, name in rewriting.asked.items()}
-        except DlogError:  # not stratified: the demand for a relation reads what is computed from its absence
-            if not through_negation:
-                raise
-    raise AssertionError("left by `return` or `raise`")
+        # The demand for a relation reads what is computed from its absence.
+    raise InternalError("demand", "a program without demand through negation is not stratified")
 
 
 @dataclass(frozen=True, slots=True)

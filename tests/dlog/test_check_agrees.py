@@ -20,12 +20,6 @@ e(1, 2).
 r(x, y) :- e(x, y).
 r(y, c) :- r(x, c), e(x, y), count : { r(_, w), w = c } > c.
 """
-LATTICE = """.decl e(x: number, y: number)
-.decl d(x: number, v: number)
-.output d
-e(1, 2).
-d(x, v) :- e(x, _), v = min c : { e(x, _), c = 5 ; d(y, c), e(y, x) }, v < 9.
-"""
 REFUSED = {
     "input": f"{DECLARED}.input a(IO=nonsense)\n",
     "columns": f'{DECLARED}.input a(columns="0")\n',
@@ -34,7 +28,6 @@ REFUSED = {
     "no columns": f"{DECLARED}.output b(IO=parquet)\n",
     "limit": f"{DECLARED}.limitsize a\n",
     "aggregate": RECURSIVE,
-    "lattice": LATTICE,
 }
 
 

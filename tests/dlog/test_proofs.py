@@ -9,7 +9,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 import dlog
@@ -21,7 +21,7 @@ from dlog.engine.runtime.incremental.recompute import Recompute
 from dlog.proofs import Absent, Aggregated, Holds, Proof
 from tests.dlog.proof_checker import Refuted, check, rows_of
 from tests.examples import examples
-from tests.strategies import Case, counting_programs, graphs, programs, weighted_graphs
+from tests.strategies import Case, alternating_programs, counting_programs, graphs, programs, weighted_graphs
 from tests.strategies_values import VALUES
 
 CLOSURE = """
@@ -73,6 +73,18 @@ def test_every_proof_of_a_random_program_checks(case: Case) -> None:
 @given(counting_programs())
 def test_proofs_of_recursion_through_count_and_sum_check(case: Case) -> None:
     with dlog.session(case.text, case.facts) as session:
+        check_all(session, case.text, case.facts, 4)
+
+
+@examples(60)
+@given(alternating_programs())
+def test_proofs_of_recursion_through_negation_and_aggregates_check(case: Case) -> None:
+    try:
+        session = dlog.session(case.text, case.facts)
+    except dlog.DlogError as error:
+        assert [d.code for d in error.diagnostics] == ["not-settled"]
+        reject()
+    with session:
         check_all(session, case.text, case.facts, 4)
 
 

@@ -49,6 +49,18 @@ dlog.run(".decl e(x: number, y: number)\\n.input e", facts={"e": "1 2"})
         "dlog run half.dl",
         ("half.dl", ".decl e(x: number, y: number)\ne(1, 0).\n.decl p(x: number)\np(x / y) :- e(x, y).\n.output p\n"),
     ),
+    "not-settled": run(
+        "A row depends on itself through a negation or an aggregate, so that each pass over the rules of its relation derives "
+        "something else than the one before (the warning `unstratified` tells of such rules). The message names a row that "
+        "does not stay; one that depends on it may be named in its place. Take the circle out of the data, or say in the rules "
+        "what it means.",
+        "dlog run game.dl",
+        (
+            "game.dl",
+            ".decl move(x: symbol, y: symbol)\nmove(\"a\", \"b\"). move(\"b\", \"a\").\n"
+            ".decl win(x: symbol)\nwin(x) :- move(x, y), !win(y).\n.output win\n",
+        ),
+    ),
     "functor-failed": python(
         "A functor of your own has raised an exception, or has given a value of another type than is declared.",
         """

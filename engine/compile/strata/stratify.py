@@ -1,10 +1,11 @@
-"""Rules to strata in the order of evaluation; negation and aggregation look only at finished strata.
+"""Rules to strata in the order of evaluation; negation and aggregation look at finished strata.
 
     path <- path, edge;  far <- !path     ->   stratum {path} (recursive), stratum {far}
 
 Relations without rules (inputs, facts) have no stratum: they are there before the first. A cycle through a negation or an
-aggregate is an error that shows the cycle, unless it is a well-defined recursion through `min` or `max` (lattice.py), or
-through `count` or `sum` (thresholds.py).
+aggregate is one stratum, too. Its result is known to be well defined if it is recursion through `min` or `max` as lattice.py
+says, or through `count` or `sum` as thresholds.py does. Of all others the rows decide (plan/static/alternating); where they
+cannot, as relations do not keep all of theirs, the cycle is an error that shows it.
 """
 
 from __future__ import annotations
@@ -13,18 +14,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import TypeAlias
 
 from dlog.engine.compile.check import Checked
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.strata.dependencies import Dependency, components, dependencies, path_between, relations_read
 from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of, lattice_of_subsumption
-from dlog.engine.compile.strata.thresholds import thresholds
+from dlog.engine.compile.strata.thresholds import mentioned, thresholds
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.aggregates import dominance_of
 from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import (
     AUTOINC,
+    ITERATION_COUNTER,
+    Aggregate,
+    Compare,
     Constant,
     Head,
     Lattice,
@@ -35,8 +40,11 @@ from dlog.engine.ir.rules import (
     Rule,
     Stratum,
 )
-from dlog.engine.ir.traversal import stateful_functors
+from dlog.engine.ir.traversal import literal_variables, stateful_functors
+from dlog.grammar.diagnostics import Diagnostic
+from dlog.grammar.source import Source
 
+_KEEPS_SOME = "a relation of the cycle does not keep all of its rows: they may go as others come"
 MAX_FACT_RULES = 64
 """Facts in the text up to which a relation with a subsumption can be a lattice, whose facts are rules."""
 
@@ -59,12 +67,18 @@ class _Graph:
         return [] if found is None else [replace(rule, body=rule.body[2:]) for rule in found.dominated]
 
 
+Remarks: TypeAlias = list[tuple[Sequence[str], Diagnostic]]
+"""Warnings, each with the relations that it is about."""
+
+
 @uncollected
-def stratify(checked: Checked) -> Program:
+def stratify(checked: Checked, remarks: Remarks | None = None) -> Program:
+    """`remarks` hear of cycles through negation or aggregates of which only the rows will say whether they have a result."""
     problems = Problems(checked.source)
     graph = _graph(checked)
     strata: list[Stratum] = []
     lattices: dict[str, Lattice] = {}
+    alternating: set[str] = set()
     facts = dict(checked.facts)
     classes = frozenset(checked.classes.values())
     for component in components(graph.rules, graph.edges):
@@ -72,7 +86,16 @@ def stratify(checked: Checked) -> Program:
         lattice = None
         lattices |= {name: Lattice(name, Dominance.LEAST, 1) for name in component if name in classes}
         if any(d.how != "positive" for d in inner if d.relation not in classes):
-            lattice = _lattice(component, graph, checked, inner, problems)
+            try:
+                lattice = _lattice(component, graph, checked, inner)
+            except NotWellDefined as why:
+                if not _alternates(component, graph):
+                    reason = f"recursion through this aggregate is not well defined: {why}" if str(why) else ""
+                    problems.take(_cycle("not-stratified", component, graph, inner, reason, checked.source))
+                elif remarks is not None and any(_may_be_meant_otherwise(d) for d in inner):
+                    reason = "only the rows will say whether there is a result" + (f": {why}" if str(why) else "")
+                    remarks.append((component, _cycle("unstratified", component, graph, inner, reason, checked.source)))
+                alternating.update(component)
         elif not graph.retentions.keys().isdisjoint(component):
             lattice = _subsumed(component, graph, checked)
         if lattice is not None:
@@ -98,6 +121,7 @@ def stratify(checked: Checked) -> Program:
         checked.eqrels,
         checked.classes,
         checked.functors,
+        frozenset(alternating),
     )
 
 
@@ -142,25 +166,26 @@ def _inner(component: list[str], graph: _Graph) -> list[Dependency]:
     return [d for name in component for d in graph.reads(name) if d.on in within]
 
 
-def _lattice(
-    component: list[str], graph: _Graph, checked: Checked, inner: list[Dependency], problems: Problems
-) -> Lattice | None:
-    """The lattice of a cycle through an aggregate, if it is one; an error for a cycle that is not well defined."""
-    reason = ""
-    try:
-        if all(d.how != "negation" for d in inner):
-            if not graph.retentions.keys().isdisjoint(component):
-                raise NotWellDefined("a relation of the cycle does not keep all of its rows: they may go as others come")
-            if not any(_is_extreme(d) for d in inner):
-                for name in component:
-                    for rule in graph.rules[name]:
-                        thresholds(rule, set(component))
-                return None
-            return _extreme(component, graph, checked)
-    except NotWellDefined as why:
-        reason = f"recursion through this aggregate is not well defined: {why}"
-    _report_cycle(component, graph, inner, reason, problems)
+def _lattice(component: list[str], graph: _Graph, checked: Checked, inner: list[Dependency]) -> Lattice | None:
+    """The lattice of a cycle through an aggregate, if it is one, and nothing if its aggregates are compared with bounds; raises
+    NotWellDefined for all others."""
+    if any(d.how == "negation" for d in inner):
+        raise NotWellDefined("")
+    if not graph.retentions.keys().isdisjoint(component):
+        raise NotWellDefined(_KEEPS_SOME)
+    if any(_is_extreme(d) for d in inner):
+        return _extreme(component, graph, checked)
+    for name in component:
+        for rule in graph.rules[name]:
+            thresholds(rule, set(component))
     return None
+
+
+def _alternates(component: list[str], graph: _Graph) -> bool:
+    """Whether passes evaluate a cycle through a negation or an aggregate: what is derived may depend on nothing else."""
+    rules = [rule for name in component for rule in graph.rules[name]]
+    counts = any(ITERATION_COUNTER in relations_read(rule) for rule in rules)
+    return graph.retentions.keys().isdisjoint(component) and not counts and not any(any(stateful_functors(r)) for r in rules)
 
 
 def _subsumed(component: list[str], graph: _Graph, checked: Checked) -> Lattice | None:
@@ -203,8 +228,21 @@ def _extreme(component: list[str], graph: _Graph, checked: Checked) -> Lattice:
     return lattice_of(name, graph.rules[name])
 
 
-def _report_cycle(component: list[str], graph: _Graph, inner: list[Dependency], reason: str, problems: Problems) -> None:
-    """One error per component: its first offending literal and the cycle it closes; the other offending ones are labelled."""
+def _may_be_meant_otherwise(dependency: Dependency) -> bool:
+    """Whether a dependency that is not monotone may be a mistake, or would be monotone if it were written otherwise. A total of
+    totals is what it says."""
+    if dependency.how == "negation" or _is_extreme(dependency):
+        return True
+    body = dependency.rule.body
+    results = {x.result.id for x in body if isinstance(x, Aggregate) and dependency.on in mentioned((x,))}
+    compared = (x for x in body if isinstance(x, Compare) and x.op != "=")
+    return any(not results.isdisjoint(literal_variables(x)) for x in compared)
+
+
+def _cycle(
+    code: str, component: list[str], graph: _Graph, inner: list[Dependency], reason: str, source: Source
+) -> Diagnostic:
+    """One for each component: its first offending literal and the cycle it closes; the other offending ones are labelled."""
     bad = sorted((d for d in inner if d.how != "positive"), key=lambda d: d.span.start)
     first = bad[0]
     way = path_between(first.on, first.relation, graph.edges, set(component)) if first.on != first.relation else [first.on]
@@ -213,8 +251,8 @@ def _report_cycle(component: list[str], graph: _Graph, inner: list[Dependency], 
     message = f"{subject} on {what} through {'a negation' if first.how == 'negation' else 'an aggregate'}"
     labels = [Label(d.span, f"`{d.relation}` needs all of `{d.on}` here") for d in bad]
     labels += _steps(way, graph)
-    cycle = " -> ".join([first.relation, *way])
-    problems.add("not-stratified", message, *labels, notes=[f"the cycle: {cycle}", reason])
+    notes = (f"the cycle: {' -> '.join([first.relation, *way])}", *([reason] if reason else []))
+    return Diagnostic(code, message, tuple(labels), notes, source)
 
 
 def _steps(way: list[str], graph: _Graph) -> list[Label]:

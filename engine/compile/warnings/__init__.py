@@ -16,6 +16,7 @@ from dlog.engine.compile.plans import ineffective_plans
 from dlog.engine.compile.pragmas import ineffective_pragmas, listed, values
 from dlog.engine.compile.prints import with_prints
 from dlog.engine.compile.problems import Problems
+from dlog.engine.compile.strata.stratify import Remarks
 from dlog.engine.compile.warnings.codes import CODES
 from dlog.engine.compile.warnings.floats import Floats
 from dlog.engine.compile.warnings.products import single_rows, unconnected_atoms
@@ -28,12 +29,12 @@ from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Clause, Program, RelationDecl
 
 
-def find_warnings(expansion: Expansion, source: Source) -> list[Diagnostic]:
+def find_warnings(expansion: Expansion, source: Source, cycles: Remarks) -> list[Diagnostic]:
     """All warnings about a program without mistakes, in the order of the text; those about the whole program come last. One
-    in a component comes once for all instances."""
+    in a component comes once for all instances. `cycles` are what stratification has remarked."""
     if "no-warn" in values(without_literal_facts(expansion.program.items)):
         return []
-    found = expansion.warnings(list(_found(expansion.program, source)))
+    found = expansion.warnings(list(_found(expansion.program, source, cycles)))
     if expansion.components is not None:
         found += unused_overrides(expansion.components)
         found += shadowed_declarations(expansion.components)
@@ -48,7 +49,7 @@ def _place(warning: Diagnostic) -> tuple[bool, int]:
     return start == NOWHERE.start, start
 
 
-def _found(tree: Program, source: Source) -> Iterator[Diagnostic]:
+def _found(tree: Program, source: Source, cycles: Remarks) -> Iterator[Diagnostic]:
     tree = with_prints(tree, Problems(source))
     usage, single = Usage(tree), single_rows(tree)
     items = without_literal_facts(tree.items)
@@ -61,6 +62,7 @@ def _found(tree: Program, source: Source) -> Iterator[Diagnostic]:
             yield from shadowed_variables(item)
             yield from unconnected_atoms(item, single)
             yield from floats.compared(item)
+    yield from (remark for relations, remark in cycles if silent.isdisjoint(relations))
     yield from shadowed_dates(items)
     yield from usage.warnings(silent)
     yield from ineffective_pragmas(items, names)

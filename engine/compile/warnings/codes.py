@@ -25,6 +25,13 @@ CODES: Final[dict[str, WarningKind]] = {
         "Relations of one row, as constants are written, are not looked at.",
         "e(1). e(2).\n.decl e(x: number)\n.decl p(x: number, y: number)\n.output p\np(x, y) :- e(x), e(y).",
     ),
+    "unstratified": WarningKind(
+        "A relation depends on what it lacks, or on an aggregate over itself in a way that may have no result. Passes derive "
+        "it, each of which reads in negations and aggregates what the one before has derived, until nothing changes. That ends "
+        "where no row depends on itself; else the run stops with `not-settled`. Where more rows cannot take others away, one "
+        "pass would do, and rounds would maintain it: a note says what is in the way. Totals of totals are not looked at.",
+        ".decl move(x: number, y: number)\n.input move\n.decl win(x: number)\n.output win\nwin(x) :- move(x, y), !win(y).",
+    ),
     "float-equality": WarningKind(
         "Floats are compared for equality: two ways to compute a number may differ in the last digit.",
         "e(1.5).\n.decl e(x: float)\n.decl p(x: float)\n.output p\np(x) :- e(x), x * 2.0 != 3.0.",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from dlog.engine.compile.strata.dependencies import through_aggregates
+from dlog.engine.compile.strata.dependencies import dependencies, through_aggregates
 from dlog.engine.compile.strata.thresholds import mentioned
 from dlog.engine.ir.rules import (
     AUTOINC,
@@ -67,6 +67,11 @@ def _counting(program: Program) -> Iterator[Diagnostic]:
     for rule in (r for s in program.strata for r in s.rules):
         if any(isinstance(x, Atom) and x.relation == ITERATION_COUNTER for x in rule.body):
             yield _refused("recursive_iteration_cnt", rule.span, "iterations are counted in one place", program)
+    for stratum in (s for s in program.strata if not program.alternating.isdisjoint(s.relations)):
+        inner = (d for rule in stratum.rules for d in dependencies(rule) if d.on in stratum.relations)
+        what = "recursion through a negation or an aggregate"
+        span = next(d.span for d in inner if d.how != "positive")
+        yield _refused(what, span, "whether its passes have come to an end is decided in one place", program)
     for name, kept in program.retentions.items():
         if name in program.iterated:
             ways = {"subsumption": kept.dominated, "a lattice": kept.join, "a choice domain": kept.keys, "debug_delta": True}
@@ -85,7 +90,7 @@ def _counting(program: Program) -> Iterator[Diagnostic]:
     for rule in (rule for s in program.strata for rule in nested_aggregates(s, program)):
         why = "it is computed in one place for the values that come"
         yield _refused("an aggregate whose variables only the recursion binds", rule.span, why, program)
-    cycles = through_aggregates(program) - program.lattices.keys()
+    cycles = through_aggregates(program) - program.lattices.keys() - program.alternating
     spans = (span for name in sorted(cycles) for span in _recursive(program.rules.get(name, ()), cycles))
     for span in dict.fromkeys(spans):
         yield _refused("recursion through `count` and `sum`", span, "the sums of a group are in one place", program)

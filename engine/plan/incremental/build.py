@@ -69,9 +69,9 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
 
 
 def not_maintained(stratum: Stratum, program: Program) -> str:
-    """Why a stratum with stateful functors or aggregates of users, of relations that do not keep all of their rows, or of
-    classes, is computed anew; empty where there are none. Classes could be lattices, but along a chain a value takes the class
-    of every other one."""
+    """Why a stratum with stateful functors or aggregates of users, of relations that do not keep all of their rows, of classes,
+    or one that alternates, is computed anew; empty where there are none. Classes could be lattices, but along a chain a value
+    takes the class of every other one."""
     stateful = next((functor for rule in stratum.rules for functor in stateful_functors(rule)), None)
     if stateful is not None:
         if printed_types(stateful.op) is not None:
@@ -81,6 +81,8 @@ def not_maintained(stratum: Stratum, program: Program) -> str:
     folded = next((x for rule in stratum.rules for x in user_aggregates(rule.body)), None)
     if folded is not None:
         return f"`{folded.op}` folds all values of a group again"
+    if not program.alternating.isdisjoint(stratum.relations):
+        return f"`{stratum.relations[0]}` depends on itself through a negation or an aggregate, and is derived pass after pass"
     if any(nested_aggregates(stratum, program)):
         return "only the recursion says for what an aggregate is computed"
     if unions := unions_of(stratum, program):

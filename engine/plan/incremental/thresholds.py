@@ -50,7 +50,8 @@ def _expanded(program: Program, sums: bool) -> Program:
     lattices = dict(program.lattices)
     for stratum in program.strata:
         own = set(stratum.relations)
-        if not stratum.recursive or own & program.lattices.keys() or not any(counts(r, own) for r in stratum.rules):
+        others = program.lattices.keys() | program.alternating
+        if not stratum.recursive or own & others or not any(counts(r, own) for r in stratum.rules):
             strata.append(stratum)
             continue
         made = _Expansion(program, stratum, sums)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,10 +22,12 @@ from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.thresholds import MARK, summed
+from dlog.engine.plan.static.alternating import explain_alternating
 from dlog.engine.plan.static.build import build_scope
 from dlog.engine.plan.static.iterations import explain_iterated
 from dlog.engine.plan.static.restrict import restrict
 from dlog.engine.runtime.preload import preload
+from dlog.engine.runtime.static.alternating import AlternatingRun
 from dlog.engine.runtime.static.iterated import IteratedRun
 from dlog.engine.runtime.static.scope import ScopeRun
 from dlog.engine.runtime.static.thread_pool import ThreadPool
@@ -63,6 +66,9 @@ class RuleProfile:
     derived: int
     new: int
     iterations: int
+
+
+StratumRun: TypeAlias = ScopeRun | IteratedRun | AlternatingRun
 
 
 class Executor:
@@ -218,9 +224,12 @@ class Executor:
                 costs = run.costs[rule]
                 self._profile.append((text, costs.cycles, costs.derived, costs.new, run.iterations))
 
-    def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun | IteratedRun:
+    def _scope_run(self, number: int, stratum: Stratum) -> StratumRun:
         """Plans a stratum."""
         pause = lambda: self._pause(number, stratum)  # noqa: E731
+        if not self.program.alternating.isdisjoint(stratum.relations):
+            loaded = frozenset(self._loaded)
+            return AlternatingRun(stratum, self.program, self.catalog, self.thread_pool, pause, self.limits, loaded)
         if self._is_iterated(stratum):
             return IteratedRun(stratum, self.program, self.catalog, self.thread_pool, pause, self.limits)
         scope = self._plan_alone(stratum)
@@ -245,7 +254,7 @@ class Executor:
         done = number + 1, len(self.program.strata), shown
         self.on_progress(Progress(*done, control[L.control.iteration], control[L.control.changes], rows, self.memory.used))
 
-    def _mistake(self, failure: RunFailed, run: ScopeRun | IteratedRun, stratum: Stratum) -> Exception:
+    def _mistake(self, failure: RunFailed, run: StratumRun, stratum: Stratum) -> Exception:
         if failure.code == Error.MEMORY:
             return self._at_rule(self.memory.exhausted(), run, stratum)
         if failure.code == Error.ROWS:
@@ -254,7 +263,7 @@ class Executor:
             return self._at_rule(DlogError(Diagnostic(*VALUES[failure.code])), run, stratum)
         return InternalError("evaluation", f"kernel error {failure.code}")
 
-    def _at_rule(self, error: DlogError, run: ScopeRun | IteratedRun, stratum: Stratum) -> DlogError:
+    def _at_rule(self, error: DlogError, run: StratumRun, stratum: Stratum) -> DlogError:
         """The mistake, shown at the rule that was being evaluated where it has no place yet."""
         rule = run.current_rule()
         if not 0 <= rule < len(stratum.rules) or any(d.labels or d.place for d in error.diagnostics):
@@ -278,6 +287,8 @@ class Executor:
         return "\n".join(self._explained(s, ran) for s in self.program.strata if s.rules)
 
     def _explained(self, stratum: Stratum, ran: Iterator[nodes.Scope]) -> str:
+        if not self.program.alternating.isdisjoint(stratum.relations):
+            return explain_alternating(stratum, self.program, self.catalog)
         if self._is_iterated(stratum):
             return explain_iterated(stratum, self.program, self.catalog)
         return explain(next(ran, None) or self._plan_alone(stratum), self.program)

@@ -8,9 +8,8 @@ from textwrap import dedent
 import pytest
 
 from dlog.engine.compile.components import expand
-from dlog.engine.compile.warnings import find_warnings
-from dlog.engine.compiler import check_tree, compile_source, parse
-from dlog.grammar.diagnostics import DlogError, render
+from dlog.engine.compiler import compile_source, parse
+from dlog.grammar.diagnostics import Diagnostic, DlogError, render
 from dlog.grammar.source import Source
 from dlog.grammar.unparse import format_item
 from tests.conftest import RunProgram
@@ -243,10 +242,9 @@ def test_instances_inside_of_each_other_without_end_are_refused_at_once() -> Non
 
 
 def warnings(text: str) -> list[str]:
-    source = Source(text)
-    expansion = expand(parse(source), source)
-    check_tree(expansion.program, source)
-    return [w.message for w in find_warnings(expansion, source)]
+    found: list[Diagnostic] = []
+    compile_source(Source(text), found.extend)
+    return [w.message for w in found]
 
 
 COMPONENT = ".comp C { .decl e(x: number, y: number)\n.input e\n.decl p(x: number)\np(x) :- e(x, y). }\n"

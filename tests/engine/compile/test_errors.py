@@ -1,5 +1,6 @@
-"""Golden diagnostics: errors/<name>.dl must fail with exactly the text of errors/<name>.err. After a wanted change
-`python -m tests.engine.compile.test_errors` writes them anew: read the difference before committing it."""
+"""Golden diagnostics: errors/<name>.dl must fail with exactly the text of errors/<name>.err, and cycles/<name>.dl compile with
+the warnings of cycles/<name>.err about recursion. After a wanted change `python -m tests.engine.compile.test_errors` writes
+them anew: read the difference before committing it."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, render_all
 from dlog.grammar.source import Source
 
 PROGRAMS = sorted((Path(__file__).parent / "errors").glob("*.dl"))
+CYCLES = sorted((Path(__file__).parent / "cycles").glob("*.dl"))
 
 
 def diagnose(path: Path) -> str:
@@ -23,6 +25,17 @@ def diagnose(path: Path) -> str:
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
 def test_a_mistaken_program_gets_exactly_these_diagnostics(path: Path) -> None:
     assert diagnose(path) == path.with_suffix(".err").read_text()
+
+
+def warned(path: Path) -> str:
+    found: list[Diagnostic] = []
+    compile_source(Source(path.read_text(), path.name), found.extend)
+    return render_all([w for w in found if w.code == "unstratified"]).rstrip() + "\n"
+
+
+@pytest.mark.parametrize("path", CYCLES, ids=lambda p: p.stem)
+def test_a_program_with_cycles_through_negation_or_aggregates_gets_exactly_these_warnings(path: Path) -> None:
+    assert warned(path) == path.with_suffix(".err").read_text()
 
 
 def messages(text: str) -> list[str]:
@@ -58,3 +71,5 @@ def test_floods_of_a_warning_are_cut_and_counted() -> None:
 if __name__ == "__main__":
     for program in PROGRAMS:
         program.with_suffix(".err").write_text(diagnose(program))
+    for program in CYCLES:
+        program.with_suffix(".err").write_text(warned(program))

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dlog.engine.compile.components import expand
-from dlog.engine.compile.warnings import find_warnings
-from dlog.engine.compiler import check_tree, compile_source, parse
+from dlog.engine.compiler import compile_source
 from dlog.engine.ir.options import NO_OPTIONS
 from dlog.engine.optimize import optimize
-from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.source import Source
 from dlog.pipeline import Job, compile_program
 from tests.conftest import RunText
@@ -28,10 +26,9 @@ def refused(text: str) -> list[str]:
 
 
 def warnings(text: str) -> list[str]:
-    source = Source(text)
-    expansion = expand(parse(source), source)
-    check_tree(expansion.program, source)
-    return [w.message for w in find_warnings(expansion, source)]
+    found: list[Diagnostic] = []
+    compile_source(Source(text), found.extend)
+    return [w.message for w in found]
 
 
 @pytest.mark.parametrize("pragma", ['"inline-exclude" "above"', '"inline-exclude" "p, above"', '"magic-transform-exclude" "*"'])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dlog.engine.compile.strata.dependencies import components
+from dlog.engine.compiler import compile_source
 from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Io, Lattice
+from dlog.grammar.diagnostics import Diagnostic
+from dlog.grammar.source import Source
 from tests.engine.compile.rules_of import compiled, mistakes
 
 EDGES = ".decl node(x: number) .decl source(x: number) .decl edge(x: number, y: number, w: number) "
@@ -84,10 +87,39 @@ def test_monotone_recursion_through_min_and_max_is_a_lattice(rule: str, op: str,
         "dist(x, d) :- node(x), d = min c : { dist(y, c), edge(y, x, _) }. dist(1, 0).",
     ],
 )
-def test_other_recursion_through_an_aggregate_is_refused(rule: str) -> None:
-    found = mistakes(EDGES + ".decl dist(x: number, d: number) " + rule)
-    assert [code for code, _ in found] == ["not-stratified"]
-    assert "dist(" in found[0][1]
+def test_other_recursion_through_an_aggregate_alternates(rule: str) -> None:
+    program = compiled(EDGES + ".decl dist(x: number, d: number) " + rule)
+    assert (program.alternating, program.lattices) == ({"dist"}, {})
+    assert program.iterated == {"dist"}
+
+
+def test_recursion_with_one_result_does_not_alternate() -> None:
+    text = EDGES + ".decl p(x: number) p(x) :- node(x), count : { edge(x, y, _), p(y) } > 2. p(x) :- node(x), edge(x, x, _)."
+    assert compiled(text).alternating == set()
+
+
+def warned(text: str) -> list[list[str]]:
+    found: list[Diagnostic] = []
+    compile_source(Source(text), found.extend)
+    return [list(w.notes) for w in found if w.code == "unstratified"]
+
+
+def test_what_may_be_meant_otherwise_is_told_and_totals_of_totals_are_not() -> None:
+    head = EDGES + ".decl p(x: number, n: number) p(x, n) :- node(x), "
+    doubtful = "only the rows will say whether there is a result"
+    assert warned(head + "n = sum k * m : { edge(x, y, k), p(y, m) }.") == []
+    assert warned(head + "n = count : { edge(x, y, _), p(y, _) }.") == []
+    assert warned(head + "n = 1, !p(x, 2).") == [["the cycle: p -> p", doubtful]]
+    [[_, why]] = warned(head + "n = count : { edge(x, y, _), p(y, _) }, n < 3.")
+    assert why.startswith(f"{doubtful}: more rows of the cycle make the `count` greater")
+    [[_, why]] = warned(head + "n = min c : { p(y, b), edge(y, x, w), c = b * w }.")
+    assert why.startswith(f"{doubtful}: `b` is used in an equation whose value does not grow with it")
+
+
+@pytest.mark.parametrize("rule", ["p(x) :- node(x), !p(x).", "p(x) :- node(x), !q(x). q(x) :- p(x)."])
+def test_relations_that_do_not_keep_all_rows_must_be_stratified(rule: str) -> None:
+    text = EDGES + ".decl p(x: number) choice-domain x .decl q(x: number) " + rule
+    assert [code for code, _ in mistakes(text)] == ["not-stratified"]
 
 
 def test_connected_components_are_a_lattice() -> None:
@@ -98,9 +130,11 @@ def test_connected_components_are_a_lattice() -> None:
     assert compiled(text).lattices == {"cc": Lattice("cc", Dominance.LEAST, 1)}
 
 
-def test_each_cycle_is_one_error() -> None:
+def test_each_cycle_is_told_of_once() -> None:
     text = ".decl a, b, c(x: number) a(x) :- c(x), !b(x). b(x) :- c(x), !a(x). c(x) :- c(x), !c(x)."
-    assert mistakes(text) == [("not-stratified", "!b(x)"), ("not-stratified", "!c(x)")]
+    assert [notes[0] for notes in warned(text)] == ["the cycle: a -> b -> a", "the cycle: c -> c"]
+    kept = ".decl a, b, c(x: number) choice-domain x" + text.removeprefix(".decl a, b, c(x: number)")
+    assert mistakes(kept) == [("not-stratified", "!b(x)"), ("not-stratified", "!c(x)")]
 
 
 def test_directives_and_legacy_qualifiers_become_io() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dlog.engine.compile.components import expand
-from dlog.engine.compile.warnings import CODES, find_warnings
-from dlog.engine.compiler import check_tree, parse
+from dlog.engine.compile.warnings import CODES
+from dlog.engine.compiler import compile_source
 from dlog.grammar.diagnostics import Diagnostic
 from dlog.grammar.preprocess import preprocess
 from dlog.grammar.source import Source
@@ -24,9 +23,9 @@ one(3).
 
 
 def warnings(source: Source) -> list[Diagnostic]:
-    expansion = expand(parse(source), source)
-    check_tree(expansion.program, source)
-    return find_warnings(expansion, source)
+    found: list[Diagnostic] = []
+    compile_source(source, found.extend)
+    return found
 
 
 def codes(rules: str, declared: str = DECLARED) -> list[tuple[str, str]]:

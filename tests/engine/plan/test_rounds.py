@@ -366,9 +366,9 @@ def test_broken_promises_are_named() -> None:
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
-def test_every_program_is_maintained(path: Path) -> None:
+def test_every_program_is_maintained_but_for_what_alternates(path: Path) -> None:
     whole = weighted(compile_source(preprocess(path)))
-    for stratum in whole.strata:
+    for stratum in (s for s in whole.strata if whole.alternating.isdisjoint(s.relations)):
         assert build_rounds_scope(stratum, whole, Declared()).model == ("partial" if stratum.recursive else "total")
 
 
