@@ -338,7 +338,7 @@ def check_execution(program: Program) -> None:
                 if found:
                     raise DlogError(found) from None
     if any(_aggregates_in_recursion(stratum) for stratum in program.strata):
-        for _ in _assumed_plans(optimized(program), _aggregates_in_recursion):
+        for _ in assumed_plans(optimized(program), _aggregates_in_recursion):
             pass
 
 
@@ -349,7 +349,7 @@ def _aggregates_in_recursion(stratum: Stratum) -> bool:
     return stratum.recursive and any(isinstance(literal, Aggregate) for rule in stratum.rules for literal in rule.body)
 
 
-def _assumed_plans(program: Program, wanted: Callable[[Stratum], bool]) -> Iterator[str]:
+def assumed_plans(program: Program, wanted: Callable[[Stratum], bool] = lambda stratum: True) -> Iterator[str]:
     """The plans of strata for assumed sizes, as text."""
     from dlog.engine.plan.explain import explain
     from dlog.engine.plan.incremental.thresholds import summed
@@ -377,7 +377,7 @@ def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], fact
     """The plan of every stratum, for the sizes of the inputs in the folder `facts` or, without one, for assumed sizes."""
     program = optimized(compile_program(path, include, macros))
     if facts is None:
-        return "\n".join(_assumed_plans(program, lambda stratum: True))
+        return "\n".join(assumed_plans(program))
     from dlog.engine.runtime.static.executor import Executor
 
     with stage("start"):

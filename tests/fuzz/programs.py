@@ -82,20 +82,17 @@ def _checked(text: str) -> Any:
 
 
 def _planned(program: Any) -> None:
-    from dlog.engine.plan.explain import explain
     from dlog.engine.plan.incremental.build import explain_maintenance
-    from dlog.engine.plan.incremental.thresholds import summed, weighted
-    from dlog.engine.plan.static.build import build_scope
-    from dlog.engine.plan.static.restrict import restrict
+    from dlog.engine.plan.incremental.thresholds import weighted
     from dlog.engine.plan.statistics import Declared
     from dlog.grammar.diagnostics import DlogError
-    from dlog.pipeline import optimized, stage
+    from dlog.pipeline import assumed_plans, optimized, stage
 
     try:
-        improved, maintained = summed(optimized(program)), weighted(program)
+        maintained = weighted(program)
+        for _ in assumed_plans(optimized(program)):
+            pass
         with stage("planner"):
-            for stratum in improved.strata:
-                explain(restrict(build_scope(stratum, improved, Declared())), improved)
             for stratum in maintained.strata:
                 explain_maintenance(stratum, maintained, Declared())
     except DlogError:
