@@ -42,6 +42,7 @@ class Few(Code):
     SHARED = auto()  # they do, and rows of a group share what is carried over
     APART = auto()  # rows of a group do not, as it is changed
     VALUE = auto()  # they do, and each contributes a carried value to the lattice's group by the path's key
+    ALONE = auto()  # changes do, without looking any rows up
 
 
 class Status(Code):

@@ -70,7 +70,7 @@ class RoundLowering(PathLowering):
         header = {L.path.list: self.changes, L.path.target: self.target}
         header[L.path.divisible] = int(self._is_divisible())
         header[L.path.few] = few = self._few()
-        if few:
+        if few not in (Few.NOT, Few.ALONE):
             header |= self._columns()
         self.object_code = ObjectCode(header, self.code.levels, list(self.gates.values()), self.code.shareable)
         return self.object_code.linked(self.path, self.references, self.references.resolved)
@@ -93,14 +93,16 @@ class RoundLowering(PathLowering):
         return noted
 
     def _few(self) -> int:
-        """Whether few changes can go through the path row by row: it is changes and then the rows of a group, and nothing of it
-        is left to Python."""
+        """Whether few changes can go through the path row by row: it is changes, perhaps with the rows of a group for each, and
+        nothing of it is left to Python."""
         shape = [level[0] for level in self.code.levels]
-        if not self.rounds.partial() or shape != [Operation.CHANGES, Operation.ROWS_OF]:
+        if not self.rounds.partial() or shape not in ([Operation.CHANGES], [Operation.CHANGES, Operation.ROWS_OF]):
             return Few.NOT
         operations = {op for level in self.code.levels for op in _operations(level)}
         if Operation.EXTERNAL in operations:
             return Few.NOT
+        if len(shape) == 1:
+            return Few.ALONE
         if Operation.STAGGER in operations:
             return Few.APART
         return Few.VALUE if contributes_alone(self.code.levels[1]) else Few.SHARED

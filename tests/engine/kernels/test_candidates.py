@@ -74,6 +74,8 @@ class Groups:
         for key in keys:
             listed = self.listed(key)
             assert sorted(listed) == sorted(v for k, v in self.rows if k == key)
+            if int(group_links.head_of(self.reduction.groups.address, np.int64(self.group(key)))) > 0:
+                assert listed == sorted(listed), "the best one is not first"
 
     def close(self) -> None:
         self.reduction.free()
@@ -92,6 +94,19 @@ def test_each_group_has_the_candidates_that_came_and_did_not_go(steps: list[Step
     for step in steps:
         groups.step(*step)
     groups.check(range(3))
+    groups.close()
+
+
+def test_a_list_whose_best_value_changes_each_time_is_found_by_hash_where_others_are_asked_for() -> None:
+    groups = Groups()
+    values = [-value for value in range(5 * candidates.LONG)]
+    for value in values:
+        groups.step(7, value, True)
+    groups.check([7])
+    assert groups.reduction.struct[L.reduction.table_used] == 0
+    groups.step(7, values[0], True)
+    assert groups.reduction.struct[L.reduction.table_used] == len(values)
+    groups.check([7])
     groups.close()
 
 

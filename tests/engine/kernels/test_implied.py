@@ -17,7 +17,7 @@ from dlog.engine.runtime.storage.native import words
 from tests.engine.kernels.store import Change, Store
 from tests.engine.kernels.workbench import Row
 
-ROWS = 6000
+ROWS = 7000
 
 
 def loaded(random: Random, arity: int, key: int) -> Store:
@@ -100,7 +100,7 @@ def test_the_key_of_the_rows_that_are_left_is_implied_if_they_are_many() -> None
     random = Random(8)
     store = loaded(random, 2, 0)
     rows = sorted(store.rows)
-    for left, implied_then in ((ROWS - 1500, True), (1000, False)):
+    for left, implied_then in ((ROWS - 2400, True), (1000, False)):
         store.batch([[(row, -1) for row in sorted(store.rows)[left:]]])
         store.batch([[(rows[0], -1)]])
         assert store.collection.struct[L.collection.base_rows] == left

@@ -1,11 +1,13 @@
 """Candidates of minima and maxima (candidate.py): the values that each group has, in a list of its own.
 
-Lists are short, nearly always, and searched from their heads. The candidates of one that has grown long are in the reduction's
-table besides, by the hash of group and value, each with the one before it in the list; the head's number is negative then.
+Lists are short, nearly always: the best value comes first, and who looks for a value begins there. The candidates of a list
+that has grown long are in the reduction's table besides, by the hash of group and value, each with the one before it in the
+list; the head's number is negative then, and new ones come first, whatever their values.
 """
 
 from __future__ import annotations
 
+from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.reduce.candidate import (
@@ -24,7 +26,7 @@ from dlog.engine.kernels.row_structs import CandidatePlace, CandidatePlaces
 from dlog.engine.kernels.static.storage import mix, release, zeroed
 
 LONG = 16
-"""Candidates of a group from which on they are found by hash."""
+"""Candidates that are passed in a list from which on its own are found by hash."""
 
 
 @kernel
@@ -36,20 +38,38 @@ def candidate_row(ctl: Control, reduction: Reduction, group, value):
     if head < 0:
         place = find_hashed(reduction, group, value)
         return place if place >= 0 else add_hashed(ctl, reduction, group, value)
+    op = reduction.op
     passed = 0
+    before = 0
     at = head
     while at != 0:
         record = candidate_at(candidates, at - 1)
-        if value_at(candidates, record) == value:
-            return at - 1
+        known = value_at(candidates, record)
+        if known == value or dominates(op, value, known):
+            break
         passed += 1
+        before = at
         at = record.next
+    if passed >= LONG and not hash_list(ctl, reduction, group):
+        return -1
+    if at != 0 and candidate_value(candidates, at - 1) == value:
+        return at - 1
     if passed >= LONG:
-        return add_hashed(ctl, reduction, group, value) if hash_list(ctl, reduction, group) else -1
+        return add_hashed(ctl, reduction, group, value)
+    return insert_candidate(ctl, reduction, group, value, before, at)
+
+
+@kernel
+def insert_candidate(ctl: Control, reduction: Reduction, group, value, before, following):
+    """A new candidate between two of a group's list (their numbers plus one, or 0); -1 with ctl.error set."""
+    candidates = reduction.candidates
     row = make_candidate(ctl, candidates, group, value)
     if row >= 0:
-        candidate_at(candidates, row).next = head
-        set_head(groups, group, row + 1)
+        candidate_at(candidates, row).next = following
+        if before == 0:
+            set_head(reduction.groups, group, row + 1)
+        else:
+            candidate_at(candidates, before - 1).next = row + 1
     return row
 
 

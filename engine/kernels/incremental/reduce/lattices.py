@@ -22,7 +22,7 @@ from dlog.engine.kernels.incremental.reduce.derivations import (
     single_new,
     single_old,
 )
-from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, set_current, warm_heads
+from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current, warm_heads
 from dlog.engine.kernels.incremental.reduce.reductions import candidate_result, remove_groups, replace_result, trim_fresh
 from dlog.engine.kernels.incremental.store.collections import enter_indexes
 from dlog.engine.kernels.incremental.store.histories import (
@@ -105,6 +105,7 @@ def evaluate_group(ctl: Control, scope: Scope, reduction: Reduction, group, iter
     old_after = -1
     new_after = -1
     following = -1
+    ordered = head_of(groups, group) > 0
     at = first_candidate(groups, group)
     while at != 0:
         row = at - 1
@@ -149,6 +150,9 @@ def evaluate_group(ctl: Control, scope: Scope, reduction: Reduction, group, iter
             old_before = row
         if had_new > 0 and (new_before < 0 or dominates(op, value, candidate_value(candidates, new_before))):
             new_before = row
+        if ordered and old_after >= 0 and new_after >= 0 and (iteration == 0 or (old_before >= 0 and new_before >= 0)):
+            # Those behind are worse at every iteration from here on.
+            break
     if new_after != old_after and following >= 0 and not schedule(ctl, candidates, following, group):
         return False
     if new_after == old_after and new_before == old_before:
@@ -279,8 +283,9 @@ def best_derived(reduction: Reduction, group):
     op = reduction.op
     candidates = reduction.candidates
     best = -1
+    ordered = head_of(reduction.groups, group) > 0
     at = first_candidate(reduction.groups, group)
-    while at != 0:
+    while at != 0 and not (ordered and best >= 0):
         place = candidate_at(candidates, at - 1)
         if derivations_after(candidates, place) > 0:
             value = value_at(candidates, place)

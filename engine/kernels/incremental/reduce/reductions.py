@@ -305,8 +305,9 @@ def best_candidate(reduction: Reduction, group):
     op = reduction.op
     candidates = reduction.candidates
     best = -1
+    ordered = head_of(reduction.groups, group) > 0
     at = first_candidate(reduction.groups, group)
-    while at != 0:
+    while at != 0 and not (ordered and best >= 0):
         row = at - 1
         if derived_times(candidates, row) > 0 and (best < 0 or beats(op, candidates, row, best)):
             best = row

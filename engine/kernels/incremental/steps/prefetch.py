@@ -8,6 +8,7 @@ groups.
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Few
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.reduce.candidate import candidate_at, next_candidate
@@ -42,7 +43,7 @@ def warm_paths(seeding: Seed):
     for p in range(seeding.path_count):
         path = paths[p]
         changes = path.list
-        if path.few == 0 or path.sought < 0 or path.group < 0:
+        if path.few in (Few.NOT, Few.ALONE) or path.sought < 0 or path.group < 0:
             continue
         seed = ScanChanges(path.code[0]).collection
         plain = changes.data.address != 0 and seed.grouped.address == 0 and seed.packed == 0

@@ -1,8 +1,8 @@
-"""Paths of one look-up over few changes, row by row.
+"""Paths of one look-up, or none, over few changes, row by row.
 
 In small rounds most runs of a recursive scope's paths have a change or two: going through blocks, each instruction would cost
-more than what it does. Here a row is the first of its block, and each instruction is run on it alone. Only paths of two levels,
-whose instructions are all in compiled code, have `few` set (lower_rounds).
+more than what it does. Here a row is the first of its block, and each instruction is run on it alone. Only paths of one level
+or two, whose instructions are all in compiled code, have `few` set (lower_rounds).
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ def run_few(path: Path, ctl: Control, first, last):
     changes = path.list
     upper = ScanChanges(path.code[0])
     many = last - first > FEW or ctl.work > ctl.budget
-    if path.few == 0 or many:
+    if path.few == Few.NOT or many:
         return first
     seed = upper.collection
     if not changes.data or seed.grouped or seed.packed != 0:
         return first
     ctl.run_path = path
-    lower = RowsOf(path.code[1])
     registers = ctl.registers
+    if path.few == Few.ALONE:
+        return last if run_alone(path, ctl, registers, upper, first, last) else -1
+    lower = RowsOf(path.code[1])
     for at in range(first, last):
         passed = take_change(ctl, registers, upper, changes.data[at])
         if passed > 0:
@@ -71,6 +73,19 @@ def run_few(path: Path, ctl: Control, first, last):
 
 
 @kernel
+def run_alone(path: Path, ctl: Control, registers, code: ScanChanges, first, last):
+    """Runs a path of one level over its seed's changes [first, last); false with ctl.error set."""
+    changes = path.list
+    ctl.work = ctl.work + (last - first) * 8
+    for at in range(first, last):
+        bring_change(registers, code, changes.data[at])
+        if not finish_row(ctl, registers, following(code)):
+            ctl.error_path = path.address
+            return False
+    return True
+
+
+@kernel
 def value_at(registers, number) -> Words:
     """Address of the row's value in a register."""
     return Words(registers + number * (REGISTER * 8))
@@ -78,16 +93,8 @@ def value_at(registers, number) -> Words:
 
 @kernel
 def take_change(ctl: Control, registers, code: ScanChanges, change: Change):
-    """The path's first level for a change: 1 if it passes, 0 if not, -1 with ctl.error set."""
-    time = change.time
-    diff = change.diff
-    row = change.row
-    value_at(registers, code.time)[0] = time
-    if code.iteration >= 0:
-        value_at(registers, code.iteration)[0] = time & _ITERATION
-    value_at(registers, code.diff)[0] = -diff if code.negated != 0 else diff
-    columns = code.collection.columns
-    take_columns(registers, columns, code.binds, code.bound, row)
+    """The first of two levels for a change: 1 if it passes, 0 if not, -1 with ctl.error set."""
+    bring_change(registers, code, change)
     pc = following(code)
     while pc.operation != Operation.NEXT:
         passed = step_one(ctl, registers, pc)
@@ -95,6 +102,18 @@ def take_change(ctl: Control, registers, code: ScanChanges, change: Change):
             return passed
         pc = following(pc)
     return 1
+
+
+@kernel
+def bring_change(registers, code: ScanChanges, change: Change):
+    """Brings a change to registers: its row's values, time and diff."""
+    time = change.time
+    diff = change.diff
+    value_at(registers, code.time)[0] = time
+    if code.iteration >= 0:
+        value_at(registers, code.iteration)[0] = time & _ITERATION
+    value_at(registers, code.diff)[0] = -diff if code.negated != 0 else diff
+    take_columns(registers, code.collection.columns, code.binds, code.bound, change.row)
 
 
 @kernel
@@ -271,7 +290,12 @@ def join_entry(ctl: Control, registers, code: RowsOf, columns: Array[Column], ro
 def join_row(ctl: Control, registers, code: RowsOf, columns: Array[Column], row):
     """All that the path's second level does with a row; false with ctl.error set."""
     take_columns(registers, columns, Binds(code.moves[code.carried]), code.bound, row)
-    pc = following(code)
+    return finish_row(ctl, registers, following(code))
+
+
+@kernel
+def finish_row(ctl: Control, registers, pc: Instruction):
+    """Runs the last level's instructions on the row, the sink included; false with ctl.error set."""
     while pc.operation < Operation.DERIVE:
         passed = step_one(ctl, registers, pc)
         if passed <= 0:

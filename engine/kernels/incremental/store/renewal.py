@@ -38,8 +38,9 @@ each batch replaced a thirtieth, renewing at an eighth took a quarter more in al
 @kernel
 def share_of(collection: Collection):
     """Of how many rows one is to have gone before something is done."""
-    share = SHARE if collection.live >= MANY else FEW_SHARE
-    return share * 2 if is_implied(collection) else share  # others weigh the more the less a row of the base takes
+    if collection.live < MANY:
+        return FEW_SHARE
+    return SHARE * 2 if is_implied(collection) else SHARE  # others weigh the more the less a row of the base takes
 
 
 @kernel
