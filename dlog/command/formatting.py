@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlog.engine.formats.whole_files import rights_of_its_group
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.files import read_file, text_of
 from dlog.grammar.printer import format_source
@@ -110,11 +111,11 @@ def _unchanged(folder: _Folder, name: str, path: Path, before: str) -> os.stat_r
 
 
 def _grant(handle: int, before: os.stat_result) -> None:
-    """Gives the new file the permissions of the old one: never those that have it run with its owner's rights, and where
-    somebody else had it, none to write, as the new one is ours."""
+    """Gives the new file the permissions of the old one: never those that have it run with its owner's rights; where somebody
+    else had it, none to write, as the new one is ours; and none of its group's, where that is another one now."""
     if hasattr(os, "fchmod"):
         own = before.st_uid == os.geteuid()
-        os.fchmod(handle, before.st_mode & (0o777 if own else 0o644))
+        os.fchmod(handle, before.st_mode & (0o777 if own else 0o644) & rights_of_its_group(before, os.fstat(handle)))
 
 
 def _sweep(folder: _Folder, target: str) -> None:

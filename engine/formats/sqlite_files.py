@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dlog.caches import own_folder, refuse_others
 from dlog.engine.formats.parameters import directive_error, missing_file
-from dlog.engine.formats.whole_files import write_whole
+from dlog.engine.formats.whole_files import rights_of_its_group, write_whole
 from dlog.engine.ir.rules import Io, Program
 from dlog.temporary import lease
 
@@ -80,7 +80,7 @@ def reading(io: Io, program: Program, database: Database) -> Iterator[sqlite3.Co
         raise missing_file(io, program, database.path)
     path = Path(os.path.realpath(database.path))  # beside which SQLite looks for journals
     with _mistakes(io, program, "unreadable-file", "read", path):
-        if _is_own(path) and (database.immutable or not _is_left(path)):
+        if _is_own(path) and (database.immutable or not _has_log(path)):
             _refuse_traps(path)
             with closing(sqlite3.connect(f"{path.as_uri()}?{_mode(path, database.immutable)}", uri=True)) as connection:
                 connection.execute("pragma query_only = on")
@@ -157,9 +157,10 @@ def _mode(path: Path, immutable: bool) -> str:
     return "mode=rw" if all(os.access(place, os.W_OK) for place in (path, path.parent)) else "mode=ro&immutable=1"
 
 
-def _is_left(path: Path) -> bool:
-    """Whether the log of a database has changes, and nobody has that open."""
-    return _has_content(_beside(path, "-wal")) and not os.path.lexists(_beside(path, "-shm"))
+def _has_log(path: Path) -> bool:
+    """Whether a log of changes lies beside a database, or what is shared by those who have one open. Whoever left these, who
+    reads a database in its place may replace or remove them."""
+    return any(os.path.lexists(_beside(path, suffix)) for suffix in ("-wal", "-shm"))
 
 
 def _has_content(file: Path) -> bool:
@@ -215,8 +216,8 @@ def _copy_to_read(path: Path, copy: Path, immutable: bool) -> Path:
 
 
 @contextmanager
-def _copied_to_write(path: Path, copy: Path) -> Iterator[int | None]:
-    """Has a database copied, if there is one, and nobody else write to it; its mode, where the user's own."""
+def _copied_to_write(path: Path, copy: Path) -> Iterator[os.stat_result | None]:
+    """Has a database copied, if there is one, and nobody else write to it; what the system knows of the user's own."""
     for suffix in ("-wal", "-journal"):
         with _opened_beside(path, suffix) as file:
             if file and file.read(1) > b"\0":  # of a journal that was done with zeros may stay
@@ -228,15 +229,15 @@ def _copied_to_write(path: Path, copy: Path) -> Iterator[int | None]:
         _lock(file, path, exclusive=True)
         _copy(file, copy)
         about = os.fstat(file.fileno())
-        yield stat.S_IMODE(about.st_mode) & 0o777 if about.st_uid == os.getuid() else None
+        yield about if about.st_uid == os.getuid() else None
 
 
-def _put_in_place(io: Io, program: Program, path: Path, copy: Path, mode: int | None) -> None:
+def _put_in_place(io: Io, program: Program, path: Path, copy: Path, before: os.stat_result | None) -> None:
     def write(file: BinaryIO) -> None:
         with copy.open("rb") as source:
             shutil.copyfileobj(source, file)
-        if mode is not None:
-            os.fchmod(file.fileno(), mode)
+        if before is not None:
+            os.fchmod(file.fileno(), before.st_mode & rights_of_its_group(before, os.fstat(file.fileno())))
 
     if _beside(copy, "-wal").exists():  # the last to close a database writes what is in its log
         raise Trap(f"{path} could not be written as a whole")

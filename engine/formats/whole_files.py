@@ -24,8 +24,10 @@ _listed: dict[Path, tuple[float, dict[str, list[Path]]]] = {}
 
 
 def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Writes a file under another name beside its own, then renames it; leaves nothing behind on failure. Devices are written
-    to: to root the system lets them be replaced as well."""
+    """Writes a file under another name beside its own, then renames it; leaves nothing behind on failure. Who could not read
+    the one before cannot read it. Devices are written to: to root the system lets them be replaced as well."""
+    if "\0" in str(path):
+        raise directive_error(io, program, "unwritable-file", f"cannot write {path}: no file has such a name")
     try:
         if (device := _opened_device(path)) is not None:
             sys.stdout.flush()  # which may be the same
@@ -42,6 +44,7 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
         beside.unlink(missing_ok=True)
         with beside.open("xb") as file:  # never one that was there, which may be somebody's link
             lock(file.fileno())
+            _withhold(file, path)
             write(file)
         beside.replace(path)
     except OSError as error:
@@ -50,6 +53,19 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
         raise directive_error(io, program, "unwritable-file", message, *([note] if note else [])) from error
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _withhold(file: BinaryIO, path: Path) -> None:
+    """Leaves those rights to a new file that the one at a path has, too."""
+    with suppress(FileNotFoundError):
+        before, made = path.lstat(), os.fstat(file.fileno())
+        if stat.S_ISREG(before.st_mode) and hasattr(os, "fchmod"):
+            os.fchmod(file.fileno(), stat.S_IMODE(made.st_mode) & before.st_mode & rights_of_its_group(before, made))
+
+
+def rights_of_its_group(before: os.stat_result, made: os.stat_result) -> int:
+    """The rights that may go from one file to another in its place: not its group's, where that is another one."""
+    return 0o777 if before.st_gid == made.st_gid else 0o707
 
 
 def _parts(path: Path) -> list[Path]:

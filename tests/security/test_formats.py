@@ -291,3 +291,34 @@ def test_a_name_of_a_file_is_no_address(tmp_path: Path, monkeypatch: pytest.Monk
     (folder / "r.parquet").rename(f"{scheme}:r.parquet")
     named = READING.format("float", f'parquet, filename="{scheme}:r.parquet"')
     assert sorted(dlog.run(named, facts=Path(), output=tmp_path)["r"]) == [(1.5,), (2.5,)]
+
+
+@pytest.mark.parametrize("left", ["nothing in it", "a log", "a log, and no word of it", "a log that was written"])
+def test_reading_a_database_leaves_what_lies_beside_it_as_it_is(tmp_path: Path, left: str) -> None:
+    folder = tmp_path / "f"
+    folder.mkdir(mode=0o700)
+    with closing(sqlite3.connect(tmp_path / "from.sqlite")) as source:
+        for statement in ("PRAGMA journal_mode = WAL", "CREATE TABLE r (x)", "INSERT INTO r VALUES (5)"):
+            source.execute(statement)
+        source.commit()
+        for end in ("", "-wal"):
+            (folder / f"r.sqlite{end}").write_bytes((tmp_path / f"from.sqlite{end}").read_bytes())
+    (folder / "r.sqlite-shm").write_bytes(b"precious\n")
+    match left:
+        case "nothing in it":
+            (folder / "r.sqlite").write_bytes(b"")
+        case "a log, and no word of it":
+            content = bytearray((folder / "r.sqlite").read_bytes())
+            content[18:20] = b"\1\1"
+            (folder / "r.sqlite").write_bytes(content)
+        case "a log that was written":
+            (folder / "r.sqlite-wal").unlink()
+            (folder / "r.sqlite-shm").write_bytes(b"q" * 40_000)
+        case _:
+            pass
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    try:
+        dlog.run(READING.format("number", "sqlite"), facts=folder, output=tmp_path)
+    except DlogError as error:
+        assert error.diagnostics[0].code in ("unreadable-file", "missing-table", "sqlite")
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before

@@ -86,6 +86,16 @@ def test_others_cannot_write_to_a_program_that_was_theirs(tmp_path: Path) -> Non
     assert stat.S_IMODE(program.stat().st_mode) == 0o644 and program.stat().st_uid == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file to another group")
+def test_another_group_has_no_rights_to_a_program_that_it_had_none_to(tmp_path: Path) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    os.chown(program, -1, 65534)
+    program.chmod(0o664)
+    rewrite(program, PROGRAM, PROGRAM)
+    assert stat.S_IMODE(program.stat().st_mode) == 0o604 and program.stat().st_gid == 0
+
+
 @pytest.mark.parametrize("way", ["file", "folder"])
 def test_a_formatted_program_replaces_no_file_that_a_link_leads_to_since_it_was_read(tmp_path: Path, way: str) -> None:
     """Else who can write to the folder of a program has any file of who formats it say what they want."""

@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import json
 import os
+import select
 import stat
 import struct
 import sys
@@ -220,13 +221,18 @@ def main(path: str) -> None:
     Path(path).write_bytes(hashlib.sha256(content).digest() + content)
 
 
-def _end_with_parent() -> None:
-    """Waits for the end of standard input, a pipe that the parent holds open while it wants the library (building.py)."""
-    os.read(0, 1)
+def _end_with_parent(parent: int) -> None:
+    """Waits for the end of standard input, a pipe that the parent holds open while it wants the library (building.py).
+    Processes that this forks hold it, too: where the system tells of its end, that counts."""
+    if os.name == "posix":
+        while os.getppid() == parent and not select.select([0], [], [], 1.0)[0]:
+            pass
+    else:
+        os.read(0, 1)
     os._exit(1)
 
 
 if __name__ == "__main__":
     if stat.S_ISFIFO(os.fstat(0).st_mode):
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        threading.Thread(target=_end_with_parent, args=(int(sys.argv[2]),), daemon=True).start()
     main(sys.argv[1])

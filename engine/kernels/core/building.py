@@ -12,12 +12,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 DAY = 86_400.0
 UNUSED = 30 * DAY
 """Seconds after which what another version of the kernels has left goes."""
 _FOLDER = re.compile(r"kernels-[0-9a-f]{16}")
+_held: set[int] = set()
+"""The locks of this process."""
 
 
 def build(path: Path) -> None:
@@ -56,13 +57,13 @@ def _is_unused(folder: Path) -> bool:
 
 def _run(path: Path) -> None:
     """Numba is made to work in a way that nothing else in its process can: so it gets a process. That ends with this one,
-    however this one ends: its standard input is a pipe that nobody writes to and only this process holds open."""
+    however this one ends: its standard input is a pipe that nobody writes to, and it knows whose child it is."""
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     _remove_remains(path)
     # It looks for modules, and for settings of Numba's, in no folder but these: none of them is the current one.
     places = [_root(), *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    command = [sys.executable, "-P", "-m", "dlog.engine.kernels.core.build", str(beside.absolute())]
+    command = [sys.executable, "-P", "-m", "dlog.engine.kernels.core.build", str(beside.absolute()), str(os.getpid())]
     watched, held = os.pipe()
     try:
         place = {"cwd": path.parent, "env": environment}
@@ -90,13 +91,28 @@ def _remove_remains(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[IO[str]]:
+def _alone(path: Path) -> Iterator[None]:
     """Waits until no other process is in here, where the system can tell."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-        try:
-            import fcntl
-        except ImportError:
-            yield file
-            return
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield file
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    _held.add(handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        _held.discard(handle)
+        os.close(handle)
+
+
+def _let_go() -> None:
+    """A forked process holds no lock of the one before: it would for as long as it lives."""
+    while _held:
+        os.close(_held.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

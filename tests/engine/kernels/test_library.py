@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -72,7 +73,7 @@ def test_without_a_place_to_keep_it_the_library_is_made_for_the_process(
 
 
 def test_remains_of_killed_builders_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: Path(command[-1]).write_bytes(WHOLE) and _Done())
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: Path(command[-2]).write_bytes(WHOLE) and _Done())
     for name in ("library.123", "library.lock", "other.123"):
         (tmp_path / name).write_bytes(b"")
     run_builder(tmp_path / "library")
@@ -123,9 +124,48 @@ def test_a_library_that_is_used_is_marked_each_day(
 
 def test_a_builder_ends_with_the_process_that_wants_the_library(tmp_path: Path) -> None:
     watched, held = os.pipe()
-    command = [sys.executable, "-m", "dlog.engine.kernels.core.build", str(tmp_path / "library")]
+    command = [sys.executable, "-m", "dlog.engine.kernels.core.build", str(tmp_path / "library"), str(os.getpid())]
     builder = subprocess.Popen(command, stdin=watched, stderr=subprocess.DEVNULL)
     os.close(watched)
     os.close(held)
     assert builder.wait(timeout=300) == 1
     assert not list(tmp_path.iterdir())
+
+
+FORKING = """
+import os, subprocess, sys
+from dlog.engine.kernels.core import building
+
+with building._alone(__import__("pathlib").Path(sys.argv[1], "lock")):
+    watched, held = os.pipe()
+    command = [sys.executable, "-m", "dlog.engine.kernels.core.build", sys.argv[1] + "/library", str(os.getpid())]
+    builder = subprocess.Popen(command, stdin=watched, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    forked = os.fork()
+    if forked == 0:
+        os.close(1)
+        os.read(os.pipe()[0], 1)
+    print(builder.pid, forked, flush=True)
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without forks")
+def test_neither_builder_nor_lock_stays_with_what_the_process_had_forked(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FORKING, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=False)
+    builder, forked = map(int, done.stdout.split())
+    try:
+        with building._alone(tmp_path / "lock"):
+            while _runs(builder):
+                time.sleep(0.05)
+        assert _runs(forked)
+    finally:
+        os.kill(forked, signal.SIGKILL)
+
+
+def _runs(process: int) -> bool:
+    """Whether a process of somebody else's runs."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
