@@ -1,8 +1,9 @@
 """Patterns that no automaton knows (references, look-around), and what groups capture, tried by Python's `re`: whose time may
 double with each byte, and which takes a quarter of an hour to compile some patterns of a megabyte.
 
-So it works in a process of its own, which the system ends after some seconds of work, with or without this one. It gets nothing
-but the pattern and the texts, and imports nothing but what Python brings.
+So it works in a process of its own, which the system ends after some seconds of work, with or without this one, and gives only
+so much memory: a group that is repeated keeps a place for each time. It gets nothing but the pattern and the texts, and imports
+nothing but what Python brings.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from threading import Lock
 
 import numpy as np
 
@@ -28,11 +32,26 @@ CAPTURED, CAPTURED_PER_BYTE = 1 << 24, 4
 """Characters that groups may take in one trial, at the least, and for each byte of its texts: look-ahead takes them again."""
 TOO_MUCH_EXIT = 4
 """The exit code where they take more."""
+TRIAL_BYTES, TRIAL_BYTES_PER_BYTE = 1 << 32, 16
+"""Memory that a trial may take where no limit is given: at the least, and for each byte of its texts."""
+PYTHON_BYTES = 1 << 25
+"""What Python itself takes, which is on nobody's account."""
+TOO_LARGE_EXIT = 5
+"""The exit code where a trial would take more."""
+_WAY_BY_WAY = "references, look-around and captures are tried way by way; matches without take time in proportion to the text"
+
+_room: ContextVar[int | None] = ContextVar("_room", default=None)
+_alone = Lock()
+"""Held by a trial whose memory is limited: two at once would take twice as much."""
 
 _TRIAL = """
 import os, re, struct, sys
+sys.excepthook = lambda kind, *other: os._exit(int(sys.argv[9]) if kind is MemoryError else 1)
 try:
     import resource
+    given, most = int(sys.argv[8]), resource.getrlimit(resource.RLIMIT_DATA)[1]
+    most = given if most == resource.RLIM_INFINITY else min(given, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), int(sys.argv[1])))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 except ImportError:
@@ -71,6 +90,16 @@ else:
 """
 
 
+@contextmanager
+def within(room: int) -> Iterator[None]:
+    """A block in which trials take so many bytes of memory at most."""
+    before = _room.set(room)
+    try:
+        yield
+    finally:
+        _room.reset(before)
+
+
 class WrongPattern(Exception):
     """What `re` does not take; says why."""
 
@@ -106,11 +135,14 @@ def _tried(name: str, pattern: str, texts: bytes, ends: np.ndarray) -> bytes:
     source = pattern.encode()
     given = b"".join((np.array([len(source), len(ends)], "<u8").tobytes(), source, ends.astype("<u8").tobytes(), texts))
     command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(TRIAL_CPU_SECONDS), str(WRONG_PATTERN_EXIT), name]
-    command += map(str, (os.getpid(), CAPTURED, CAPTURED_PER_BYTE, TOO_MUCH_EXIT))
+    room = _room.get()
+    most = PYTHON_BYTES + (max(TRIAL_BYTES, TRIAL_BYTES_PER_BYTE * len(given)) if room is None else room)
+    command += map(str, (os.getpid(), CAPTURED, CAPTURED_PER_BYTE, TOO_MUCH_EXIT, most, TOO_LARGE_EXIT))
     try:
-        done = subprocess.run(
-            command, input=given, capture_output=True, timeout=CLOCK_PER_CPU_SECONDS * TRIAL_CPU_SECONDS, check=False
-        )
+        with nullcontext() if room is None else _alone:
+            done = subprocess.run(
+                command, input=given, capture_output=True, timeout=CLOCK_PER_CPU_SECONDS * TRIAL_CPU_SECONDS, check=False
+            )
     except subprocess.TimeoutExpired:
         raise _too_slow(name, pattern) from None
     except OSError as error:
@@ -122,6 +154,9 @@ def _tried(name: str, pattern: str, texts: bytes, ends: np.ndarray) -> bytes:
         note = f"that is more than {CAPTURED_PER_BYTE} for each of the texts': look-ahead takes the same ones again and again"
         message = f'{name}("{pattern}") takes more than {CAPTURED:,} characters'
         raise DlogError(Diagnostic("many-captures", message, notes=(note,)))
+    if done.returncode == TOO_LARGE_EXIT:
+        message = f'out of memory: {name}("{pattern}") takes more than the {most / 2**20:,.0f} MiB that there are'
+        raise DlogError(Diagnostic("out-of-memory", message, notes=(_WAY_BY_WAY,)))
     if done.returncode:
         raise _too_slow(name, pattern)
     return done.stdout
@@ -129,5 +164,4 @@ def _tried(name: str, pattern: str, texts: bytes, ends: np.ndarray) -> bytes:
 
 def _too_slow(name: str, pattern: str) -> DlogError:
     message = f'{name}("{pattern}") takes more than {TRIAL_CPU_SECONDS} seconds on some of the texts'
-    note = "references, look-around and captures are tried way by way; matches without take time in proportion to the text"
-    return DlogError(Diagnostic("slow-pattern", message, notes=(note,)))
+    return DlogError(Diagnostic("slow-pattern", message, notes=(_WAY_BY_WAY,)))

@@ -4,12 +4,14 @@ table functions, and functors of users."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import numpy as np
 
 from dlog.engine.ir.rules import AUTOINC, BlockFunction, UserFunctor, printed_types
 from dlog.engine.runtime.lowering.lowered import ExternalCall
 from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.values.backtracking import within
 from dlog.engine.values.patterns import wanted_verdict
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -22,10 +24,15 @@ def evaluate(call: ExternalCall, args: Sequence[np.ndarray], rows: int, catalog:
         return catalog.printer.write(types, args, rows, catalog)
     if call.op.startswith("@"):
         return call_functor(call.op, args, rows, catalog)
+    room = max(0, catalog.memory.limit - catalog.memory.used)
+    with within(room) if catalog.memory.limited else nullcontext():
+        return _evaluate_builtin(call, args, rows, catalog, room)
+
+
+def _evaluate_builtin(call: ExternalCall, args: Sequence[np.ndarray], rows: int, catalog: Catalog, room: int) -> np.ndarray:
     if call.produced is not None:
         from dlog.engine.values.generated import generated
 
-        room = max(0, catalog.memory.limit - catalog.memory.used)
         try:
             call.produced.take(*generated(call.op, args, call.kinds, room, catalog.symbols))
         except MemoryError:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dlog.engine.values import backtracking
-from dlog.engine.values.backtracking import fullmatches
+from dlog.engine.values.backtracking import captured, fullmatches, within
 from dlog.engine.values.patterns import loose_brace, match
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
@@ -51,6 +51,34 @@ def test_a_pattern_that_takes_for_ever_to_compile_is_told(monkeypatch: pytest.Mo
     with pytest.raises(DlogError, match="takes more than 1 seconds"):
         match(ids[:1], ids[1:], symbols, True)
     assert time.process_time() - begun < 5
+
+
+REPEATING = r"(?=a)(?:(a)|b)*c"
+"""Python keeps a place for each time that the group is repeated: 140 bytes for each of a text's."""
+
+
+def test_a_pattern_that_takes_more_memory_than_there_is_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.facts").write_text(4_000_000 * "a" + "\n")
+    (tmp_path / "p.dl").write_text(
+        f'.decl t(x: symbol)\n.input t\n.decl p(x: symbol)\np(x) :- t(x), match("{REPEATING}", x).\n.printsize p'
+    )
+    done = dlog("run", "p.dl", "--memory", "100M", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f'out of memory: match("{REPEATING}") takes more than the' in done.stderr and "Traceback" not in done.stderr
+
+
+def test_patterns_have_a_bound_of_memory_without_a_limit_and_within_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = 2_000_000 * b"a"
+    with pytest.raises(DlogError, match="out of memory: match"), within(1 << 26):
+        fullmatches(REPEATING, text, np.array([len(text)]))
+    with pytest.raises(DlogError, match="out of memory: regex_captures"), within(1 << 26):
+        captured("(a)", [text.decode()])
+    assert not fullmatches(REPEATING, text, np.array([len(text)]))[0]
+    with within(0):
+        assert fullmatches(r"(a)\1", b"aaa", np.array([2, 3])).tolist() == [True, False]
+    monkeypatch.setattr(backtracking, "TRIAL_BYTES", 1 << 20)
+    with pytest.raises(DlogError, match="out of memory: match"):
+        fullmatches(REPEATING, text, np.array([len(text)]))
 
 
 def test_why_a_pattern_is_none_is_told_as_python_says(tmp_path: Path) -> None:
