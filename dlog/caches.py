@@ -364,7 +364,7 @@ def remove_unused(folder: Path, kind: str) -> None:
     if named.fullmatch(folder.name) is None:
         return
     for other in folder.parent.iterdir():
-        with suppress(OSError):
+        with suppress(OSError, RecursionError):  # Python looks at no folders as deep as that
             if other != folder and named.fullmatch(other.name) and _is_unused(other):
                 _remove_unheld(other)
 

@@ -12,13 +12,14 @@ import math
 import os
 import re
 import secrets
-import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
+
+from dlog.removal import remove_tree
 
 PREFIX = "dlog-"
 KINDS = ("cache", "dump", "kernels", "spark", "sqlite", "worker", "zipped")
@@ -169,7 +170,8 @@ def free_lock(folder: Path) -> os.stat_result | None:
 def _remove(folder: Path, lock: os.stat_result) -> None:
     """Removes the folder that has this lock, which goes last, and no other one that others have given its name since."""
     if os.open not in os.supports_dir_fd:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(folder)
         return
     with suppress(OSError), _opened(folder) as descriptor:
         if os.path.samestat(os.stat(LOCK, dir_fd=descriptor, follow_symlinks=False), lock):
@@ -193,7 +195,7 @@ def _remove_emptied(folder: Path, descriptor: int) -> None:
 def _remove_within(folder: int, name: str) -> None:
     with suppress(OSError):
         if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
+            remove_tree(name, folder)
         else:
             os.unlink(name, dir_fd=folder)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import threading
 from pathlib import Path
+
+from dlog import removal
 
 _CAN = {os.open, os.stat, os.unlink, os.rename, os.mkdir, os.readlink} <= os.supports_dir_fd and os.listdir in os.supports_fd
 _NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
@@ -89,7 +90,7 @@ def remove_tree(path: Path) -> None:
     """Removes a file, a link, or a folder with all that is in it."""
     name, folder = _place(path)
     if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-        shutil.rmtree(name, dir_fd=folder)
+        removal.remove_tree(name, folder)
     else:
         os.unlink(name, dir_fd=folder)
 

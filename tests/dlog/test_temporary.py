@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from dlog import temporary
+from dlog.removal import remove_tree
 from dlog.temporary import LOCK, lease, sweep
+from tests.security.planted import nest
 
 HOLD = """import sys
 from pathlib import Path
@@ -41,6 +43,35 @@ def test_what_a_killed_process_leaves_goes_with_the_next_lease(tmp_path: Path) -
     made = lease("spark", tmp_path)
     assert list(tmp_path.iterdir()) == [made.folder]
     made.remove()
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders are not known by their locks")
+def test_folders_in_one_another_are_removed_however_many_and_links_are_not_followed(tmp_path: Path) -> None:
+    """An archive may bring them. 5,000 are more than a process may have files open, or Python calls in one another."""
+    kept, left = tmp_path / "kept", tmp_path / "dlog-dump-abcdefgh"
+    (kept / "folder").mkdir(parents=True)
+    (kept / "folder" / "file").touch()
+    nest(left, 5000, kept)
+    (left / LOCK).write_bytes(bytes(temporary.TOKEN_SIZE))
+    sweep([tmp_path])
+    assert list(tmp_path.iterdir()) == [kept] and (kept / "folder" / "file").exists()
+
+
+def test_what_cannot_be_removed_does_not_keep_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / "tree" / name / "inner").mkdir(parents=True)
+        (tmp_path / "tree" / name / "inner" / name).touch()
+    unlink = os.unlink
+
+    def refusing(name: str, **place: int) -> None:
+        if name == "b":
+            raise PermissionError(1, "refused", name)
+        unlink(name, **place)
+
+    monkeypatch.setattr(os, "unlink", refusing)
+    with pytest.raises(PermissionError, match="refused"):
+        remove_tree(tmp_path / "tree")
+    assert [path.name for path in (tmp_path / "tree").rglob("*") if path.is_file()] == ["b"]
 
 
 def test_a_process_that_ends_leaves_nothing(tmp_path: Path) -> None:

@@ -54,3 +54,17 @@ def dlog(*arguments: str, cwd: Path, **environment: str) -> subprocess.Completed
 
 STARTER = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from dlog.__main__ import main; main()"
 """What the console script does."""
+
+
+def nest(folder: Path, depth: int, link: Path) -> None:
+    """Makes folders in one another, too deep for paths, with a file and a link in each."""
+    folder.mkdir()
+    place = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.symlink(link, "link", target_is_directory=True, dir_fd=place)
+        os.close(os.open("file", os.O_CREAT, dir_fd=place))
+        os.mkdir("d", dir_fd=place)
+        inner = os.open("d", os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(place)

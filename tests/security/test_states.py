@@ -29,7 +29,7 @@ from dlog.sessions.persistence.inspection import check_state, dump_state, repair
 from tests.conftest import ROOT
 from tests.dlog.persistence.state_frames import Frame, parts_of, taking_frames
 from tests.dlog.persistence.state_sessions import PATHS, put
-from tests.security.planted import STARTER, pickled, run
+from tests.security.planted import STARTER, nest, pickled, run
 
 TEXTS = """.type Pair = [a: number, rest: Pair]
 .decl said(a: symbol, b: symbol)
@@ -326,6 +326,15 @@ def test_a_planted_link_of_incoming_rows_is_removed_and_not_followed(tmp_path: P
     with dlog.session(PATHS, state=tmp_path / "state", threads=1) as session:
         assert len(session["path"]) == 15
     assert not os.path.lexists(tmp_path / "state" / "incoming-x") and (mine / "kept").read_text() == "kept"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="paths that are as long")
+def test_incoming_rows_in_many_folders_in_one_another_are_removed(tmp_path: Path) -> None:
+    written(tmp_path / "state")
+    nest(tmp_path / "state" / "incoming-x", 1100, tmp_path)
+    with dlog.session(PATHS, state=tmp_path / "state", threads=1) as session:
+        assert len(session["path"]) == 15
+    assert not (tmp_path / "state" / "incoming-x").exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="there are no modes")
