@@ -6,8 +6,10 @@ by part. Functors, other comparisons and negations bind nothing. Without regard 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
+from dlog.engine.compile.walk import variables
 from dlog.grammar.syntax import (
     AggregateTerm,
     Atom,
@@ -44,13 +46,24 @@ def bound_variables(literals: Iterable[Body], known: Iterable[str]) -> set[str]:
 
 
 def close(equations: list[Constraint], bound: set[str]) -> set[str]:
-    """Let `=` bind until nothing more follows."""
-    while True:
-        size = len(bound)
-        waiting = [e for e in equations if not _propagate(e, bound)]
-        if len(waiting) == len(equations) and len(bound) == size:
-            return bound
-        equations = waiting
+    """Let `=` bind until nothing more follows: an equation is tried again once a name in it has been bound."""
+    names = [{v.name for v in variables(equation)} - bound for equation in equations]
+    holding: defaultdict[str, list[int]] = defaultdict(list)
+    for i, own in enumerate(names):
+        for name in own:
+            holding[name].append(i)
+    done: set[int] = set()
+    trying: Sequence[int] = range(len(equations))
+    while trying:
+        fresh: set[str] = set()
+        for i in trying:
+            size = len(bound)
+            if _propagate(equations[i], bound):
+                done.add(i)
+            if len(bound) > size:
+                fresh |= names[i] & bound
+        trying = sorted({i for name in fresh for i in holding.pop(name, ())} - done)
+    return bound
 
 
 def _propagate(equation: Constraint, bound: set[str]) -> bool:

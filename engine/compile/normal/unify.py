@@ -31,19 +31,30 @@ class Unsatisfiable(Exception):
 
 
 class Substitution:
-    """Variable ids to what replaces them (never a replaced variable)."""
+    """Variable ids to what replaces them, which may be replaced itself."""
 
     def __init__(self) -> None:
         self.terms: dict[int, Variable | Constant] = {}
 
     def add(self, variable: int, term: Variable | Constant) -> None:
-        self.terms = {v: term if t == Variable(variable) else t for v, t in self.terms.items()}
+        """Replaces a variable by another term; neither of them is replaced yet."""
         self.terms[variable] = term
+
+    def _last(self, variable: Variable) -> Variable | Constant:
+        """What a variable is replaced by in the end. Those on the way to it have it at once the next time."""
+        term: Variable | Constant = variable
+        passed = []
+        while isinstance(term, Variable) and (found := self.terms.get(term.id)) is not None:
+            passed.append(term.id)
+            term = found
+        for id in passed:
+            self.terms[id] = term
+        return term
 
     def term(self, term: Term) -> Term:
         match term:
-            case Variable(id=id):
-                return self.terms.get(id, term)
+            case Variable():
+                return self._last(term)
             case Functor(args=args):
                 return replace(term, args=tuple(self.term(a) for a in args))
             case Record(type=name, args=args):

@@ -86,8 +86,9 @@ class _Subtypes:
                 self.problems.add("not-a-subtype", message, Label(arg.node.span), declared, notes=notes)
 
     def _root(self, name: str) -> str:
-        while name in self.linked:
-            name = self.linked[name]
+        while (next := self.linked.get(name)) is not None:
+            self.linked[name] = self.linked.get(next, next)  # half as far the next time
+            name = next
         return name
 
     def _link(self, body: Iterable[TypedLiteral]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from dlog.engine.ir.rules import Constant, Kind, Record
@@ -150,3 +152,27 @@ def test_variables_are_numbered_from_zero_and_named_apart() -> None:
 def test_the_text_of_a_rule_is_what_the_user_wrote() -> None:
     (stratum,) = compiled(DECLS + "p(x) :-\n    n(x),   x < 3.").strata
     assert stratum.rules[0].text == "p(x) :- n(x), x < 3."
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_equations_in_a_row_take_steps_in_proportion_to_them(back: bool) -> None:
+    def steps(count: int) -> int:
+        """Calls of functions."""
+        equations = [f"x{i + 1} = x{i}" for i in range(count)]
+        text = f"{DECLS}q(x0, x{count}) :- n(x0), {', '.join(equations[::-1] if back else equations)}."
+        taken = 0
+
+        def count_call(_: object, event: str, __: object) -> None:
+            nonlocal taken
+            taken += event == "call"
+
+        before = sys.getprofile()
+        sys.setprofile(count_call)
+        try:
+            assert rules(text) == ["q(x0, x0) :- n(x0)."]
+        finally:
+            sys.setprofile(before)
+        return taken
+
+    steps(10)  # what is done once only
+    assert steps(1600) < 3 * steps(800)
