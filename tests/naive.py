@@ -89,6 +89,8 @@ Binding = dict[str, Any]
 Facts = Mapping[str, Iterable[Row]]
 
 
+MAX_SUM = 1 << 61
+"""Numbers that come up in such a recursion from which on engines may say that they will not stay the same."""
 MAX_PASSES = 60
 """Passes after which a recursion through negation or aggregates is taken to have no end."""
 
@@ -300,11 +302,14 @@ class _Evaluation:
     def alternate(self, stratum: set[str]) -> None:
         """Least fixed points, one after the other: negations and aggregates read the one before, at first nothing."""
         seen: list[dict[str, set[Row]]] = []
+        known = numbers(self.rows.values())
         self.before = {name: set() for name in stratum}
         while True:
             self.rows |= {name: self.closed(name, self.given[name]) for name in stratum}
             self.close(stratum, through_aggregate=False)
             found = {name: self.rows[name] for name in stratum}
+            if any(abs(number) >= MAX_SUM for number in numbers(found.values()) - known):
+                raise TooBig
             if found == self.before:
                 break
             if found in seen or len(seen) == MAX_PASSES:
@@ -523,6 +528,11 @@ class _Evaluation:
         values = [v for m in matches if (v := self.value(term.target, t, m, inner_scope)) is not FAILED]
         value = aggregated(term.op, values, self.kind("float" if term.op == "mean" else t))
         return FAILED if value is None else value
+
+
+def numbers(relations: Iterable[set[Row]]) -> set[int]:
+    """The numbers in columns."""
+    return {value for rows in relations for row in rows for value in row if isinstance(value, int)}
 
 
 def in_order_of_values(value: Any) -> Any:

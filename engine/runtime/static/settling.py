@@ -26,17 +26,21 @@ PATIENCE: Final = 64
 """Passes of a window (`_Ending`) from which on rows that go on changing are taken to do so for ever."""
 PATIENCE_WITH_SUMS: Final = 1
 """The same with sums of integers: these soon exceed 64 bits, and in the end may stay the same for that."""
+MAX_SUM: Final = 1 << 61
+"""From here on a sum of integers is taken for one that grows for ever, before its multiples are the same in 64 bits."""
 PATIENCE_WITH_FLOATS: Final = 4096
 """The same with floats: they may approach a limit bit by bit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endless:
-    """A row that does not stay, as columns of one word. After `passes` it is new; None: it comes and goes."""
+    """A row that does not stay, as columns of one word. After `passes` it is new; None: it comes and goes. Of one that is too
+    `large` nobody can say."""
 
     relation: str
     row: Columns
     passes: int | None
+    large: bool = False
 
 
 class Settling:
@@ -49,6 +53,7 @@ class Settling:
     def __init__(self, passes: Passes) -> None:
         self._passes = passes
         self._patience = _patience(passes)
+        self._sums = {op for op, _ in passes.aggregates} in ({"sum"}, {"sum", "count"}) and self._patience == PATIENCE_WITH_SUMS
         self._last: Mapping[str, Changed] | None = None
         self._passed = 0
         self._before: dict[str, Rows] = {}
@@ -61,6 +66,8 @@ class Settling:
         name, (columns, diffs) = next((n, c) for n, c in changed.items() if len(c[1]))
         row = tuple(column[np.argmax(diffs)][None] for column in columns)
         last, self._last = self._last, changed
+        if self._sums and (large := self._large(changed)) is not None:
+            return large
         if last is not None and all(_is_undone(last[n], changed[n]) for n in changed):
             return Endless(name, row, None)
         if not self._left:
@@ -73,6 +80,18 @@ class Settling:
             return None
         again = all(_within(rows, self._window[n]) for n, rows in self._before.items())
         return Endless(name, row, self._passed) if again else None
+
+    def _large(self, changed: Mapping[str, Changed]) -> Endless | None:
+        """A new row with a sum that is too large to go on."""
+        for name, (columns, diffs) in changed.items():
+            kinds = self._passes.program.relations[name].kinds
+            for c in set(range(len(columns))).difference(self._passes.keys[name]):
+                if kinds[c] in (Kind.NUMBER, Kind.UNSIGNED):
+                    beyond = (diffs > 0) & ((columns[c] >= MAX_SUM) | (columns[c] < -MAX_SUM))
+                    if beyond.any():
+                        row = tuple(column[np.argmax(beyond)][None] for column in columns)
+                        return Endless(name, row, self._passed, large=True)
+        return None
 
 
 def _patience(passes: Passes) -> int:
@@ -131,6 +150,8 @@ def not_settled(passes: Passes, endless: Endless, tables: ValueTables) -> DlogEr
     shown = f"{endless.relation}({', '.join(texts)})"
     if endless.passes is None:
         why = f"`{shown}` comes and goes from pass to pass: it depends on itself through a negation or an aggregate"
+    elif endless.large:
+        why = f"`{shown}` is so large after {endless.passes} passes that sums of 64 bits may soon be the same for that alone"
     else:
         why = f"after {endless.passes} passes `{shown}` is still new: values depend on themselves, and change each time"
     read = next(span for rule in passes.stratum.rules for span in passes.spans(rule))

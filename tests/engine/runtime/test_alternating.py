@@ -81,7 +81,8 @@ def test_results_are_there_however_deep_they_are(depth: int) -> None:
     assert set(dlog.run(COSTS, given)["cost"]) == {(n, 7) for n in range(depth + 1)}
 
 
-@pytest.mark.parametrize(("length", "times"), [(1, 1), (1, 30), (2, 2), (2, 30), (3, 3), (5, 30), (50, 1), (300, 3)])
+@pytest.mark.parametrize("times", [1, 2, 3, 30])
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 50, 64, 300])
 def test_circles_are_found_however_long_they_are(length: int, times: int) -> None:
     """Before multiples of powers of two are the same in 64 bits."""
     circle = [(n, (n + 1) % length, times) for n in range(length)]
@@ -109,6 +110,14 @@ def test_games_have_a_result_or_are_refused_as_the_well_founded_model_says(seed:
         with pytest.raises(DlogError) as raised:
             dlog.run(WINS, {"move": list(graph.edges)})
         assert "comes and goes" in raised.value.diagnostics[0].notes[0]
+
+
+def test_sums_are_right_up_to_where_circles_may_no_longer_be_found() -> None:
+    chain = [(n, n + 1, 2) for n in range(60)]
+    assert (0, 1 << 60) in set(dlog.run(COSTS, {"part": chain, "price": [(60, 1)]})["cost"])
+    with pytest.raises(DlogError) as raised:
+        dlog.run(COSTS, {"part": [*chain, (60, 61, 2)], "price": [(61, 1)]})
+    assert raised.value.diagnostics[0].notes[0].startswith(f"`cost(0, {1 << 61})` is so large after 62 passes")
 
 
 def test_floats_may_approach_their_result() -> None:
