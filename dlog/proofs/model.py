@@ -152,17 +152,19 @@ class Proof:
 
     @property
     def height(self) -> int:
-        """How many rules stand above each other; 0 for a fact. Finds the whole proof."""
+        """How many rules stand above each other; 0 for a fact. Finds the whole proof. A row that needs itself, as some do by
+        negations and aggregates that alternate, stands there once."""
         heights: dict[Key, int] = {}
+        begun: set[Key] = set()
         stack = [self]
         while stack:
             proof = stack[-1]
-            missing = [child for child in proof.children if child.key not in heights]
-            if missing and proof.key not in heights:
-                stack += missing
+            if proof.key not in begun:
+                begun.add(proof.key)
+                stack += [child for child in proof.children if child.key not in begun]
                 continue
             stack.pop()
-            heights[proof.key] = max((heights[c.key] for c in proof.children), default=0) + (not proof.is_fact)
+            heights[proof.key] = max((heights.get(c.key, 0) for c in proof.children), default=0) + (not proof.is_fact)
         return heights[self.key]
 
     def __iter__(self) -> Iterator[Proof]:

@@ -53,10 +53,14 @@ def every_row(session: dlog.Session, most: int) -> list[tuple[str, Any]]:
     return [(name, row) for name in session for row in sorted(session[name], key=repr)[:most]]
 
 
-def check_all(session: dlog.Session, case_text: str, facts: dict[str, list[Any]], most: int) -> None:
+def check_all(
+    session: dlog.Session, case_text: str, facts: dict[str, list[Any]], most: int, circles: bool = False
+) -> None:
     rows = {name: list(session[name]) for name in session}
     for name, row in every_row(session, most):
-        check(session.why(name, row), case_text, rows, facts)
+        proof = session.why(name, row)
+        assert check(proof, case_text, rows, facts, circles) >= proof.height
+        assert str(proof)
 
 
 # ---------------------------------------------------------------------------------------------------------------- random
@@ -85,7 +89,17 @@ def test_proofs_of_recursion_through_negation_and_aggregates_check(case: Case) -
         assert [d.code for d in error.diagnostics] == ["not-settled"]
         reject()
     with session:
-        check_all(session, case.text, case.facts, 4)
+        check_all(session, case.text, case.facts, 4, circles=True)
+
+
+def test_a_row_that_needs_itself_is_shown_once(engine: str) -> None:
+    text = """.decl w(x: number, y: number, n: number)
+    .decl p(x: number, n: number)
+    p(x, n) :- w(x, _, _), n = sum k * m : { w(x, y, k), p(y, m) }."""
+    with dlog.session(text, {"w": [(0, 0, 0)]}) as session:
+        proof = session.why("p", (0, 0))
+        assert (proof.height, len(list(proof))) == (1, 2)
+        assert str(proof).splitlines()[-1] == "    `-- p(0, 0)  as above"
 
 
 def recomputing(program: Program, **options: Any) -> RoundsEngine:
