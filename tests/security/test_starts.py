@@ -120,7 +120,7 @@ def test_the_builder_of_the_kernels_looks_nowhere_near(here: Path, monkeypatch: 
     def instead(command: list[str], **given: object) -> object:
         assert command[1:3] == ["-P", "-m"]
         done = real([command[0], "-P", "-c", program], **given)  # type: ignore[call-overload]
-        Path(command[-1]).write_bytes(b"")
+        Path(command[-2]).write_bytes(b"")
         return done
 
     monkeypatch.setattr(building.subprocess, "run", instead)
@@ -139,7 +139,7 @@ real = building.subprocess.run
 def instead(command, **given):
     done = real([command[0], "-P", "-c", "import random, dlog; print(dlog.__file__)"], **given)
     print(done.stdout + done.stderr)
-    Path(command[-1]).touch()
+    Path(command[-2]).touch()
     return done
 
 building.subprocess.run = instead
