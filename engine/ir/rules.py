@@ -300,7 +300,8 @@ class Io:
 @dataclass(frozen=True, slots=True)
 class Stratum:
     """Relations that depend on each other (one, or a cycle) and the rules that define them. `recursive` iff some rule's body
-    mentions a relation of the stratum positively (or through a monotone aggregate, see `lattice` and `thresholds`)."""
+    mentions a relation of the stratum positively, through a monotone aggregate (`lattice`, `thresholds`) or, where it is one of
+    `Program.alternating`, in any way."""
 
     relations: tuple[str, ...]
     rules: tuple[Rule, ...]

@@ -1,4 +1,5 @@
-"""Compiles all entries into one library (library.py): `python -m dlog.engine.kernels.core.build FILE`.
+"""Compiles all entries into one library (library.py): `python -m dlog.engine.kernels.core.build FILE PARENT`.
+PARENT is the number of the process that wants it, with which this one ends.
 
 Numba, left alone, optimizes each function together with all it calls, and again with each of its callers: most of the time
 goes into doing the same many times over. Here it only lowers functions to LLVM's language; they are linked and optimized once,

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from dlog.engine.formats.record_texts import record_texts
-from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.plan.static.alternating import Passes
+from dlog.engine.runtime.storage.printer import ValueTables
 from dlog.engine.values.differences import Columns, difference, row_groups
-from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import typed
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
@@ -23,7 +22,7 @@ Rows: TypeAlias = tuple[Columns, int]
 Changed: TypeAlias = tuple[Columns, np.ndarray]
 """The rows in one of two sets only, in order, and the diff of each."""
 PATIENCE: Final = 64
-"""Passes of a window (`_Ending`) from which on rows that go on changing are taken to do so for ever."""
+"""Passes of a window (`Settling`) from which on rows that go on changing are taken to do so for ever."""
 PATIENCE_WITH_SUMS: Final = 1
 """The same with sums of integers: these soon exceed 64 bits, and in the end may stay the same for that."""
 MAX_SUM: Final = 1 << 61
@@ -129,18 +128,7 @@ def _within(some: Rows, rows: Rows) -> bool:
     return not (difference(*some, *rows)[1] < 0).any()
 
 
-
-
 # --------------------------------------------------------------------------------------------------------------- mistakes
-
-
-class ValueTables(Protocol):
-    """The strings and records of a run."""
-
-    @property
-    def symbols(self) -> SymbolTable: ...
-    @property
-    def records(self) -> RecordTables: ...
 
 
 def not_settled(passes: Passes, endless: Endless, tables: ValueTables) -> DlogError:

@@ -151,7 +151,7 @@ def evaluate_group(ctl: Control, scope: Scope, reduction: Reduction, group, iter
         if had_new > 0 and (new_before < 0 or dominates(op, value, candidate_value(candidates, new_before))):
             new_before = row
         if ordered and old_after >= 0 and new_after >= 0 and (iteration == 0 or (old_before >= 0 and new_before >= 0)):
-            # Those behind are worse at every iteration from here on.
+            # Those behind matter once one of these goes, and there the group is looked at again.
             break
     if new_after != old_after and following >= 0 and not schedule(ctl, candidates, following, group):
         return False
