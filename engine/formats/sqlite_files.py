@@ -4,6 +4,9 @@ SQLite opens a database and what lies beside it (`-journal`, `-wal`, `-shm`) by 
 file that a journal of several databases names. In a folder where nobody else can write it works in place, once none of these is
 there. Elsewhere a name may stand for something else from one moment to the next: there it works on a copy in a folder of its
 own, which is made through descriptors, and what is written is renamed to its place as a whole.
+
+Nothing is made beside a database that is only read, as that would stay where the process is killed. One that keeps a log of
+changes, and has none, is therefore read without SQLite's locks, and as a copy if it turns out to have been written meanwhile.
 """
 
 from __future__ import annotations
@@ -35,12 +38,18 @@ _SEVERAL = bytes.fromhex("d9d505f920a163d7")
 """What a journal ends with that is one of several."""
 _LOGS = 19
 """The byte of a database that tells readers that it has a log of changes (2)."""
+_TICK = 50_000_000
+"""Nanoseconds within which two changes of a file may have the same time."""
 _LOCKED_FROM, _SHARED_FROM, _SHARED = 0x40000000, 0x40000002, 510
 """The bytes of a database that SQLite locks: a byte each for who is about to write, then those that readers share."""
 
 
 class Trap(Exception):
     """A file that is not to be opened, and why."""
+
+
+class Changed(Exception):
+    """A database was written while it was read without a lock: what was read, or went wrong, is void."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +79,8 @@ def database_of(io: Io, program: Program, folder: Path) -> Database:
 
 
 @contextmanager
-def reading(io: Io, program: Program, database: Database) -> Iterator[sqlite3.Connection]:
-    """A database to read."""
+def reading(io: Io, program: Program, database: Database, copied: bool = False) -> Iterator[sqlite3.Connection]:
+    """A database to read, as a copy where that is wanted or must be. Raises Changed, which a copy never does."""
     if database.path is None:
         with closing(sqlite3.connect(MEMORY)) as connection:
             yield connection
@@ -80,12 +89,17 @@ def reading(io: Io, program: Program, database: Database) -> Iterator[sqlite3.Co
         raise missing_file(io, program, database.path)
     path = Path(os.path.realpath(database.path))  # beside which SQLite looks for journals
     with _mistakes(io, program, "unreadable-file", "read", path):
-        if _is_own(path) and (database.immutable or not _has_log(path)):
+        found = _version(path)
+        if not copied and _is_own(path) and (database.immutable or not _has_log(path)):
             _refuse_traps(path)
-            with closing(sqlite3.connect(f"{path.as_uri()}?{_mode(path, database.immutable)}", uri=True)) as connection:
-                connection.execute("pragma query_only = on")
-                yield connection
-            return
+            if database.immutable or not _keeps_log(path):
+                with _in_place(path, database.immutable) as connection:
+                    yield connection
+                return
+            if abs(time.time_ns() - found[-1]) > _TICK and not _has_content(_beside(path, "-journal")):
+                with _unless_changed(path, found), _in_place(path, immutable=True) as connection:
+                    yield connection
+                return
         with lease("sqlite") as place:
             copy = _copy_to_read(path, _place_for(place), database.immutable)
             with closing(sqlite3.connect(copy)) as connection:
@@ -147,14 +161,36 @@ def _is_own(path: Path) -> bool:
     return True
 
 
-def _mode(path: Path, immutable: bool) -> str:
-    """How a database is opened to be read. One that has a log of changes, which is empty, is opened as if it were to be
-    written: who only reads makes files for the log and leaves them. Raises OSError."""
+@contextmanager
+def _in_place(path: Path, immutable: bool) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable={int(immutable)}", uri=True)) as connection:
+        connection.execute("pragma query_only = on")
+        yield connection
+
+
+@contextmanager
+def _unless_changed(path: Path, found: tuple[int, ...]) -> Iterator[None]:
+    """Raises Changed where a database was written since it was found, whatever else the block raises for that."""
+    try:
+        yield
+    except Exception:
+        if _version(path) != found:
+            raise Changed from None
+        raise
+    if _version(path) != found:
+        raise Changed
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """What is another one when a database has been written, the time last. Raises OSError."""
+    about = path.stat()
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+
+
+def _keeps_log(path: Path) -> bool:
+    """Whether who opens a database makes files for its log of changes, which who only reads leaves. Raises OSError."""
     with path.open("rb") as file:
-        header = file.read(_LOGS + 1)
-    if immutable or header[_LOGS:] != b"\2" or any(_has_content(_beside(path, suffix)) for suffix in ("-wal", "-journal")):
-        return f"mode=ro&immutable={int(immutable)}"
-    return "mode=rw" if all(os.access(place, os.W_OK) for place in (path, path.parent)) else "mode=ro&immutable=1"
+        return file.read(_LOGS + 1)[_LOGS:] == b"\2"
 
 
 def _has_log(path: Path) -> bool:
@@ -200,13 +236,14 @@ def _copy_to_read(path: Path, copy: Path, immutable: bool) -> Path:
     """A copy with what lies beside, from which SQLite brings back what was committed last."""
     with _opened(path, os.O_RDONLY) as file:
         _lock(file, path, exclusive=False)
+        found = _version(path)
         if immutable:
             _copy(file, copy)
             return copy
         with _opened_beside(path, "-wal") as log:
             begin = log.read(32) if log else b""
             _copy(file, copy)
-            if log and _copy(log, _beside(copy, "-wal")) != begin:
+            if _copy(log, _beside(copy, "-wal")) != begin if log else _version(path) != found:
                 raise Trap(f"{path} is being written")
         with _opened_beside(path, "-journal") as journal:
             if journal:

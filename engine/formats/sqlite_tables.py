@@ -21,7 +21,7 @@ from dlog.engine.formats.columnar import arrow_table, column_values
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.formats.parameters import close_name, column_in, column_names, directive_error
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.formats.sqlite_files import MEMORY, Database, database_of, reading, writing
+from dlog.engine.formats.sqlite_files import MEMORY, Changed, Database, database_of, reading, writing
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.domains import OutOfDomain, from_arrow, from_texts, normal, range_of, sort_of, to_texts
 from dlog.engine.values.symbols import SymbolTable
@@ -68,13 +68,33 @@ def load_sqlite(
 ) -> Table:
     """Reads a table; the database is not changed."""
     database = database_of(io, program, folder)
+    texts = _Texts(budget, str(database.path or MEMORY))
     try:
-        with reading(io, program, database) as connection:
+        return _load(io, relation, program, symbols, records, database, texts)
+    except Changed:
+        texts.kept(0)
+        return _load(io, relation, program, symbols, records, database, texts, copied=True)
+
+
+def _load(
+    io: Io,
+    relation: Relation,
+    program: Program,
+    symbols: SymbolTable,
+    records: RecordTables,
+    database: Database,
+    texts: _Texts,
+    copied: bool = False,
+) -> Table:
+    """The rows of a table. Raises Changed, as `reading` does."""
+    budget = texts.budget
+    try:
+        with reading(io, program, database, copied) as connection:
             connection.executescript(_CAUTION)
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(budget.left, _LONGEST))
             connection.text_factory = bytes
             columns = _chosen(io, program, relation, connection)
-            connection.text_factory = texts = _Texts(budget, str(database.path or MEMORY))
+            connection.text_factory = texts
             chunks: list[tuple[np.ndarray, ...]] = []
             rows = 0
             query = ", ".join(_selected(name, type_) for name, (_, type_) in zip(columns, relation.attributes, strict=True))

@@ -8,6 +8,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dlog
-from dlog.engine.formats import sqlite_files
+from dlog.engine.formats import sqlite_files, sqlite_tables
 from dlog.grammar.diagnostics import DlogError
 
 REJECTING = """.decl r(x: number)
@@ -322,3 +323,81 @@ def test_reading_a_database_leaves_what_lies_beside_it_as_it_is(tmp_path: Path, 
     except DlogError as error:
         assert error.diagnostics[0].code in ("unreadable-file", "missing-table", "sqlite")
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def with_empty_log(folder: Path, rows: int) -> Path:
+    """A database that keeps a log of changes, with none beside it."""
+    folder.mkdir(mode=0o700)
+    file = folder / "r.sqlite"
+    numbers = f"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < {rows}) SELECT x FROM n"
+    database(file, "PRAGMA journal_mode = WAL")
+    database(file, f"CREATE TABLE r AS {numbers}", "CREATE TABLE other (x)", "INSERT INTO other VALUES (0)")
+    long_ago = time.time() - 3600
+    os.utime(file, (long_ago, long_ago))
+    return file
+
+
+@pytest.mark.parametrize("written", ["long ago", "just now"])
+def test_nothing_is_made_beside_a_database_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    file = with_empty_log(tmp_path / "f", rows=3)
+    if written == "just now":
+        os.utime(file)
+    content, seen, columns = file.read_bytes(), [], sqlite_tables._columns
+
+    def look(*given: Any) -> Any:
+        seen.append(sorted(os.listdir(file.parent)))
+        return columns(*given)
+
+    monkeypatch.setattr(sqlite_tables, "_columns", look)
+    facts = dlog.run(READING.format("number", "sqlite"), facts=file.parent, output=tmp_path)["r"]
+    assert (sorted(facts), seen, os.listdir(file.parent)) == ([(1,), (2,), (3,)], [["r.sqlite"]], ["r.sqlite"])
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "change", ["DELETE FROM r WHERE x > 9", "UPDATE r SET x = -x", "DROP TABLE r", "UPDATE other SET x = 1"]
+)
+def test_a_database_that_is_written_while_it_is_read_is_read_before_or_after_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    file = with_empty_log(tmp_path / "f", rows=100_000)
+    copied, columns, copy = [], sqlite_tables._columns, sqlite_files._copy_to_read
+
+    def written_meanwhile(*given: Any) -> Any:
+        if not copied and not (file.parent / "done").exists():
+            database(file, change)
+            (file.parent / "done").touch()
+        return columns(*given)
+
+    def noted(*given: Any) -> Path:
+        copied.append(file)
+        return copy(*given)
+
+    monkeypatch.setattr(sqlite_tables, "_columns", written_meanwhile)
+    monkeypatch.setattr(sqlite_files, "_copy_to_read", noted)
+    if change == "DROP TABLE r":
+        with pytest.raises(DlogError, match="the database has no table or view 'r'"):
+            dlog.run(READING.format("number", "sqlite"), facts=file.parent, output=tmp_path)
+    else:
+        found = dlog.run(READING.format("number", "sqlite"), facts=file.parent, output=tmp_path)["r"]
+        assert sorted(found) == sorted(database(file, "SELECT x FROM r"))
+    assert copied == [file]
+
+
+def test_no_database_is_copied_while_it_gets_pages_from_a_new_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who opens a database for the first time makes its log, from which pages come to a file that is being copied."""
+    file = with_empty_log(tmp_path / "f", rows=3)
+    file.parent.chmod(0o777)
+    copy = sqlite_files._copy
+
+    def written_meanwhile(*given: Any) -> bytes:
+        found = copy(*given)
+        script = "import sqlite3, sys\nwith sqlite3.connect(sys.argv[1]) as c: c.execute('DELETE FROM r')\n"
+        subprocess.run([sys.executable, "-c", script + "c.execute('PRAGMA wal_checkpoint')", file], check=True)
+        return found
+
+    monkeypatch.setattr(sqlite_files, "_copy", written_meanwhile)
+    with pytest.raises(DlogError, match=r"r\.sqlite is being written"):
+        dlog.run(READING.format("number", "sqlite"), facts=file.parent, output=tmp_path)
