@@ -54,7 +54,7 @@ def session(
         Default: one per core. In rounds of 20,000 changes and more, and when rules are added beside as much, inputs are
         loaded side by side, and so are strata derived that do not read each other; a single stratum stays on one thread.
     memory
-        Bytes above which a commit fails, also as "2G" or "512M".
+        Bytes above which a commit fails, and so does what would stage more, also as "2G" or "512M".
     max_iterations
         Iterations of a stratum above which a commit fails.
     history

@@ -57,7 +57,7 @@ class Changing(Reading):
         super()._use(engine, program)
         self._moving = [m for m in moments(program.relations) if m.round < 0]
         self._durable = durable
-        self._staged_changes = StagedChanges(engine, self._codec)
+        self._staged_changes = StagedChanges(engine, self._codec, self._options.memory)
 
     @property
     def mark(self) -> int | None:

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from stat import S_ISREG
+from sys import getsizeof
 from typing import Any, Final
 
 from dlog.arguments import MAX_COUNT
@@ -25,6 +26,7 @@ from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.formats.wrong_lines import Unbalanced, split_line
 from dlog.engine.ir.rules import Kind, Relation, Type
+from dlog.engine.runtime.storage.memory import over_limit
 from dlog.engine.values.domains import fits, from_texts, name_of
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -41,21 +43,29 @@ _PAUSE = 0.05
 _FORM = TextFormat(delimiter=b",", rfc4180=True)
 _DIFFS: Final = {"+1": 1, "1": 1, "+": 1, "-1": -1, "-": -1}
 _CACHED_RECORDS = 1 << 14
+_COPIES = 4
+"""How often a line, or a value, is in memory until its round is committed: as bytes and text, and as the engine's own."""
+_CHANGE = 400
+"""Bytes of a change beside its values, as measured, rounded up."""
 _MAX_DIGITS = 40
 """A number of more digits fits nothing."""
 _NAMES = {Kind.NUMBER: "a number", Kind.UNSIGNED: "an unsigned number", Kind.FLOAT: "a float", Kind.SYMBOL: "a string"}
 
 
 class LineSource:
-    """The lines of a file or of standard input. With `follow` the end of a file is not the end: more may be written to it."""
+    """The lines of a file or of standard input. With `follow` the end of a file is not the end: more may be written to it.
+    `memory`: bytes, if there is a limit, which no line may take with what is made of it."""
 
-    def __init__(self, path: str, follow: bool = False) -> None:
+    def __init__(self, path: str, follow: bool = False, memory: int | None = None) -> None:
         self.name = "<stdin>" if path == STDIN else path
         self.number = 0
         """How many lines have been taken: the number of the last one."""
         self.line = ""
         """The last one, as far as it is text."""
         self._follow = follow
+        self._memory = memory
+        self._begun = 0
+        """Bytes of the line whose end has not come yet."""
         self._lines: deque[bytes] = deque()
         self._rest: list[bytes] = []
         """Pieces of a line whose end has not come yet."""
@@ -94,11 +104,15 @@ class LineSource:
     def _take(self, data: bytes) -> None:
         first, *others = data.split(b"\n")
         self._rest.append(first)
+        self._begun += len(first)
+        if self._memory is not None and self._begun * _COPIES > self._memory:
+            note = f"this line takes about {self._begun * _COPIES / 2**20:,.0f} MiB, and has not ended"
+            raise over_limit(self._memory, note, place=f"{self.name}:{self.number + 1}:1")
         if others:
             self._lines.append(b"".join(self._rest))
             *lines, rest = others
             self._lines.extend(lines)
-            self._rest = [rest]
+            self._rest, self._begun = [rest], len(rest)
 
     def _check_growing(self) -> None:
         """Raises where the file has lost lines that were read: what follows would not be read from its beginning."""
@@ -120,6 +134,17 @@ class LineSource:
     def mistake(self, code: str, message: str, line: str, column: int, *notes: str) -> DlogError:
         """An error at a column (from 0) of the present line."""
         return DlogError(Diagnostic(code, message, notes=notes, place=f"{self.name}:{self.number}:{column + 1}", line=line))
+
+
+def weight(row: Row) -> int:
+    """About how many bytes a change with this row takes until its round is committed: no fewer, and seldom twice as many."""
+    size, waiting = 0, [row]
+    while waiting:  # records may be deep
+        for value in waiting.pop():
+            size += getsizeof(value)
+            if isinstance(value, tuple):
+                waiting.append(value)
+    return _CHANGE + _COPIES * size
 
 
 class ChangeReader:
@@ -145,6 +170,11 @@ class ChangeReader:
                 if text.replace('"', "").lower().startswith("round,"):
                     continue
             yield self._from_json() if self.is_json else self._from_csv()
+
+    def too_much(self, round: int, size: int, limit: int) -> DlogError:
+        """What is said where the changes of a round, with that of the last line, take more than there is."""
+        note = f"the changes of round {round} up to here take about {size / 2**20:,.0f} MiB until they are committed"
+        return over_limit(limit, note, place=f"{self.source.name}:{self.source.number}:1", line=self._line)
 
     def past(self, round: int) -> bool:
         """Whether the last line, which may be wrong, says that it belongs to a later round."""

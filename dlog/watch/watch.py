@@ -26,7 +26,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import stage
 from dlog.sessions import Session
 from dlog.spark import quieten
-from dlog.watch.change_lines import Change, ChangeReader, LineSource
+from dlog.watch.change_lines import Change, ChangeReader, LineSource, weight
 from dlog.watch.writing import Format, Line, Writer, lines_of
 
 _MAX_CHANGES = 1 << 16
@@ -64,7 +64,7 @@ class Watch:
 def watch(job: Watch) -> None:
     """Runs until the stream ends."""
     with stage("reading changes"):
-        source = LineSource(job.stream, job.follow)
+        source = LineSource(job.stream, job.follow, job.memory)
     limits = {"memory": job.memory, "max_iterations": job.max_iterations}
     options = {"threads": job.threads, "include": job.include, "macros": job.macros, "state": job.state, "sync": job.sync}
     engine: dict[str, Any] = {"engine": job.engine, "workers": job.workers}
@@ -113,6 +113,8 @@ class _Watcher:
         self._writer: Writer | None = None
         self._rounds: list[tuple[int, list[Change]]] = []
         self._size = 0
+        self._weight = 0
+        """Bytes of the changes of the last round, where there is a limit."""
         self._mark = session.mark or 0
         self._new = not session.restored
         """Whether the session begins: its files are begun, too."""
@@ -145,10 +147,20 @@ class _Watcher:
                 if self._size >= _MAX_CHANGES:
                     self._flush(self._rounds)
                 self._rounds.append((change[0], []))
+                self._weight = 0
+            self._check_room(change)
             self._rounds[-1][1].append(change)
             self._size += 1
             if len(self._rounds) > 1 and not self.reader.source.ready:
                 self._flush(self._rounds[:-1])
+
+    def _check_room(self, change: Change) -> None:
+        """Raises DlogError where a round takes more than there is: rounds before it do not wait for more than what was read at
+        once."""
+        if self.job.memory is not None:
+            self._weight += weight(change[3])
+            if self._weight > self.job.memory:
+                raise self.reader.too_much(change[0], self._weight, self.job.memory)
 
     def _unread(self) -> Iterator[Change]:
         """The changes of rounds that are not in the state."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dlog.__main__ import run_command
+from dlog.branch import Branch
 from dlog.sessions import Session
+from dlog.watch.change_lines import weight
 from tests.dlog.command import CLOSURE, Finished, arguments, dlog
 
 RunWatch = Callable[..., Finished]
@@ -467,3 +471,31 @@ def test_a_key_that_is_none_is_refused(watch: RunWatch, folder: Path, key: str, 
     (folder / "prices.dl").write_text(PRICES)
     done = watch("prices.dl", OFFERS, "--key", key)
     assert done.code == 1 and expected in done.err
+
+
+def test_a_round_whose_changes_take_more_than_the_memory_is_refused_where_that_shows(watch: RunWatch) -> None:
+    """They wait until the round is whole, and counted for nothing."""
+    lines = [f"2,edge,+1,{-i},{-i}\n" for i in range(1, 10_000)]
+    finished = watch("closure.dl", "1,edge,+1,1,2\n" + "".join(lines), "--memory", "4M")
+    assert (finished.code, finished.out) == (1, "1,path,+1,1,2\n")
+    said = re.search(r"out of memory: the limit is 4 MiB\n --> changes.txt:(\d+):1\n", finished.err)
+    assert said is not None and 4 * 2**20 / 800 < int(said[1]) < 4 * 2**20 / 400, finished.err
+    assert "the changes of round 2 up to here take about 4 MiB until they are committed" in finished.err
+    small = [f"{i},edge,+1,{-i},{-i}\n" for i in range(2, 10_000)]  # as many, in rounds of one each
+    finished = watch("closure.dl", "1,edge,+1,1,2\n" + "".join(small), "--memory", "64M")
+    assert (finished.code, finished.out.count("\n")) == (0, 9_999)
+
+
+def test_a_change_is_counted_with_all_that_its_values_hold() -> None:
+    deep: Any = None
+    for number in range(5_000):
+        deep = (number, deep)
+    assert weight((1, 2)) < weight((1, "text")) < weight(("x" * 1_000,)) < weight((deep,))
+    assert 4_000 < weight(("x" * 1_000,)) < 8_000 and weight((deep,)) > 5_000 * 150
+    assert weight((Branch("Leaf", "x" * 1_000),)) > 4_000
+
+
+def test_a_line_without_an_end_takes_no_more_than_the_memory(watch: RunWatch) -> None:
+    finished = watch("closure.dl", "1,edge,+1,1,2\n2,edge,+1," + "3" * 4_000_000, "--memory", "4M")
+    assert (finished.code, finished.out) == (1, "")
+    assert re.search(r"out of memory: the limit is 4 MiB\n --> changes.txt:2:1\n", finished.err), finished.err

@@ -15,6 +15,7 @@ from dlog.engine.compile.past import moment
 from dlog.engine.interruption import delayed
 from dlog.engine.ir.rules import Io, Program
 from dlog.engine.rounds_engine import Frames, RoundsEngine
+from dlog.engine.runtime.storage.memory import over_limit
 from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
@@ -22,7 +23,7 @@ from dlog.pipeline import load_inputs, stage
 from dlog.relation import unknown_relation
 from dlog.sessions.ingest.keys import KeyIndex, having_keys, key_columns
 from dlog.sessions.ingest.row_reader import RowReader
-from dlog.sessions.ingest.staged_relation import Staged, Words
+from dlog.sessions.ingest.staged_relation import Staged, Words, bytes_of
 from dlog.sessions.mistakes import derived_relation, mistake
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ Diff = Literal[1, -1]
 
 
 class StagedChanges:
-    """The staged changes of one session over one engine."""
+    """The staged changes of one session over one engine, which take so many bytes at most, where there is a limit; what would
+    take more is not staged."""
 
-    def __init__(self, engine: RoundsEngine, codec: Codec) -> None:
+    def __init__(self, engine: RoundsEngine, codec: Codec, memory: int | None = None) -> None:
         self.staged: dict[str, Staged] = {}
         self._engine = engine
         self._codec = codec
+        self._memory = memory
         self._row_readers: dict[str, RowReader] = {}
         self._indexes: dict[str, KeyIndex] = {}
 
@@ -59,10 +62,19 @@ class StagedChanges:
         staged = self.staged.get(relation)
         if staged is None:
             staged = self.staged[relation] = Staged(row_reader.arity)
+        self._check_room(staged.bytes_with(len(few)) - staged.bytes_with(0))
         if staged.frames or self._indexes:
             self._stage_few(relation, staged, few, diff)
         else:
             staged.single.update(dict.fromkeys(few, diff))  # at once, whatever interrupts
+
+    def _check_room(self, size: int) -> None:
+        """Raises DlogError where so many bytes more are too many."""
+        if self._memory is None:
+            return
+        held = sum(staged.bytes_with(0) for staged in self.staged.values())
+        if held + size > self._memory:
+            raise over_limit(self._memory, f"changes that are staged take {held / 2**20:,.0f} MiB, and a commit makes room")
 
     @delayed
     def _stage_few(self, relation: str, staged: Staged, rows: Sequence[Words], diff: Diff) -> None:
@@ -107,6 +119,7 @@ class StagedChanges:
     @delayed
     def stage_columns(self, relation: str, columns: Columns, diffs: np.ndarray) -> None:
         """The same for rows as columns of words."""
+        self._check_room(bytes_of(columns, diffs))
         self._fetch(relation)
         self._indexes.pop(relation, None)
         if relation not in self.staged:
@@ -129,6 +142,7 @@ class StagedChanges:
         self._fetch(name)
         index = self._index(name, key)
         staged = self.staged.setdefault(name, Staged(row_reader.arity))
+        self._check_room(staged.bytes_with(2 * len(rows)) - staged.bytes_with(0))
         for row in rows:
             gone = [old for old in index.find(row) if old != row]
             for old in gone:
@@ -145,8 +159,11 @@ class StagedChanges:
         columns = tuple(column[last] for column in columns)
         held, count = self._present(name)
         found = having_keys(tuple(held[i] for i in key), count, tuple(columns[i] for i in key), len(last))
-        self.stage_columns(name, tuple(column[found] for column in held), np.full(int(found.sum()), -1, np.int64))
-        self.stage_columns(name, columns, np.ones(len(last), np.int64))
+        gone, left = tuple(column[found] for column in held), np.full(int(found.sum()), -1, np.int64)
+        came = np.ones(len(last), np.int64)
+        self._check_room(bytes_of(gone, left) + bytes_of(columns, came))  # for both or none
+        self.stage_columns(name, gone, left)
+        self.stage_columns(name, columns, came)
 
     def _index(self, relation: str, key: tuple[int, ...]) -> KeyIndex:
         """The index of rows by key, the staged changes included."""
@@ -191,6 +208,7 @@ class StagedChanges:
     def load(self, relation: str, path: Path, parameters: Mapping[str, str], threads: int) -> None:
         """The rows of one file, read as the relation's `.input` would read it but for the parameters given."""
         from dlog.engine.formats import load
+        from dlog.engine.formats.budget import Budget
 
         row_reader = self.row_reader(relation)
         declared = next((io for io in self._program.io if io.action == "input" and io.relation == relation), None)
@@ -205,7 +223,7 @@ class StagedChanges:
         io = Io("input", relation, tuple(chosen.items()), row_reader.relation.span)
         with stage(f"loading {relation}"):
             symbols, records = self._engine.symbols, self._engine.records
-            table = load(io, row_reader.relation, self._program, symbols, records, Path(), threads)
+            table = load(io, row_reader.relation, self._program, symbols, records, Path(), threads, Budget(self._memory))
         self.take(relation, table)
 
     def load_inputs(self, folder: str, threads: int, on_spark: bool, spark: Any = None, memory: int | None = None) -> None:

@@ -14,12 +14,14 @@ from dlog.engine.values.differences import Columns, last_of_each
 from dlog.engine.values.updates import RowUpdates, Updates
 
 Words = tuple[int, ...]
+_ROW, _VALUE = 250, 40
+"""Bytes of a row that waits in a dict, and of each of its values, until it is committed: as measured, rounded up."""
 
 
 class Staged:
     """The staged changes of one relation with `arity` columns."""
 
-    __slots__ = ("_chunks", "arity", "frames", "single")
+    __slots__ = ("_chunks", "_size", "arity", "frames", "single")
 
     def __init__(self, arity: int) -> None:
         self.arity = arity
@@ -28,6 +30,12 @@ class Staged:
         """Rows that are elsewhere, and whether they come (+1) or go (-1), in order: of a row that is in several the last one
         counts. Where there are rows here, too, all do the same."""
         self._chunks: list[Updates] = []
+        self._size = 0
+        """Bytes of the chunks."""
+
+    def bytes_with(self, rows: int) -> int:
+        """About how much memory all that is here takes with so many more single rows, texts aside."""
+        return self._size + (len(self.single) + rows) * (_ROW + _VALUE * self.arity)
 
     def __len__(self) -> int:
         """How many changes wait, those that later ones replace included where they came in bulk."""
@@ -51,10 +59,12 @@ class Staged:
         """Rows as columns of words, in order."""
         self._settle()
         self._chunks.append(Updates(columns, diffs, diffs))
+        self._size += bytes_of(columns, diffs)
 
     def copy(self) -> Staged:
         made = Staged(self.arity)
         made.single, made._chunks, made.frames = dict(self.single), list(self._chunks), list(self.frames)
+        made._size = self._size
         return made
 
     def updates(self, round: int) -> Updates:
@@ -72,5 +82,11 @@ class Staged:
     def _settle(self) -> None:
         """Makes the single rows a chunk, so that what comes next comes after them."""
         if self.single:
+            self._size = self.bytes_with(0)
             self._chunks.append(RowUpdates(self.single, self.arity, 0))
             self.single = {}
+
+
+def bytes_of(columns: Columns, diffs: np.ndarray) -> int:
+    """The memory of rows in columns."""
+    return diffs.nbytes + sum(column.nbytes for column in columns)

@@ -52,10 +52,14 @@ class Memory:
     def exhausted(self) -> DlogError:
         held = f"{self.used / 2**20:,.0f} MiB are in use"
         if self.limited:
-            return DlogError(
-                Diagnostic("out-of-memory", f"out of memory: the limit is {self.limit / 2**20:,.0f} MiB", notes=(held,))
-            )
+            return over_limit(self.limit, held)
         return DlogError(Diagnostic("out-of-memory", "out of memory", notes=(held,)))
+
+
+def over_limit(limit: int, *notes: str, place: str = "", line: str = "") -> DlogError:
+    """What is said where more than so many bytes would be needed."""
+    message = f"out of memory: the limit is {limit / 2**20:,.0f} MiB"
+    return DlogError(Diagnostic("out-of-memory", message, notes=notes, place=place, line=line))
 
 
 def is_exhausted(error: BaseException) -> bool:
