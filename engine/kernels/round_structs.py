@@ -118,6 +118,7 @@ class Collection(Relation):
     unkeyed: i64  # nobody looks for a row by its values: there are no slots
     row_slots: Numbers  # rows by hash (slots.py)
     tags: Bytes  # TAG_*: a byte for each slot
+    slot_hashes: Numbers  # of wide rows, for each slot the half of the row's hash that its home comes from; else null
     slot_homes: Inside[Homes]
     taken: i64  # slots that are not free, those of removed rows included
     direct: Inside[DirectTable]  # while it is there, there are no slots

@@ -6,6 +6,7 @@ already is taken as it is.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ def within_memory(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _check(chunk: pa.Array) -> None:
     import pyarrow as pa
 
+    if pa.types.is_primitive(chunk.type):
+        chunk.validate(full=True)
+        return
     chunk.validate()
     values = chunk
     if pa.types.is_dictionary(chunk.type):
@@ -70,5 +74,13 @@ def _check(chunk: pa.Array) -> None:
         places = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
         if len(places) and not 0 <= places.min() <= places.max() < len(values):
             raise pa.ArrowInvalid("a value is not in its dictionary")
-    texts = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
-    (values.view(texts[values.type]) if values.type in texts else values).validate(full=True)
+    binary = _binaries().get(values.type)
+    (values if binary is None else values.view(binary)).validate(full=True)
+
+
+@cache
+def _binaries() -> dict[pa.DataType, pa.DataType]:
+    """The types of texts, and those of the bytes that they are."""
+    import pyarrow as pa
+
+    return {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}

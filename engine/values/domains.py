@@ -166,7 +166,8 @@ def from_arrow(type_: Type, column: pa.ChunkedArray) -> np.ndarray:
             raise OutOfDomain(f"{column.type} is not {type_.domain.value}")
         width = pa.int32() if type_.domain is Domain.DATE else pa.int64()
         return np.asarray(column.cast(arrow_type(type_)).cast(width).to_numpy()).astype(np.int64)
-    return normal(type_, np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[type_.kind])).to_numpy()))
+    wanted = arrow_type(type_)
+    return normal(type_, np.ascontiguousarray((column if column.type == wanted else column.cast(wanted)).to_numpy()))
 
 
 def _has_calendar(type_: Type, found: pa.DataType) -> bool:

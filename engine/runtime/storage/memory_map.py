@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.store.implied import BITS as SAMPLED
+from dlog.engine.kernels.incremental.store.slots import NARROW
 from dlog.engine.kernels.row_structs import CandidatePlace
 from dlog.engine.kernels.static import storage
 from dlog.engine.runtime.storage.native import Struct
@@ -144,8 +145,10 @@ def collection_arrays(collection: HasColumns) -> Iterator[Array]:
     yield Array(struct, L.collection.grouping_records, rows * size, capacity * size, size // 4)
     yield Array(struct, L.collection.alive, marked, capacity // 8)
     yield Array(struct, L.collection.free, struct[L.collection.free_count] * 4, struct[L.collection.free_capacity] * 4)
-    yield _whole(struct, L.collection.row_slots, struct[L.collection.slot_homes_room] * 4)
-    yield _whole(struct, L.collection.tags, struct[L.collection.slot_homes_room], 0)
+    room = struct[L.collection.slot_homes_room]
+    yield _whole(struct, L.collection.row_slots, room * 4)
+    yield _whole(struct, L.collection.tags, room, 0)
+    yield _whole(struct, L.collection.slot_hashes, room * 4 if struct[L.relation.arity] > NARROW else 0)
     yield _whole(struct, L.collection.direct_rows, struct[L.collection.direct_count] * 4)
     yield _whole(struct, L.collection.pairs, struct[L.collection.pair_homes_room] * 8, 2)
     base = struct[L.collection.base_rows]

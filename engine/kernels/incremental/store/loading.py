@@ -14,7 +14,7 @@ from dlog.engine.kernels.incremental.store.histories import put_bit
 from dlog.engine.kernels.incremental.store.pairs import can_be_pairs, load_pairs
 from dlog.engine.kernels.incremental.store.renewal import renew
 from dlog.engine.kernels.incremental.store.slot_room import keep_last_free, resize_slots
-from dlog.engine.kernels.incremental.store.slots import slot_of, slots_for, tag_of, warm_slots
+from dlog.engine.kernels.incremental.store.slots import enter_slot, slot_of, slots_for, tag_of, warm_slots
 from dlog.engine.kernels.layout import BLOCK, TAG_FREE
 from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
@@ -78,8 +78,7 @@ def load_block(ctl: Control, collection: Collection, columns: WordColumns, first
         at = search_cells(collection, hashed, columns, i)
         if at < 0:
             continue
-        collection.row_slots[at] = rows
-        collection.tags[at] = tag_of(hashed)
+        enter_slot(collection, at, hashed, rows)
         put_bit(collection.alive, rows)
         collection.rows = rows + 1
         for c in range(arity):

@@ -28,6 +28,9 @@ from dlog.engine.kernels.incremental.store.homes import (
 )
 from dlog.engine.kernels.incremental.store.slots import (
     AHEAD,
+    NARROW,
+    enter_slot,
+    hash_of_slot,
     hash_row,
     more_slots,
     only_value,
@@ -35,7 +38,6 @@ from dlog.engine.kernels.incremental.store.slots import (
     slots_for,
     slots_of,
     slotted,
-    tag_of,
     warm_slot,
 )
 from dlog.engine.kernels.layout import TAG_FREE, TAG_GONE, TAG_ROW
@@ -111,6 +113,13 @@ def lengthen_slots(ctl: Control, collection: Collection, room):
     if not lengthen(ctl, collection.ref.tags, old, room):
         collection.row_slots = Numbers(resize(ctl, table, room * 4, old * 4))
         return False
+    if collection.arity > NARROW:
+        hashes = resize(ctl, collection.slot_hashes.address, old * 4, room * 4)
+        if hashes == 0:
+            collection.row_slots = Numbers(resize(ctl, table, room * 4, old * 4))
+            collection.tags = Bytes(resize(ctl, collection.tags.address, room, old))
+            return False
+        collection.slot_hashes = Numbers(hashes)
     collection.slot_homes.room = room
     return True
 
@@ -136,44 +145,50 @@ def move_slots(ctl: Control, collection: Collection, fuel):
     if not keep_last_free(ctl, collection, last - first):
         release(ctl, rows.address, size)
         return False
-    n = take_out(collection, first, last, rows)
+    hashes = Words(rows.address + (last - first) * 8)
+    n = take_out(collection, first, last, rows, hashes)
     move_edge(homes, first)
-    put_back(collection, rows, n, Words(rows.address + (last - first) * 8))
+    put_back(collection, rows, n, hashes)
     release(ctl, rows.address, size)
     return True
 
 
 @kernel
-def take_out(collection: Collection, first, last, rows: Words):
-    """Frees slots [first, last), those of removed rows included, and lists their rows, which are asked for; returns how
-    many."""
+def take_out(collection: Collection, first, last, rows: Words, hashes: Words):
+    """Frees slots [first, last), those of removed rows included, and lists their rows: wide ones with their hashes, narrow ones
+    are asked for. Returns how many."""
     table = collection.row_slots
     tags = collection.tags
+    wide = collection.arity > NARROW
     column = collection.columns[0]
     second = column if collection.arity < 2 else collection.columns[1]
     n = 0
     gone = 0
     for at in range(first, last):
         tag = tags[at]
-        tags[at] = TAG_FREE
         gone += 1 if tag == TAG_GONE else 0
         if tag >= TAG_ROW:
             row = table[at]
             rows[n] = row
+            if wide:
+                hashes[n] = hash_of_slot(collection, at)
+            else:
+                prefetch(column.data + row * column.width)
+                prefetch(second.data + row * second.width)
             n += 1
-            prefetch(column.data + row * column.width)
-            prefetch(second.data + row * second.width)
+        tags[at] = TAG_FREE
     collection.taken -= gone
     return n
 
 
 @kernel
 def put_back(collection: Collection, rows: Words, n, hashes: Words):
-    """Gives rows slots anew."""
+    """Gives rows slots anew; the hashes of narrow ones are not there yet."""
+    if collection.arity <= NARROW:
+        for i in range(n):
+            hashes[i] = hash_row(collection, rows[i])
     for i in range(n):
-        hashed = hash_row(collection, rows[i])
-        hashes[i] = hashed
-        warm_slot(collection, hashed)
+        warm_slot(collection, hashes[i])
     for i in range(n):
         put_row(collection, hashes[i], rows[i])
 
@@ -231,6 +246,7 @@ def meet_expectation(ctl: Control, collection: Collection):
 def forget_slots(collection: Collection):
     collection.row_slots = Numbers(0)
     collection.tags = Bytes(0)
+    collection.slot_hashes = Numbers(0)
     collection.taken = 0
     set_homes(slots_of(collection), 0, 0)
 
@@ -240,6 +256,7 @@ def drop_slots(ctl: Control, collection: Collection):
     room = collection.slot_homes.room
     release(ctl, collection.row_slots.address, room * 4)
     release(ctl, collection.tags.address, room)
+    release(ctl, collection.slot_hashes.address, room * 4)
     forget_slots(collection)
 
 
@@ -258,7 +275,7 @@ def trim_slots(ctl: Control, collection: Collection):
 def resize_slots(ctl: Control, collection: Collection, count):
     """Places all rows but those of the base in a table with so many homes; false with ctl.error set and all as it was."""
     homes = slots_of(collection)
-    table, tags = collection.row_slots, collection.tags
+    table, tags, hashes = collection.row_slots, collection.tags, collection.slot_hashes
     old, edge = homes.old, homes.edge
     before, room, taken = homes.count, homes.room, collection.taken
     forget_slots(collection)
@@ -266,6 +283,7 @@ def resize_slots(ctl: Control, collection: Collection, count):
         drop_slots(ctl, collection)
         collection.row_slots = table
         collection.tags = tags
+        collection.slot_hashes = hashes
         collection.taken = taken
         set_homes(homes, before, room)
         homes.old = old
@@ -274,6 +292,7 @@ def resize_slots(ctl: Control, collection: Collection, count):
     drop_direct(ctl, collection)
     release(ctl, table.address, room * 4)
     release(ctl, tags.address, room)
+    release(ctl, hashes.address, room * 4)
     return True
 
 
@@ -303,5 +322,4 @@ def put_row(collection: Collection, hashed, row):
     at = slot_of(collection, hashed)
     while tags[at] != TAG_FREE:
         at += 1
-    collection.row_slots[at] = row
-    tags[at] = tag_of(hashed)
+    enter_slot(collection, at, hashed, row)

@@ -2,7 +2,8 @@
 
 An open table (homes.py) of any size, at most 7/8 full, or a little more while it grows (slot_room.py). A slot is a row number
 and, in an array of their own, a tag: seven bits of the row's hash. A search walks along the tags and reads rows only where it
-meets its own: for a row that is not there it hardly ever reads any (the idea of Abseil's "Swiss tables").
+meets its own: for a row that is not there it hardly ever reads any (the idea of Abseil's "Swiss tables"). Rows of more than two
+columns keep half of their hash beside: a table that grows moves them without reading each column for it, as many misses.
 
 Not all rows have slots: those of a base (base.py) and those of a direct table (direct.py) are found without.
 """
@@ -25,6 +26,8 @@ AHEAD = 16
 """Rows whose slots are asked for before they are looked at."""
 NEAR = 16
 """Slots of a row that are looked at when it is searched ahead."""
+NARROW = 2
+"""Columns up to which a row's hash is made anew when its slot moves: 4 bytes a slot for a read or two of memory do not pay."""
 ABSENT, UNKNOWN = -1, -2
 
 
@@ -60,6 +63,21 @@ def slot_of(collection: Collection, hashed):
 @kernel
 def tag_of(hashed):
     return TAG_ROW | (hashed & (TAG_ROW - 1))
+
+
+@kernel
+def enter_slot(collection: Collection, at, hashed, row):
+    """Puts a row with this hash into a slot."""
+    collection.row_slots[at] = row
+    collection.tags[at] = tag_of(hashed)
+    if collection.arity > NARROW:
+        collection.slot_hashes[at] = hashed >> 32
+
+
+@kernel
+def hash_of_slot(collection: Collection, at):
+    """The hash of the wide row in a slot, as far as its home and its tag come from it."""
+    return ((collection.slot_hashes[at] & 0xFFFFFFFF) << 32) | (collection.tags[at] & (TAG_ROW - 1))
 
 
 @kernel
@@ -130,8 +148,7 @@ def place_row(collection: Collection, hashed, row):
         at += 1
     if tags[at] == TAG_FREE:
         collection.taken += 1
-    collection.row_slots[at] = row
-    tags[at] = tag_of(hashed)
+    enter_slot(collection, at, hashed, row)
 
 
 @kernel
@@ -173,6 +190,8 @@ def warm_slot(collection: Collection, hashed):
     at = slot_of(collection, hashed)
     prefetch(collection.row_slots.address + at * 4)
     prefetch(collection.tags.address + at)
+    if collection.arity > NARROW:
+        prefetch(collection.slot_hashes.address + at * 4)
 
 
 @kernel
