@@ -353,6 +353,7 @@ def assumed_plans(program: Program, wanted: Callable[[Stratum], bool] = lambda s
     """The plans of strata for assumed sizes, as text."""
     from dlog.engine.plan.explain import explain
     from dlog.engine.plan.incremental.thresholds import summed
+    from dlog.engine.plan.one_pass import in_one_pass
     from dlog.engine.plan.static.alternating import explain_alternating
     from dlog.engine.plan.static.build import build_scope
     from dlog.engine.plan.static.iterations import explain_iterated
@@ -370,7 +371,7 @@ def assumed_plans(program: Program, wanted: Callable[[Stratum], bool] = lambda s
                 continue
             scope = build_scope(stratum, program, statistics)
             statistics.keys.learn(scope.keys)
-            yield explain(restrict(scope), program)
+            yield explain(in_one_pass(restrict(scope)), program)
 
 
 def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], facts: str | None) -> str:

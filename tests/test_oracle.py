@@ -29,6 +29,7 @@ from tests.strategies import (
     random_programs,
     shuffled,
 )
+from tests.strategies_aggregates import aggregating_programs
 from tests.strategies_components import ComponentCase, component_programs
 from tests.strategies_short import short_programs
 
@@ -94,6 +95,12 @@ def test_executor_equals_naive_evaluator_on_graphs(run_text: RunText, case: Case
 @examples(150)
 @given(case=counting_programs())
 def test_executor_equals_naive_evaluation_on_recursion_through_count_and_sum(run_text: RunText, case: Case) -> None:
+    assert executed(run_text, case) == by_naive_evaluation(case)
+
+
+@examples(150)
+@given(case=aggregating_programs())
+def test_executor_equals_naive_evaluation_on_aggregates_of_one_body(run_text: RunText, case: Case) -> None:
     assert executed(run_text, case) == by_naive_evaluation(case)
 
 

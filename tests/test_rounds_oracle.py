@@ -36,6 +36,7 @@ from tests.strategies import (
     graph_programs,
     random_programs,
 )
+from tests.strategies_aggregates import aggregating_programs
 from tests.strategies_components import component_programs
 from tests.strategies_retention import retention_programs
 from tests.strategies_short import short_stories
@@ -68,6 +69,12 @@ def test_every_round_equals_naive_evaluation_on_random_programs(engine: MakeEngi
 @examples(30)
 @given(story=short_stories())
 def test_every_round_equals_naive_evaluation_on_programs_with_numbers_of_32_bits(engine: MakeEngine, story: Story) -> None:
+    check(engine, story)
+
+
+@examples(20)
+@given(story=stories(aggregating_programs()))
+def test_every_round_equals_naive_evaluation_on_aggregates_of_one_body(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 

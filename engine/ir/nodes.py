@@ -216,7 +216,8 @@ class Path:
     """One delta query. `rule` is the index into the scope's `rules` text, for statistics; `variables` is how many variable
     ids there are. `advance` is 1 for a path of a rule that reads the scope's variables, in the `partial` model. A `delayed`
     path derives a lattice of least values: the greater the value, the later the iteration at which it enters. `apart` says that
-    values are kept away from each other, `ordered` that they come one after the other."""
+    values are kept away from each other, `ordered` that they come one after the other. `also` are other reductions that the
+    same matches fill."""
 
     rule: int
     seed: Scan | Unit
@@ -225,6 +226,11 @@ class Path:
     variables: int
     advance: int = 0
     delayed: Literal["no", "apart", "ordered"] = "no"
+    also: tuple[Accumulate, ...] = ()
+
+    @property
+    def sinks(self) -> tuple[Insert | Accumulate, ...]:
+        return (self.sink, *self.also)
 
 
 @dataclass(frozen=True, slots=True)

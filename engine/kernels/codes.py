@@ -107,8 +107,8 @@ class Verdict(Code):
 
 
 class Operation(Code):
-    """What an instruction does; instructions.py has the operands. Those from INDEX on are of rounds, the last two their
-    sinks."""
+    """What an instruction does; instructions.py has the operands. Those from INDEX on are of rounds, the last three their
+    sinks. After `_AND` another sink of the same rows follows."""
 
     SCAN = auto()
     QUEUE = auto()
@@ -136,6 +136,7 @@ class Operation(Code):
     INSERT = auto()
     APPEND = auto()
     MERGE = auto()
+    MERGE_AND = auto()
     CHANGES = auto()
     ROWS_OF = auto()
     ENTRIES = auto()
@@ -149,6 +150,7 @@ class Operation(Code):
     STAGGER = auto()
     DERIVE = auto()
     REDUCE = auto()
+    REDUCE_AND = auto()
 
 
 class Comparison(Code):

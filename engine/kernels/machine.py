@@ -337,11 +337,11 @@ def run_path(path: Path, ctl: Control):
             below.end = 0
             below.left = 0
             pc = 0
-        elif op >= Operation.DERIVE or op in (Operation.INSERT, Operation.APPEND, Operation.MERGE):
+        elif op >= Operation.DERIVE or op in (Operation.INSERT, Operation.APPEND, Operation.MERGE, Operation.MERGE_AND):
             if not sink(ctl, path, Sink(pc), n):
                 status = Status.FAILED
                 break
-            pc = 0
+            pc = pc + Instruction(pc).length * 8 if op in (Operation.MERGE_AND, Operation.REDUCE_AND) else 0
         elif op == Operation.EXTERNAL:
             if not text_block(ctl, External(pc), n):
                 status = Status.EXTERNAL

@@ -190,7 +190,8 @@ class Drawer:
             yield self.step(step)
         notes = ["an iteration later"] if path.advance else []
         notes += ["small values first"] if path.delayed != "no" else []
-        yield noted(self.sink(path.sink), ", ".join(notes))
+        for sink in path.sinks:
+            yield noted(self.sink(sink), ", ".join(notes))
 
     def sink(self, sink: Insert | Accumulate) -> str:
         match sink:

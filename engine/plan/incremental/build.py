@@ -23,6 +23,7 @@ from dlog.engine.plan.incremental.temporaries import NotIncremental as NotIncrem
 from dlog.engine.plan.incremental.temporaries import Projections
 from dlog.engine.plan.joins.domains import domains
 from dlog.engine.plan.joins.existence import separate_existence
+from dlog.engine.plan.one_pass import in_one_pass
 from dlog.engine.plan.static.aggregates import Aggregates
 from dlog.engine.plan.static.build import estimates, lower_rule, single_sources, unions_of
 from dlog.engine.plan.static.lattices import monotone
@@ -68,6 +69,11 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
     return scope
 
 
+def plan_of_rounds(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
+    """`build_rounds_scope` for one process, which fills several reductions by one path."""
+    return in_one_pass(build_rounds_scope(stratum, program, statistics))
+
+
 def not_maintained(stratum: Stratum, program: Program) -> str:
     """Why a stratum with stateful functors or aggregates of users, of relations that do not keep all of their rows, of classes,
     or one that alternates, is computed anew; empty where there are none. Classes could be lattices, but along a chain a value
@@ -111,7 +117,7 @@ def not_maintained(stratum: Stratum, program: Program) -> str:
 def explain_maintenance(stratum: Stratum, program: Program, statistics: Statistics) -> str:
     """The plan that maintains a stratum as text, or why there is none."""
     try:
-        return explain(build_rounds_scope(stratum, program, statistics), program)
+        return explain(plan_of_rounds(stratum, program, statistics), program)
     except NotIncremental as why:
         return f"stratum {', '.join(stratum.relations)}, computed anew in each round\n  {why}\n"
 

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias, cast
 
 from dlog.engine.ir.nodes import Scope
 from dlog.engine.ir.rules import Program, Stratum
-from dlog.engine.plan.incremental.build import build_rounds_scope
+from dlog.engine.plan.incremental.build import plan_of_rounds
 from dlog.engine.plan.incremental.renaming import Build, Builders, Named, named_by
 from dlog.engine.plan.incremental.shapes import Names, Shape, Shapes
 from dlog.engine.plan.statistics import Statistics
@@ -45,14 +45,14 @@ class Templates:
     def scope(self, stratum: Stratum, statistics: Recording) -> Scope:
         """The plan that maintains one stratum; raises `NotIncremental` where there is none."""
         if len(stratum.rules) > MAX_TEMPLATE_RULES:
-            return build_rounds_scope(stratum, self.program, statistics)
+            return plan_of_rounds(stratum, self.program, statistics)
         shape, names = self._shapes.of(stratum)
         named = named_by(names)
         templates = self._made.setdefault(shape, [])
         for template in templates:
             if template.fits(named, statistics):
                 return template.filled(named, stratum)
-        scope = build_rounds_scope(stratum, self.program, statistics)
+        scope = plan_of_rounds(stratum, self.program, statistics)
         told = statistics.entries()
         if len(templates) < MAX_COMPARED_PLANS and all(relation in names.relations for _, relation, _, _ in told):
             templates.append(_Template(stratum, scope, names, told))

@@ -366,7 +366,7 @@ class StratumBuilder:
         self._make_collections()
         for stage in self.scope.stages:
             self._run(stage)
-            for name in dict.fromkeys(p.sink.relation for p in stage):
+            for name in dict.fromkeys(sink.relation for p in stage for sink in p.sinks):
                 self._flush(name)
         self.staged = False
         if self.loop is None:

@@ -16,7 +16,7 @@ from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
-from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
+from dlog.engine.plan.incremental.build import NotIncremental, plan_of_rounds
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.dataflow import CannotReuse, Dataflow, Plan
 from dlog.engine.runtime.incremental.planner_statistics import (
@@ -167,7 +167,7 @@ def planned_again(flow: Dataflow, strata: Iterable[int], now: Statistics) -> dic
     for number in strata:
         recorded = RecordingStatistics(now)
         with suppress(NotIncremental):  # orders chosen for some sizes may lead there
-            found[number] = build_rounds_scope(flow.program.strata[number], flow.program, recorded), recorded
+            found[number] = plan_of_rounds(flow.program.strata[number], flow.program, recorded), recorded
         recorded.close()
     return found
 

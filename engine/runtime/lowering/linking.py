@@ -200,8 +200,9 @@ def form_of(path: nodes.Path, storage: RoundStorage) -> tuple[Shape, Names]:
             sink: Shape = names.relation(name), names.terms(terms), alone or names.term(weight)
         case nodes.Accumulate(relation=name, key=key, value=value):
             sink = names.relation(name), names.terms(key), names.term(value), "accumulate"
+    also = tuple([(names.relation(s.relation), names.terms(s.key), names.term(s.value)) for s in path.also])
     around = tuple([storage.nature(name) for name in names.relations])
-    return (seed, steps, sink, path.advance, path.delayed, storage.partial(), around), names
+    return (seed, steps, sink, also, path.advance, path.delayed, storage.partial(), around), names
 
 
 def _step(step: nodes.Step, names: Names) -> Shape:

@@ -332,6 +332,8 @@ class PathLowering:
     # ------------------------------------------------------------------------------------------------------------- sink
 
     def _sink(self) -> None:
+        for sink in self.path.also:
+            self._accumulate(Operation.MERGE_AND, self.storage.relation(sink.relation), sink.key, sink.value)
         match self.path.sink:
             case nodes.Insert(relation=name, terms=terms, distinct=distinct):
                 relation = self.storage.relation(name)
@@ -345,14 +347,14 @@ class PathLowering:
                 else:
                     self.code.emit(Operation.APPEND, *head, *values)
             case nodes.Accumulate(relation=name, key=key, value=value):
-                self._accumulate(self.storage.relation(name), key, value)
+                self._accumulate(Operation.MERGE, self.storage.relation(name), key, value)
             case _:
                 assert_never(self.path.sink)
 
-    def _accumulate(self, relation: StoredRelation, key: Sequence[Term], value: Term | None) -> None:
+    def _accumulate(self, op: Operation, relation: StoredRelation, key: Sequence[Term], value: Term | None) -> None:
         keys = [self.terms.register(t) for t in key]
         one = self.tables.constant(1)
         values = [one if value is None else self.terms.value_as(value, relation.kinds[len(keys)])]
         if relation.arity == len(keys) + 2:
             values.append(one)
-        self.code.emit(Operation.MERGE, *I.Sink.operands(relation=relation.address), *keys, *values, *keys)
+        self.code.emit(op, *I.Sink.operands(relation=relation.address), *keys, *values, *keys)

@@ -309,6 +309,8 @@ class RoundLowering(PathLowering):
             self.code.emit(Operation.STAGGER, *I.Stagger.operands(value=value, ordered=ordered, **enters))
 
     def _sink(self) -> None:
+        for sink in self.path.also:
+            self._accumulate_in(Operation.REDUCE_AND, sink)
         match self.path.sink:
             case nodes.Insert(relation=name, terms=terms, weight=weight):
                 values = [self.terms.register(t) for t in terms]
@@ -328,17 +330,21 @@ class RoundLowering(PathLowering):
                     contributed_to = self.references.refer("reduction", name)
                     head = I.Reduce.operands(reduction=contributed_to, value=values[column], **tracked)
                     self.code.emit(Operation.REDUCE, *head, *keys)
-            case nodes.Accumulate(relation=name, key=key, value=value):
-                reduction = self.rounds.reduction(name)
-                if reduction is None:
-                    raise InternalError("lower", f"{name} is not a reduction")
-                keys = [self.terms.register(t) for t in key]
-                contributed = self.tables.constant(1) if value is None else self.terms.value_as(value, reduction.kind)
-                self.target = self.references.refer("groups", name)
-                contribution = {"reduction": self.references.refer("reduced", name), "value": contributed, "advance": 0}
-                self.code.emit(Operation.REDUCE, *I.Reduce.operands(**contribution, **self._times()), *keys)
+            case nodes.Accumulate():
+                self._accumulate_in(Operation.REDUCE, self.path.sink)
             case _:
                 assert_never(self.path.sink)
+
+    def _accumulate_in(self, op: Operation, sink: nodes.Accumulate) -> None:
+        name = sink.relation
+        reduction = self.rounds.reduction(name)
+        if reduction is None:
+            raise InternalError("lower", f"{name} is not a reduction")
+        keys = [self.terms.register(t) for t in sink.key]
+        contributed = self.tables.constant(1) if sink.value is None else self.terms.value_as(sink.value, reduction.kind)
+        self.target = self.references.refer("groups", name)
+        contribution = {"reduction": self.references.refer("reduced", name), "value": contributed, "advance": 0}
+        self.code.emit(op, *I.Reduce.operands(**contribution, **self._times()), *keys)
 
 
 def contributes_alone(level: Sequence[int]) -> bool:

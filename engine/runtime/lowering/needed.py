@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import assert_never
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Functor, Record, Term, Variable
@@ -11,15 +10,10 @@ from dlog.engine.plan.joins.emit import sink_terms
 
 
 def needed_after(path: nodes.Path) -> list[frozenset[int]]:
-    """Per step, the variables that later steps or the sink read."""
+    """Per step, the variables that later steps or the sinks read."""
     needed: set[int] = set()
-    match path.sink:
-        case nodes.Insert():
-            _add_variables(sink_terms(path.sink), needed)
-        case nodes.Accumulate(key=key, value=value):
-            _add_variables((*key, value), needed)
-        case _:
-            assert_never(path.sink)
+    for sink in path.sinks:
+        _add_variables(sink_terms(sink), needed)
     result = []
     for step in reversed(path.steps):
         result.append(frozenset(needed))

@@ -34,7 +34,7 @@ class CycleStorage(CatalogStorage):
         """Gives every relation that moves change its widths and its set, for all that may come."""
         catalog, paths = self.catalog, self.plan.paths
         sunk = [*paths, *self.plan.flows]
-        made = {path.sink.relation: sink_width(path) for path in sunk}
+        made = {path.sink.relation: sink_width(path.sink) for path in sunk}
         start = {name: _extents(catalog.relations[name]) for name in made if name in catalog.relations and catalog.holds(name)}
         extents = infer_extents(sunk, made, self._known, start)
         distinct = {path.sink.relation for path in paths if isinstance(path.sink, nodes.Insert) and path.sink.distinct}

@@ -22,6 +22,7 @@ from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.thresholds import MARK, summed
+from dlog.engine.plan.one_pass import in_one_pass
 from dlog.engine.plan.static.alternating import explain_alternating
 from dlog.engine.plan.static.build import build_scope
 from dlog.engine.plan.static.iterations import explain_iterated
@@ -242,7 +243,7 @@ class Executor:
     def _plan_alone(self, stratum: Stratum) -> nodes.Scope:
         scope = build_scope(stratum, self.program, self.catalog, self._loaded)
         self.catalog.keys.learn(scope.keys)
-        return restrict(scope)
+        return in_one_pass(restrict(scope))
 
     def _pause(self, number: int, stratum: Stratum) -> None:
         check()

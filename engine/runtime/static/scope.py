@@ -132,7 +132,7 @@ class ScopeRun(CatalogStorage):
         for fold in scope.folds:
             catalog.add(fold.relation, list(fold.columns))
         paths = [*self._all_paths(), *(path for union in scope.unions for path in shares(union))]
-        made = {p.sink.relation: sink_width(p) for p in paths}
+        made = {sink.relation: sink_width(sink) for p in paths for sink in p.sinks}
         start: dict[str, Extents] = {n: catalog.extents(n) for n in made if catalog.holds(n)}
         extents = infer_extents(paths, made, catalog.extents, start)
         lattices = {lattice.relation: lattice for lattice in scope.lattices}
@@ -185,7 +185,7 @@ class ScopeRun(CatalogStorage):
     def _run_stage(self, stage: Sequence[nodes.Path]) -> None:
         """Fills the planner's own relations of one stage."""
         self._run_paths(stage)
-        made = {p.sink.relation for p in stage}
+        made = {sink.relation for p in stage for sink in p.sinks}
         for name in made & set(self.reductions):
             finish_reduction(self.catalog.relations[name], self.reductions[name])
         self.catalog.complete.update(made)
@@ -387,9 +387,9 @@ def finish_reduction(relation: StoredRelation, reduction: nodes.Reduction) -> No
         sums[:] = one_nan(sums / counts)
 
 
-def sink_width(path: nodes.Path) -> int:
+def sink_width(sink: nodes.Insert | nodes.Accumulate) -> int:
     """Columns that the sink gives values to, as far as these can be bounded."""
-    match path.sink:
+    match sink:
         case nodes.Insert(terms=terms):
             return len(terms)
         case nodes.Accumulate(key=key):

@@ -101,7 +101,8 @@ class ThreadPool:
         cycles = collected = 0
         for path in paths:
             cycles += path.struct[L.path.cycles]
-            collected += path.struct[L.path.added] * COLLECT[storage.relation(path.path.sink.relation).set_kind]
+            costs = [COLLECT[storage.relation(sink.relation).set_kind] for sink in path.path.sinks]
+            collected += path.struct[L.path.added] * max(costs)
         return times * (cycles * (1 - 1 / self.size) - collected) > HAND_OVER
 
     def run_paths(
@@ -109,7 +110,7 @@ class ThreadPool:
     ) -> None:
         """Runs shareable paths to their end on all workers and adds their shares. The first worker may have begun with it."""
         before = [path.struct[L.path.added] for path in paths]
-        targets = {path.path.sink.relation: storage.relation(path.path.sink.relation) for path in paths}
+        targets = {sink.relation: storage.relation(sink.relation) for path in paths for sink in path.path.sinks}
         rows = {name: relation.rows for name, relation in targets.items()}
         for relation in targets.values():
             self._share(relation)

@@ -63,18 +63,20 @@ def infer_extents(
     while changed:
         changed = False
         for path in paths:
-            target = extents[path.sink.relation]
-            for number, extent in enumerate(sink_extents(path, column)):
-                old = target[number]
-                new = None if old is None or extent is None else old.union(extent)
-                if new != old:
-                    target[number] = new
-                    changed = True
+            variables = bound_extents(path, column)
+            for sink in path.sinks:
+                target = extents[sink.relation]
+                for number, extent in enumerate(_sink_extents(sink, variables)):
+                    old = target[number]
+                    new = None if old is None or extent is None else old.union(extent)
+                    if new != old:
+                        target[number] = new
+                        changed = True
     return extents
 
 
-def sink_extents(path: nodes.Path, column: Callable[[str, int], Extent | None]) -> list[Extent | None]:
-    """Extent of each value that the path's sink receives."""
+def bound_extents(path: nodes.Path, column: Callable[[str, int], Extent | None]) -> dict[int, Extent | None]:
+    """Extent of each variable that the path binds; none of those that nothing is known of."""
     variables: dict[int, Extent | None] = {}
 
     def bind(relation: str, binds: tuple[nodes.Bind, ...]) -> None:
@@ -96,7 +98,12 @@ def sink_extents(path: nodes.Path, column: Callable[[str, int], Extent | None]) 
                 pass
             case nodes.UnpackRecord() | nodes.Generate():
                 pass
-    match path.sink:
+    return variables
+
+
+def _sink_extents(sink: nodes.Insert | nodes.Accumulate, variables: dict[int, Extent | None]) -> list[Extent | None]:
+    """Extent of each value that a sink receives."""
+    match sink:
         case nodes.Insert(terms=terms):
             return [_term_extent(t, variables) for t in terms]
         case nodes.Accumulate(key=key):

@@ -122,7 +122,8 @@ class Interpreter:
         for step in path.steps:
             envs = [e for env in envs for e in self.step(step, env)]
         for env in envs:
-            self.sink(path.sink, env)
+            for sink in path.sinks:
+                self.sink(sink, env)
 
     def sink(self, sink: nodes.Insert | nodes.Accumulate, env: Env) -> None:
         match sink:
@@ -341,6 +342,7 @@ class Random:
 
 
 def run(stratum: Stratum, program: Program, data: Mapping[str, set[Row]], statistics: Any = None) -> Relations:
+    from dlog.engine.plan.one_pass import in_one_pass
     from dlog.engine.plan.static.build import build_scope
 
-    return Interpreter(build_scope(stratum, program, statistics or Counted(data)), data).run()
+    return Interpreter(in_one_pass(build_scope(stratum, program, statistics or Counted(data))), data).run()

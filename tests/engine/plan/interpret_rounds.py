@@ -105,7 +105,7 @@ class Interpreter:
         times = [(r, 0) for r in rounds]
         for stage in self.scope.stages:
             self.paths(stage, times)
-            for relation in dict.fromkeys(p.sink.relation for p in stage):
+            for relation in dict.fromkeys(sink.relation for p in stage for sink in p.sinks):
                 self.settle(relation, times)
         if self.scope.model == "total":
             self.paths(self.scope.enter, times)
@@ -170,7 +170,8 @@ class Interpreter:
             for env, seed, diff in self.seeds(path.seed, times):
                 for found, time, d in self.steps(path.steps, env, seed, seed, diff):
                     assert path.advance or not self.scope.variables or time[1] == 0
-                    self.sink(path.sink, found, (time[0], time[1] + path.advance), d)
+                    for sink in path.sinks:
+                        self.sink(sink, found, (time[0], time[1] + path.advance), d)
 
     def seeds(self, seed: nodes.Scan | nodes.Unit, times: Sequence[Time]) -> Iterator[tuple[Env, Time, int]]:
         match seed:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dlog.engine.ir.nodes import Extend, HalfJoin, LookUp, Path, Scope, SemiJoin, Step
 from dlog.engine.ir.rules import Program
-from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
+from dlog.engine.plan.incremental.build import NotIncremental, plan_of_rounds
 from dlog.engine.plan.statistics import Declared, Statistics
 from tests.engine.plan.interpret_rounds import History, Interpreter, Row, add, rows_at, value
 
@@ -21,7 +21,7 @@ class Maintained:
     def __init__(self, program: Program, statistics: Statistics | None = None, scopes: Sequence[Scope] | None = None) -> None:
         self.program = program
         self.data: dict[str, History] = {name: {} for name in program.relations}
-        made = scopes or [build_rounds_scope(s, program, statistics or Declared()) for s in program.strata]
+        made = scopes or [plan_of_rounds(s, program, statistics or Declared()) for s in program.strata]
         self.scopes = [Interpreter(scope, self.data) for scope in made]
         self.defined = {r: s for s in self.scopes for r in s.scope.relations}
         self.round = 0

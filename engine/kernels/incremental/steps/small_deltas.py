@@ -295,13 +295,18 @@ def join_row(ctl: Control, registers, code: RowsOf, columns: Array[Column], row)
 
 @kernel
 def finish_row(ctl: Control, registers, pc: Instruction):
-    """Runs the last level's instructions on the row, the sink included; false with ctl.error set."""
-    while pc.operation < Operation.DERIVE:
-        passed = step_one(ctl, registers, pc)
-        if passed <= 0:
-            return passed == 0
+    """Runs the last level's instructions on the row, the sinks included; false with ctl.error set."""
+    while True:
+        while pc.operation < Operation.DERIVE:
+            passed = step_one(ctl, registers, pc)
+            if passed <= 0:
+                return passed == 0
+            pc = following(pc)
+        if not derive_one(ctl, registers, Reduce(pc)):
+            return False
+        if pc.operation != Operation.REDUCE_AND:
+            return True
         pc = following(pc)
-    return derive_one(ctl, registers, Reduce(pc))
 
 
 @kernel
