@@ -27,6 +27,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.relation import unknown_relation
 from dlog.sessions import Round, Session
 from dlog.sessions.follow.changes import mark_names
+from dlog.temporary import lock, remove_left
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -290,10 +291,12 @@ class _Feed:
             _write_changes(round.changes(name).to_arrow(), _file(self.folder / name, int(round)))
 
     def begin(self) -> None:
-        """Writes what the outputs hold before the first batch: the changes of all rounds until then."""
-        for name in self.outputs if self.folder is not None and self.session.round else ():
+        """Writes what the outputs hold before the first batch: the changes of all rounds until then. What writers that were
+        killed have left beside these files goes."""
+        for name in self.outputs if self.folder is not None else ():
             assert self.folder is not None
-            if not any((self.folder / name).glob("round-*.parquet")):
+            remove_left((self.folder / name).glob(".round-*.parquet.*.part"))
+            if self.session.round and not any((self.folder / name).glob("round-*.parquet")):
                 self._recover(self.folder / name, name)
 
 
@@ -319,8 +322,12 @@ def _write_changes(changes: pa.Table, target: Path) -> None:
     if not changes.num_rows:
         target.unlink(missing_ok=True)
         return
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     beside.unlink(missing_ok=True)
-    with beside.open("xb") as file:  # never one that was there, which may be somebody's link
-        pq.write_table(changes, file)
-    beside.rename(target)
+    try:
+        with beside.open("xb") as file:  # never one that was there, which may be somebody's link
+            lock(file.fileno())
+            pq.write_table(changes, file)
+        beside.rename(target)
+    finally:
+        beside.unlink(missing_ok=True)

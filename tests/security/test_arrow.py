@@ -196,6 +196,6 @@ def test_changes_of_a_stream_are_not_written_where_a_link_leads(tmp_path: Path) 
     target, elsewhere = tmp_path / "s" / "round-000000000001.parquet", tmp_path / "elsewhere"
     target.parent.mkdir()
     elsewhere.write_text("mine")
-    (target.parent / f".{target.name}.{os.getpid()}").symlink_to(elsewhere)
+    (target.parent / f".{target.name}.{os.getpid()}.part").symlink_to(elsewhere)
     _write_changes(pa.table({"a": ["x"]}), target)
     assert elsewhere.read_text() == "mine" and pq.read_table(target).num_rows == 1 and len(list(target.parent.iterdir())) == 1

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from dlog.sessions import Session
+from dlog.streaming import _Feed
 from dlog.temporary import PREFIX, free_lock, remove_left
 from tests.security.planted import LEFT_OUT, STARTER, dlog
 
@@ -133,6 +135,28 @@ def test_what_a_killed_writer_left_beside_its_file_goes_when_the_file_is_written
     assert finish(place.dlog("run", "-D", "out", "quick.dl")) == 0
     names = [f".n.csv.{os.getpid()}.part", ".n.csv.mine.part", f".other.csv.{dead.pid}.part", "n.csv"]
     assert sorted(path.name for path in (place.folder / "out").iterdir()) == sorted(names)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="elsewhere files have no such owners")
+def test_what_a_killed_stream_left_beside_its_changes_goes_when_the_next_one_begins(place: Place) -> None:
+    writing = (
+        "import os, signal, sys\nimport pyarrow as pa, pyarrow.parquet as pq\nfrom pathlib import Path\n"
+        "from dlog.streaming import _write_changes\n"
+        "def half(changes, file):\n    file.write(b'PAR1')\n    print(flush=True)\n    sys.stdin.read()\n"
+        "pq.write_table = half\n_write_changes(pa.table({'x': [1]}), Path('out/s/round-000000000001.parquet'))\n"
+    )
+    with place.start(writing) as killed, place.start(writing.replace("0001.", "0002.")) as alive:
+        for process in (killed, alive):
+            assert process.stdout is not None and process.stdout.readline() == "\n"
+        both = sorted(os.listdir(place.folder / "out" / "s"))
+        killed.kill()
+        killed.wait()
+        (place.folder / "out" / "s" / "mine").touch()
+        with Session(".decl s(x: number)\n") as session:
+            _Feed(session, (), ("s",), place.folder / "out", None).begin()
+        assert len(both) == 2
+        assert sorted(os.listdir(place.folder / "out" / "s")) == [both[1], "mine"], "one is still being written"
+        alive.kill()
 
 
 @pytest.mark.slow
