@@ -13,6 +13,11 @@ _COLUMN = re.compile(r":\d+:(\d+)$")
 _DIRECTING = (*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 """Controls of terminals beyond ASCII, and those of the direction of writing."""
 _SIGNS = {c: 0x2400 + c for c in range(0x20) if c not in b"\t\n"} | {0x7F: 0x2421} | dict.fromkeys(_DIRECTING, 0xFFFD)
+AROUND = 200
+"""Characters of a long line that are shown on both sides of a place."""
+LONGEST = 1000
+"""Characters of a message that are shown, its begin and its end: values in it may have any length."""
+_LEFT_OUT = "..."
 _LINE_ENDS = {0x0A: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424}
 
 
@@ -104,14 +109,14 @@ def render(diagnostic: Diagnostic) -> str:
     """
     # The code of a warning is what turns it off.
     kind = f"warning[{diagnostic.code}]" if diagnostic.severity == "warning" else diagnostic.severity
-    parts = [f"{kind}: {diagnostic.message}"]
+    parts = [f"{kind}: {shortened(diagnostic.message)}"]
     if diagnostic.source is not None and diagnostic.labels:
         parts += _excerpts(diagnostic.source, diagnostic.labels)
     elif diagnostic.place:
         parts.append(f" --> {diagnostic.place}")
         if diagnostic.line:
-            parts += [f"  | {diagnostic.line}", *_caret(diagnostic)]
-    parts += [f"  = {note}" for note in diagnostic.notes]
+            parts += _line_of_data(diagnostic)
+    parts += [f"  = {shortened(note)}" for note in diagnostic.notes]
     return "\n".join(map(one_line, parts))
 
 
@@ -126,13 +131,27 @@ def one_line(text: str) -> str:
     return printable(text.translate(_LINE_ENDS))
 
 
-def _caret(diagnostic: Diagnostic) -> list[str]:
-    """The caret under the column of a place in a data file. Tabs stay: they are as wide as in the line above."""
+def shortened(text: str) -> str:
+    """A text as it is, or what it begins and ends with."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}{_LEFT_OUT}{text[-LONGEST // 2 :]}"
+
+
+def _around(line: str, column: int) -> tuple[str, int]:
+    """A line as it is or, if it is long, what is around a column of it; and which column of that it is."""
+    if len(line) <= 2 * AROUND:
+        return line, column
+    start, end = max(0, column - 1 - AROUND), column - 1 + AROUND
+    before, after = _LEFT_OUT * (start > 0), _LEFT_OUT * (end < len(line))
+    return f"{before}{line[start:end]}{after}", column - start + len(before)
+
+
+def _line_of_data(diagnostic: Diagnostic) -> list[str]:
+    """The line of a place in a data file, and the caret under its column. Tabs stay: they are as wide in both."""
     found = _COLUMN.search(diagnostic.place)
+    line, column = _around(diagnostic.line, 1 if found is None else int(found[1]))
     if found is None:
-        return []
-    before = diagnostic.line[: int(found[1]) - 1]
-    return ["  | " + "".join("\t" if c == "\t" else " " for c in before) + "^"]
+        return [f"  | {line}"]
+    return [f"  | {line}", "  | " + "".join("\t" if c == "\t" else " " for c in line[: column - 1]) + "^"]
 
 
 def render_all(diagnostics: Sequence[Diagnostic]) -> str:
@@ -142,9 +161,11 @@ def render_all(diagnostics: Sequence[Diagnostic]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Excerpt:
-    """A label at its line: `width` characters of the original line are underlined."""
+    """A label at its line, of which `text` is shown: `width` characters from `column` of this on are underlined."""
 
     at: Location
+    text: str
+    column: int
     width: int
     label: Label
     primary: bool
@@ -163,8 +184,8 @@ def _excerpts(source: Source, labels: Sequence[Label]) -> list[str]:
             lines.append(f"{' ' * margin}::: {here[0]}:{here[1]}:{excerpt.at.column}")
         elif shown is not None and here[1] > shown[1] + 1:
             lines.append(f"{' ' * margin} ...")
-        if shown != here:
-            lines.append(f"{here[1]:>{margin}} | {excerpt.at.text.expandtabs(4)}".rstrip())
+        if shown != here or excerpt.text != excerpt.at.text:
+            lines.append(f"{here[1]:>{margin}} | {excerpt.text.expandtabs(4)}".rstrip())
         lines.append(f"{' ' * margin} | {_underline(excerpt)}")
         shown = here
     return lines
@@ -172,7 +193,8 @@ def _excerpts(source: Source, labels: Sequence[Label]) -> list[str]:
 
 def _excerpt(source: Source, label: Label, primary: bool) -> _Excerpt:
     at, width = shown_place(source, label)
-    return _Excerpt(at, width, label, primary)
+    text, column = _around(at.text, at.column)
+    return _Excerpt(at, text, column, min(width, max(1, len(text) - column + 1)), label, primary)
 
 
 def shown_place(source: Source, label: Label) -> tuple[Location, int]:
@@ -185,8 +207,8 @@ def shown_place(source: Source, label: Label) -> tuple[Location, int]:
 
 
 def _underline(excerpt: _Excerpt) -> str:
-    before = excerpt.at.text[: excerpt.at.column - 1]
-    start = len(before.expandtabs(4)) + max(0, excerpt.at.column - 1 - len(before))
-    width = len((before + excerpt.at.text[len(before) : len(before) + excerpt.width]).expandtabs(4)) - len(before.expandtabs(4))
+    before = excerpt.text[: excerpt.column - 1]
+    start = len(before.expandtabs(4)) + max(0, excerpt.column - 1 - len(before))
+    width = len((before + excerpt.text[len(before) : len(before) + excerpt.width]).expandtabs(4)) - len(before.expandtabs(4))
     mark = ("^" if excerpt.primary else "-") * max(1, width)
     return f"{' ' * start}{mark} {excerpt.label.message}".rstrip()

@@ -20,7 +20,7 @@ from dlog.engine.formats.text import BadLine, BadText
 from dlog.engine.formats.whole_files import write_whole
 from dlog.engine.formats.wrong_lines import explain_line, explain_text, line_begin, row_end
 from dlog.engine.ir.rules import Io, Kind, Program, Relation
-from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line
+from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line, shortened
 
 MOST = 20
 """Mistakes of a file that are told, all with their places."""
@@ -115,7 +115,7 @@ class WrongRows:
             self._reject(self.rejects, (_whole_line(data, self.begins[i], self.stops[i]) for i in order))
         left = "1 wrong row is" if count == 1 else f"{count} wrong rows are"
         goes = "left out" if self.rejects is None else f"left out, and written to {self.rejects}"
-        message = f"{self.file}: {left} {goes}; the first: {self.found[0].message}"
+        message = f"{self.file}: {left} {goes}; the first: {shortened(self.found[0].message)}"
         warnings.warn(one_line(message), RuntimeWarning, stacklevel=5)
 
     def _reject(self, path: Path, lines: Iterable[bytes]) -> None:

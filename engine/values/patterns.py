@@ -16,7 +16,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Verdict
 from dlog.engine.values.backtracking import WrongPattern, captured, fullmatches
 from dlog.engine.values.symbols import SymbolTable
-from dlog.grammar.diagnostics import one_line
+from dlog.grammar.diagnostics import one_line, shortened
 
 
 class Verdicts:
@@ -101,7 +101,8 @@ def _loose(place: int) -> str:
 
 
 def _warn(name: str, pattern: str, reason: str) -> None:
-    warnings.warn(one_line(f'wrong pattern provided for {name}("{pattern}"): {reason}'), RuntimeWarning, stacklevel=6)
+    message = f'wrong pattern provided for {name}("{shortened(pattern)}"): {shortened(reason)}'
+    warnings.warn(one_line(message), RuntimeWarning, stacklevel=6)
 
 
 def _neither(pattern: str, reason: str, ids: np.ndarray) -> np.ndarray:

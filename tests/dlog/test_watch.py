@@ -184,7 +184,7 @@ def test_bad_lines_are_shown_at_their_place(watch: RunWatch, line: str, place: s
     assert finished.code == 1
     assert message in finished.err
     assert f"--> changes.txt:{place}\n" in finished.err
-    assert line in finished.err
+    assert line[:150] in finished.err
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,38 @@ def test_a_place_in_a_data_file_shows_its_line() -> None:
     assert render(Diagnostic("bad-number", "not a number", place="e.facts", line="x")).endswith("\n  | x")
 
 
+def test_of_a_long_line_of_data_what_is_around_the_place_is_shown() -> None:
+    line = "a" * 10_000 + "\tX" + "b" * 10_000
+    found = render(Diagnostic("code", "wrong", place="e.facts:3:10002", line=line)).splitlines()
+    assert found[2:] == ["  | ..." + "a" * 199 + "\tX" + "b" * 199 + "...", "  | " + " " * 202 + "\t^"]
+    first = render(Diagnostic("code", "wrong", place="e.facts:3:1", line=line)).splitlines()
+    assert first[2:] == ["  | " + "a" * 200 + "...", "  | ^"]
+    last = render(Diagnostic("code", "wrong", place="e.facts:3:20003", line=line)).splitlines()
+    assert last[2:] == ["  | ..." + "b" * 200, "  | " + " " * 203 + "^"]
+    assert render(Diagnostic("code", "wrong", place="e.facts", line=line)).splitlines()[2:] == ["  | " + "a" * 200 + "..."]
+    as_it_is = "a" * 400
+    assert render(Diagnostic("code", "wrong", place="e.facts:3:9", line=as_it_is)).splitlines()[2] == "  | " + as_it_is
+
+
+def test_of_a_long_line_of_a_program_what_is_around_each_place_is_shown() -> None:
+    text = "a" * 1_000 + "X" + "b" * 1_000 + "YZ" + "c" * 1_000
+    labels = Label(Span(1_000, 1_001), "here"), Label(Span(2_001, 3_000), "there")
+    assert shown(*labels, source=Source(text, "f.dl")).splitlines()[1:] == [
+        " --> f.dl:1:1001",
+        "  |",
+        "1 | ..." + "a" * 200 + "X" + "b" * 199 + "...",
+        "  | " + " " * 203 + "^ here",
+        "1 | ..." + "b" * 200 + "YZ" + "c" * 198 + "...",
+        "  | " + " " * 203 + "-" * 203 + " there",
+    ]
+
+
+def test_a_message_with_a_long_value_is_shown_with_its_begin_and_end() -> None:
+    found = render(Diagnostic("code", f"`{'a' * 100_000}` is no number", notes=("n" * 5_000,))).splitlines()
+    assert found[0] == "error: `" + "a" * 499 + "..." + "a" * 486 + "` is no number"
+    assert found[1] == "  = " + "n" * 500 + "..." + "n" * 500
+
+
 def test_a_warning_says_so() -> None:
     assert render(Diagnostic("code", "look", severity="warning")) == "warning[code]: look"
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dlog
+from dlog.__main__ import run_command
 from dlog.engine.formats import text, wrong_lines, wrong_rows
 from dlog.engine.formats.nested import MAX_DEPTH
 from dlog.engine.formats.parameters import TextFormat
@@ -119,3 +120,28 @@ def test_text_that_is_none_has_no_column_interned_again_and_again(monkeypatch: p
     types = tuple(type_ for _, type_ in relation("symbol", "symbol").attributes)
     table = text.load_text(data, types, TextFormat(), symbols, {}, 1, heard.append, len(data))
     assert (table.rows, len(heard)) == (1, 2000) and sum(looked) < 20 * 2000
+
+
+@pytest.mark.parametrize("line", ["x" * 300_000, "x\t" * 150_000, "[" * 300_000, "1" * 300_000])
+@pytest.mark.parametrize("kind", ["number", "L"])
+def test_a_wrong_line_of_any_length_is_shown_in_part(tmp_path: Path, line: str, kind: str) -> None:
+    (tmp_path / "r.facts").write_text((line + "\n") * 30)
+    text = f".type L = [h: number, t: L]\n.decl r(x: {kind})\n.input r{{}}\n"
+    with pytest.raises(dlog.DlogError) as found:
+        dlog.run(text.format(""), facts=tmp_path)
+    assert len(str(found.value)) < 21 * 3_000
+    with pytest.warns(RuntimeWarning, match="30 wrong rows are left out") as told:
+        dlog.run(text.format("(errors=skip)"), facts=tmp_path)
+    assert all(len(str(one.message)) < 1_500 for one in told)
+
+
+@pytest.mark.parametrize("way", ["1,r,+1,{}", '{{"round": 1, "relation": "r", "diff": 1, "row": ["{}"]}}', "1,{},+1,1", "{}"])
+def test_a_wrong_change_of_any_length_is_shown_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], way: str
+) -> None:
+    (tmp_path / "r.dl").write_text(".decl r(x: number)\n.output r\n")
+    (tmp_path / "changes.txt").write_text(way.format("x" * 1_000_000) + "\n")
+    monkeypatch.chdir(tmp_path)
+    assert run_command(["watch", "r.dl", "changes.txt"]) == 1
+    said = capfd.readouterr().err
+    assert "changes.txt:1:" in said and 200 < len(said) < 3_000
