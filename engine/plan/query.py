@@ -159,19 +159,18 @@ def _undo(term: Functor, value: Term, unbound: int) -> tuple[Term, Term] | None:
 
 
 def closure(bound: int, conditions: Sequence[Condition]) -> int:
-    """The variables that the conditions bind, given `bound`."""
-    pending = list(conditions)
-    while True:
-        waiting = []
-        for condition in pending:
-            added = newly_bound(condition, bound)
-            if added is None:
-                waiting.append(condition)
-            else:
-                bound |= added
-        if len(waiting) == len(pending) or not waiting:
-            return bound
-        pending = waiting
+    """The variables that the conditions bind, given `bound`. One is looked at again when a variable of its own is bound."""
+    readers: dict[int, list[Condition]] = {}
+    for condition in conditions:
+        for variable in ids(condition_mask(condition) & ~bound):
+            readers.setdefault(variable, []).append(condition)
+    waiting = list(conditions)
+    while waiting:
+        before = bound
+        for condition in waiting:
+            bound |= newly_bound(condition, bound) or 0
+        waiting = [condition for variable in ids(bound & ~before) for condition in readers.get(variable, ())]
+    return bound
 
 
 def bindable(query: Query) -> int:

@@ -12,6 +12,7 @@ import pytest
 
 from dlog import run_text
 from dlog.engine.compiler import compile_source
+from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
 
 MOST = 2.8
@@ -52,6 +53,11 @@ SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
     "declarations": (100, lambda n: "".join(f".decl q{i}(x: number)\n" for i in range(n))),
     "fields": (100, lambda n: f".type R = [{', '.join(f'f{i}: number' for i in range(n))}]\n.decl q(r: R)"),
     "branches": (100, lambda n: f".type A = {' | '.join(f'B{i} {{x: number}}' for i in range(n))}\n.decl q(a: A)"),
+    "components": (100, lambda n: ".comp C0 {}\n" + "".join(f".comp C{i} : C{i - 1} {{ }}\n" for i in range(1, n))),
+    "equations": (
+        200,
+        lambda n: "r(x0, y) :- e(x0, y), " + "".join(f"x{i + 1} = x{i} + 1, " for i in range(n)) + f"e(x{n}, _).",
+    ),
     "instances": (100, lambda n: ".comp C { .decl q(x: number) q(1). }\n" + "".join(f".init c{i} = C\n" for i in range(n))),
 }
 
@@ -66,7 +72,19 @@ def test_what_is_twice_as_long_is_compiled_with_about_twice_the_calls(shape: str
     assert twice < MOST * once
 
 
-@pytest.mark.parametrize("shape", ["atoms", "atoms apart", "atoms of an aggregate", "checks", "rules"])
+def test_a_circle_of_components_that_is_twice_as_long_is_refused_with_about_twice_the_calls() -> None:
+    def refuse(length: int) -> None:
+        text = "".join(f".comp C{i} : C{(i + 1) % length} {{ }}\n" for i in range(length))
+        with pytest.raises(DlogError, match="component `C0` inherits from itself") as found:
+            compile_source(Source(DECLARED + text), lambda found: None)
+        assert len(found.value.diagnostics) == 1
+
+    refuse(3)
+    once, twice = calls(partial(refuse, 200)), calls(partial(refuse, 400))
+    assert twice < MOST * once
+
+
+@pytest.mark.parametrize("shape", ["atoms", "atoms apart", "atoms of an aggregate", "checks", "equations", "rules"])
 def test_what_is_twice_as_long_is_planned_and_run_with_about_twice_the_calls(shape: str) -> None:
     size, text = SHAPES[shape]
     facts = {"e": [(1, 2), (2, 3), (3, 1)]}

@@ -24,9 +24,10 @@ def check_components(program: Component, problems: Problems) -> None:
     """Raises DlogError with all mistakes of the declarations."""
     _check_duplicates(program, problems)
     _check_names(program, problems)
+    cyclic = _perhaps_cyclic(program)
     for component in program.descendants():
         _check_duplicates(component, problems)
-        _check_bases(component, problems)
+        _check_bases(component, cyclic, problems)
         _check_overrides(component, problems)
     for component in (program, *program.descendants()):
         for init in component.inits:
@@ -68,28 +69,55 @@ def _article(kind: str) -> str:
 # ------------------------------------------------------------------------------------------------------------ inheritance
 
 
-def _check_bases(component: Component, problems: Problems) -> None:
+def _perhaps_cyclic(program: Component) -> set[Component]:
+    """The components that are left when those without bases go, then those without bases that are left, and so on."""
+    derived: dict[Component, list[Component]] = {}
+    count: dict[Component, int] = {}
+    for component in program.descendants():
+        count[component] = len(component.known_bases)
+        for base in component.known_bases:
+            derived.setdefault(base, []).append(component)
+    waiting = [component for component, bases in count.items() if not bases]
+    for gone in waiting:
+        for component in derived.get(gone, ()):
+            count[component] -= 1
+            if not count[component]:
+                waiting.append(component)
+    return count.keys() - set(waiting)
+
+
+def _check_bases(component: Component, cyclic: set[Component], problems: Problems) -> None:
+    """`cyclic` are those that may inherit from themselves; those of a circle without branches go, as one look tells of it."""
     for base in component.bases:
         _check_reference(base, component, component.outer or component, problems)
-    cycle = _cycle(component) if component in component.ancestors() else []
-    if cycle and component is min(cycle, key=lambda c: c.type.span.start):
-        names = " : ".join(c.name for c in (*cycle, component))
-        message = f"component `{component.name}` inherits from itself"
-        problems.add("cyclic-inheritance", message, Label(component.type.span), notes=[names])
+    cycle = _cycle(component) if component in cyclic else []
+    if not cycle:
+        return
+    first = min(cycle, key=lambda c: c.type.span.start)
+    alone = all(len(c.known_bases) == 1 for c in cycle)
+    if alone:
+        cyclic.difference_update(cycle)
+    if alone or component is first:
+        at = cycle.index(first)
+        names = " : ".join(c.name for c in (*cycle[at:], *cycle[:at], first))
+        message = f"component `{first.name}` inherits from itself"
+        problems.add("cyclic-inheritance", message, Label(first.type.span), notes=[names])
 
 
 def _cycle(component: Component) -> list[Component]:
-    """A shortest way over bases from a component that inherits from itself to its last base before it."""
-    paths = {component: [component]}
+    """A shortest way over bases from a component that inherits from itself to its last base before it; empty from others."""
+    before: dict[Component, Component | None] = {component: None}
     waiting = [component]
     for at in waiting:
-        for base in at.bases:
-            found = at.base(base)
-            if found is component:
-                return paths[at]
-            if found is not None and found not in paths:
-                paths[found] = [*paths[at], found]
-                waiting.append(found)
+        if component in at.known_bases:
+            way, step = [at], before[at]
+            while step is not None:
+                way.append(step)
+                step = before[step]
+            return way[::-1]
+        new = [base for base in at.known_bases if base not in before]
+        before.update(dict.fromkeys(new, at))
+        waiting += dict.fromkeys(new)
     return []
 
 
@@ -126,6 +154,8 @@ def check_arguments(wanted: ComponentType, component: Component, problems: Probl
 
 
 def _check_overrides(component: Component, problems: Problems) -> None:
+    if not component.overrides:
+        return
     own = _relations(component)
     inherited = {name: decl for c in component.ancestors() if c is not component for name, decl in _relations(c).items()}
     for item in component.items:
@@ -142,7 +172,7 @@ def _check_overrides(component: Component, problems: Problems) -> None:
 
 def unused_overrides(program: Component) -> Iterator[Diagnostic]:
     """A warning for each override of a relation that its component does not inherit."""
-    for component in program.descendants():
+    for component in (c for c in program.descendants() if c.overrides):
         inherited = {name for ancestor in component.ancestors() for name in _relations(ancestor)}
         for item in component.items if not component.has_open_base() else ():
             if isinstance(item, Override) and item.relation not in inherited:

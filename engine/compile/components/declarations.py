@@ -26,6 +26,7 @@ class Component:
     """Further declarations with the name of an inner component."""
     overrides: frozenset[str] = field(init=False)
     """The relations whose inherited clauses it replaces."""
+    _bases: tuple[Component, ...] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.overrides = frozenset(i.relation for i in self.items if isinstance(i, Override))
@@ -65,6 +66,13 @@ class Component:
                 return member
         return None
 
+    @property
+    def known_bases(self) -> tuple[Component, ...]:
+        """The components that its bases refer to, without those that are parameters or unknown. All have been declared."""
+        if self._bases is None:
+            self._bases = tuple([found for base in self.bases if (found := self.base(base)) is not None])
+        return self._bases
+
     def ancestors(self) -> list[Component]:
         """All components that this one inherits from; itself, too, if it does so over others. Bases that are parameters are
         not known here."""
@@ -72,7 +80,7 @@ class Component:
         waiting = [self]
         while waiting:
             component = waiting.pop()
-            new = [c for b in component.bases if (c := component.base(b)) is not None and c not in found]
+            new = [base for base in component.known_bases if base not in found]
             found.update(dict.fromkeys(new))
             waiting += new
         return list(found)

@@ -61,21 +61,28 @@ def _conjunctions(body: Body | None) -> Iterator[And]:
 
 def _groups(conjunction: And) -> list[list[Atom]]:
     """The atoms of a conjunction that have variables, by connection; groups and atoms are in the order of the text."""
-    groups: list[tuple[set[str], list[Atom]]] = []
+    connected: dict[str, str] = {}
+    atoms: list[tuple[str, Atom]] = []
     for part in _parts(conjunction):
         names = {variable.name for variable in variables(part)}
-        atoms = [part] if isinstance(part, Atom) else []
-        if not names:
-            continue
-        apart: list[tuple[set[str], list[Atom]]] = []
-        for own, members in groups:
-            if own.isdisjoint(names):
-                apart.append((own, members))
-            else:
-                names, atoms = names | own, members + atoms
-        groups = [*apart, (names, atoms)]
-    found = [sorted(atoms, key=lambda atom: atom.span.start) for _, atoms in groups if atoms]
-    return sorted(found, key=lambda atoms: atoms[0].span.start)
+        for name in names:
+            connected.setdefault(name, name)
+        roots = {_root(connected, name) for name in names}
+        for root in roots:
+            connected[root] = min(roots)
+        if names and isinstance(part, Atom):
+            atoms.append((min(names), part))
+    groups: dict[str, list[Atom]] = {}
+    for name, atom in sorted(atoms, key=lambda pair: pair[1].span.start):
+        groups.setdefault(_root(connected, name), []).append(atom)
+    return list(groups.values())
+
+
+def _root(connected: dict[str, str], name: str) -> str:
+    """The variable that stands for all which one is connected with; halves the way there."""
+    while (above := connected[name]) != name:
+        connected[name] = name = connected[above]
+    return name
 
 
 def _parts(conjunction: And) -> Iterator[Body]:

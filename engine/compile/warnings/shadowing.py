@@ -33,12 +33,12 @@ from dlog.grammar.syntax import (
 
 def shadowed_declarations(program: Component) -> Iterator[Diagnostic]:
     """The relations and types of components that have the name of one around them."""
-    for component in program.descendants():
-        outside: dict[tuple[str, str], Span] = {}
-        scope = component.outer
-        while scope is not None:
-            outside |= {key: place for key, place in _declared(scope.items) if key not in outside}
-            scope = scope.outer
+    visible = {program: dict(_declared(program.items))}
+    for component in program.descendants():  # those outside first
+        assert component.outer is not None
+        outside = visible[component.outer]
+        if component.inner:
+            visible[component] = outside | dict(_declared(component.items))
         for (kind, name), place in _declared(component.items):
             hidden = outside.get((kind, name))
             if hidden is not None:
