@@ -225,17 +225,11 @@ def own_content(path: Path) -> bytes:
 def keep(path: Path, content: bytes) -> None:
     """Writes a file of a cache, all or nothing: other processes may be about to read it. What writers that were killed have
     left goes. Raises OSError."""
-    from dlog.temporary import lock, remove_left
+    from dlog.unfinished import remove_left, replacing
 
     remove_left(path.parent.glob(".*.part"))
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.{os.getpid()}.part")
-    try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            lock(file.fileno())
-            file.write(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path, 0o600) as file:
+        file.write(content)
 
 
 KEY_SIZE = 32

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from dlog.grammar.source import Source
 
 STDOUT = "-"
-_OUTPUT_FOLDERS: set[str] = set()
-"""The folders that this process writes to."""
 
 OnWarnings: TypeAlias = Callable[[list[Diagnostic]], None]
 """What hears the warnings about a program without mistakes."""
@@ -249,7 +247,6 @@ def write_outputs(
     from dlog.engine.formats import save
 
     outputs = [io for io in program.io if io.action in ("output", "printsize")]
-    note_output(output)
     for done, io in enumerate(outputs, 1):
         with stage(f"writing {io.relation}"):
             if output != STDOUT:
@@ -268,16 +265,10 @@ def _shown(executor: Executor, io: Io, output: str) -> Table:
     return Table((), (), executor.rows(io.relation)) if counts else executor.table(io.relation, copy=False)
 
 
-def note_output(folder: str) -> None:
-    """Has `discard_unfinished` look after a folder."""
-    _OUTPUT_FOLDERS.add(folder)
-
-
 def discard_unfinished() -> None:
     """Removes what writes that were cut off left beside their places."""
-    for folder in _OUTPUT_FOLDERS:
-        for path in Path(folder).glob(f".*.{os.getpid()}.part"):
-            path.unlink(missing_ok=True)
+    if (unfinished := sys.modules.get("dlog.unfinished")) is not None:
+        unfinished.discard()
     if (temporary := sys.modules.get("dlog.temporary")) is not None:
         temporary.remove_all()
 

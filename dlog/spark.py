@@ -23,7 +23,7 @@ from dlog.engine.spark import application, job, sources
 from dlog.engine.spark.error_translation import failures
 from dlog.given import check_names, load_given
 from dlog.grammar.diagnostics import DlogError
-from dlog.pipeline import STDOUT, Job, compile_to_run, note_output, observed_relations, optimized, stage, with_functors
+from dlog.pipeline import STDOUT, Job, compile_to_run, observed_relations, optimized, stage, with_functors
 from dlog.relation import Relation, overview, title, unknown_relation
 from dlog.rows import is_frame
 from dlog.tabular import Shown, Tabular
@@ -446,7 +446,6 @@ def _write(spark: SparkSession, program: rules.Program, outcome: job.Outcome, ou
     """Every `.output` and `.printsize`: through Spark, or files that the driver writes."""
     from dlog.engine.formats import save
 
-    note_output(output)
     for io in program.io:
         if io.action not in ("output", "printsize"):
             continue

@@ -12,7 +12,6 @@ earlier files say they were. Nothing is lost and nothing is doubled, as long as 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.relation import unknown_relation
 from dlog.sessions import Round, Session
 from dlog.sessions.follow.changes import mark_names
-from dlog.temporary import lock, remove_left
+from dlog.unfinished import remove_left, replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -322,12 +321,5 @@ def _write_changes(changes: pa.Table, target: Path) -> None:
     if not changes.num_rows:
         target.unlink(missing_ok=True)
         return
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    beside.unlink(missing_ok=True)
-    try:
-        with beside.open("xb") as file:  # never one that was there, which may be somebody's link
-            lock(file.fileno())
-            pq.write_table(changes, file)
-        beside.rename(target)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(target) as file:
+        pq.write_table(changes, file)

@@ -10,7 +10,6 @@ import atexit
 import errno
 import math
 import os
-import re
 import secrets
 import stat
 import time
@@ -28,8 +27,6 @@ LOCK = "owner"
 """The file that a folder's owner keeps locked; it holds the folder's token."""
 TOKEN_SIZE = 32
 """Characters of a token."""
-_PROCESS = re.compile("[1-9][0-9]{0,8}")
-"""A process's number: others may have named a file after what is none, in digits of any script and any length."""
 YOUNG = 60.0
 """Seconds in which a folder gets its lock."""
 
@@ -45,7 +42,7 @@ class Lease:
         """Raises OSError."""
         self.folder = folder
         self.token = secrets.token_hex(TOKEN_SIZE // 2)
-        self._owner = os.getpid()
+        self.is_own = True
         # It is open as long as the process lives, and gets its name when it is locked: whoever sweeps takes it for left before.
         with _just_made(folder) as place:
             begun, named = (folder / f".{LOCK}", folder / LOCK) if place is None else (f".{LOCK}", LOCK)
@@ -67,7 +64,7 @@ class Lease:
         return self._lock.fileno()
 
     def remove(self) -> None:
-        if _kept.pop(self.folder, None) is not None and self._owner == os.getpid():
+        if _kept.pop(self.folder, None) is not None and self.is_own:
             _remove(self.folder, os.fstat(self._lock.fileno()))
         self._lock.close()
 
@@ -113,6 +110,16 @@ def remove_all() -> None:
         made.remove()
 
 
+def _disown() -> None:
+    """In a process that was forked: what the one before has is not its own, whatever numbers the two have."""
+    for made in _kept.values():
+        made.is_own = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown)
+
+
 def sweep(places: Iterable[Path]) -> None:
     """Removes the folders in these places that processes of this user have left behind."""
     for place in places:
@@ -127,6 +134,11 @@ def sweep(places: Iterable[Path]) -> None:
                     _remove_begun(folder, YOUNG)
 
 
+def sweep_temporary() -> None:
+    """`sweep` where temporary folders are by default."""
+    sweep([Path(gettempdir())])
+
+
 def _is_like_ours(entry: os.DirEntry[str]) -> bool:
     if not entry.name.startswith(tuple(f"{PREFIX}{kind}-" for kind in KINDS)):
         return False
@@ -137,30 +149,10 @@ def _is_like_ours(entry: os.DirEntry[str]) -> bool:
     return stat.S_ISDIR(about.st_mode) and hasattr(os, "getuid") and about.st_uid == os.getuid()
 
 
-def remove_left(files: Iterable[Path]) -> None:
-    """Removes those of files, which their writers keep locked and name after their process (`.NAME.PID.part`), whose writer
-    was killed."""
-    for file in files if hasattr(os, "getuid") else ():
-        number = file.suffixes[-2][1:] if file.suffixes[1:] else ""
-        with suppress(OSError):
-            if _PROCESS.fullmatch(number) and not _is_alive(int(number)) and _is_free(file):
-                file.unlink()
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
-
-
 def free_lock(folder: Path) -> os.stat_result | None:
     """What is known of a folder's lock that had an owner, and nobody holds any more. Others may have given the folder's name to
     what is this user's, but was never a folder of ours: that has no lock with a token in it."""
-    with suppress(OSError), _opened(folder / LOCK) as file:
+    with suppress(OSError), opened(folder / LOCK) as file:
         about = os.fstat(file)
         if (about.st_uid, about.st_size) == (os.getuid(), TOKEN_SIZE) and lock(file):
             return about
@@ -173,7 +165,7 @@ def _remove(folder: Path, lock: os.stat_result) -> None:
         with suppress(OSError):
             remove_tree(folder)
         return
-    with suppress(OSError), _opened(folder) as descriptor:
+    with suppress(OSError), opened(folder) as descriptor:
         if os.path.samestat(os.stat(LOCK, dir_fd=descriptor, follow_symlinks=False), lock):
             for name in set(os.listdir(descriptor)) - {LOCK}:
                 _remove_within(descriptor, name)
@@ -203,7 +195,7 @@ def _remove_within(folder: int, name: str) -> None:
 def _remove_begun(folder: Path, age: float = -math.inf) -> None:
     """Removes a folder, if it is as old, whose owner did not come to lock it: nothing else is in it then."""
     begun = f".{LOCK}"
-    with suppress(OSError), _opened(folder) as descriptor:
+    with suppress(OSError), opened(folder) as descriptor:
         names = os.listdir(descriptor)
         if names not in ([], [begun]) or time.time() - os.fstat(descriptor).st_mtime <= age:  # it may be about to get one
             return
@@ -213,19 +205,13 @@ def _remove_begun(folder: Path, age: float = -math.inf) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def opened(path: Path) -> Iterator[int]:
     """The descriptor of a file or folder, which is no link. Nobody waits for a pipe. Raises OSError."""
     file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
         yield file
     finally:
         os.close(file)
-
-
-def _is_free(path: Path) -> bool:
-    """Whether nobody holds the lock of a file. Raises OSError."""
-    with _opened(path) as file:
-        return lock(file)
 
 
 def lock(file: int) -> bool:

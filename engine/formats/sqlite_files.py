@@ -28,7 +28,7 @@ from dlog.caches import own_folder, refuse_others
 from dlog.engine.formats.parameters import directive_error, missing_file
 from dlog.engine.formats.whole_files import rights_of_its_group, write_whole
 from dlog.engine.ir.rules import Io, Program
-from dlog.temporary import lease
+from dlog.temporary import lease, sweep_temporary
 
 MEMORY = ":memory:"
 PATIENCE = 5.0
@@ -88,6 +88,7 @@ def reading(io: Io, program: Program, database: Database, copied: bool = False) 
     if not database.path.is_file():
         raise missing_file(io, program, database.path)
     path = Path(os.path.realpath(database.path))  # beside which SQLite looks for journals
+    sweep_temporary()  # copies of others that were killed: who reads the database in its place leases no folder
     with _mistakes(io, program, "unreadable-file", "read", path):
         found = _version(path)
         if not copied and _is_own(path) and (database.immutable or not _has_log(path)):

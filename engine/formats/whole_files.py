@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import sys
 import time
@@ -14,11 +13,10 @@ from typing import BinaryIO
 
 from dlog.engine.formats.parameters import directive_error
 from dlog.engine.ir.rules import Io, Program
-from dlog.temporary import lock, remove_left
+from dlog.unfinished import named, remove_left, replacing
 
 LISTED = 1.0
 """Seconds for which the list of a folder's files holds."""
-_PART = re.compile(r"\..+\.[0-9]+\.part", re.DOTALL)
 _listed: dict[Path, tuple[float, dict[str, list[Path]]]] = {}
 """The last folder that was listed: when, and what was found, by the name of the file."""
 
@@ -38,21 +36,15 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
         raise directive_error(io, program, "unwritable-file", f"cannot write {path}: {error.strerror}") from error
     if not path.name:
         raise directive_error(io, program, "unwritable-file", f"cannot write {path}: it is a folder")
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     remove_left(_parts(path))
     try:
-        beside.unlink(missing_ok=True)
-        with beside.open("xb") as file:  # never one that was there, which may be somebody's link
-            lock(file.fileno())
+        with replacing(path) as file:
             _withhold(file, path)
             write(file)
-        beside.replace(path)
     except OSError as error:
         note = "" if path.parent.is_dir() else f"there is no folder {path.parent}"
         message = f"cannot write {path}: {error.strerror}"
         raise directive_error(io, program, "unwritable-file", message, *([note] if note else [])) from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _withhold(file: BinaryIO, path: Path) -> None:
@@ -75,8 +67,9 @@ def _parts(path: Path) -> list[Path]:
     if time.monotonic() - listed > LISTED:
         found = {}
         with suppress(OSError):
-            for name in filter(_PART.fullmatch, os.listdir(path.parent)):
-                found.setdefault(name[1:].rsplit(".", 2)[0], []).append(path.with_name(name))
+            for beside in os.listdir(path.parent):
+                if (name := named(beside)) is not None:
+                    found.setdefault(name, []).append(path.with_name(beside))
         _listed.clear()
         _listed[path.parent] = time.monotonic(), found
     return found.get(path.name, [])
@@ -97,4 +90,3 @@ def _opened_device(path: Path) -> BinaryIO | None:
         return os.fdopen(descriptor, "ab")
     os.close(descriptor)
     return None
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dlog
+from dlog import unfinished
 from dlog.dataflow import Dataflow
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
@@ -192,10 +192,13 @@ def test_changes_of_a_stream_are_not_recovered_from_texts_that_are_not_there(tmp
             feed._recover(folder, "s")
 
 
-def test_changes_of_a_stream_are_not_written_where_a_link_leads(tmp_path: Path) -> None:
+def test_changes_of_a_stream_are_not_written_where_a_link_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target, elsewhere = tmp_path / "s" / "round-000000000001.parquet", tmp_path / "elsewhere"
     target.parent.mkdir()
     elsewhere.write_text("mine")
-    (target.parent / f".{target.name}.{os.getpid()}.part").symlink_to(elsewhere)
+    tokens = ["0" * 12, "1" * 12]
+    (target.parent / f".{target.name}.{tokens[0]}.part").symlink_to(elsewhere)
+    monkeypatch.setattr(unfinished.secrets, "token_hex", lambda _: tokens.pop(0))
     _write_changes(pa.table({"a": ["x"]}), target)
-    assert elsewhere.read_text() == "mine" and pq.read_table(target).num_rows == 1 and len(list(target.parent.iterdir())) == 1
+    assert elsewhere.read_text() == "mine" and pq.read_table(target).num_rows == 1 and not tokens
+    assert len(list(target.parent.iterdir())) == 2

@@ -74,9 +74,7 @@ def test_nothing_is_read_from_a_cache_that_others_can_write_to(program: Path, tm
     cache.chmod(0o777)
     done = dlog("check", str(program), cwd=program.parent, DLOG_CACHE=str(cache), XDG_CACHE_HOME=str(homes))
     assert done.returncode == 0
-    assert done.stderr == (
-        f"warning: others can write to {cache}: what is kept between runs goes to {homes / 'dlog'}\n"
-    )
+    assert done.stderr == (f"warning: others can write to {cache}: what is kept between runs goes to {homes / 'dlog'}\n")
     assert not list(cache.iterdir())
     assert len(list((homes / "dlog").glob(TABLES))) == 1
 
@@ -354,8 +352,9 @@ PARSED = "from dlog.grammar.parser import tables; tables()"
 @pytest.mark.parametrize("code", [KEPT, PARSED])
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="nothing is known of writers that were killed")
 def test_what_a_killed_writer_left_in_a_cache_goes_when_it_is_written_again(tmp_path: Path, code: str) -> None:
-    killed = "import os, pathlib; pathlib.Path.replace = lambda *_: os.kill(os.getpid(), 9)"
-    place = f"import sys; sys.path.insert(0, {str(ROOT)!r})"
+    """Both have the same number, as the first process of each container has, which runs while they look for the other one."""
+    killed = "import pathlib, signal; pathlib.Path.replace = lambda *_: signal.raise_signal(9)"
+    place = f"import os, sys; os.getpid = lambda: 1; sys.path.insert(0, {str(ROOT)!r})"
     cache = tmp_path / "cache"
     done = run(sys.executable, "-P", "-c", f"{place}; {killed}; {code}", cwd=tmp_path, DLOG_CACHE=str(cache))
     assert done.returncode == -9 and len(list(cache.iterdir())) == 1

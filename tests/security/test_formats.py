@@ -337,13 +337,17 @@ def with_empty_log(folder: Path, rows: int) -> Path:
     return file
 
 
-@pytest.mark.parametrize("written", ["long ago", "just now"])
+@pytest.mark.parametrize("written", ["long ago", "just now", "with a journal"])
 def test_nothing_is_made_beside_a_database_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
     file = with_empty_log(tmp_path / "f", rows=3)
     if written == "just now":
         os.utime(file)
+    journals = [file.with_name("r.sqlite-journal")] if written == "with a journal" else []
+    for journal in journals:
+        journal.write_bytes(bytes(600))
+    there = sorted(os.listdir(file.parent))
     content, seen, columns = file.read_bytes(), [], sqlite_tables._columns
 
     def look(*given: Any) -> Any:
@@ -352,8 +356,44 @@ def test_nothing_is_made_beside_a_database_while_it_is_read(
 
     monkeypatch.setattr(sqlite_tables, "_columns", look)
     facts = dlog.run(READING.format("number", "sqlite"), facts=file.parent, output=tmp_path)["r"]
-    assert (sorted(facts), seen, os.listdir(file.parent)) == ([(1,), (2,), (3,)], [["r.sqlite"]], ["r.sqlite"])
+    assert (sorted(facts), seen, os.listdir(file.parent)) == ([(1,), (2,), (3,)], [there], there)
     assert file.read_bytes() == content
+
+
+READ_AT_ONCE = """import pathlib, sys, dlog
+from dlog.engine.formats import sqlite_tables
+columns = sqlite_tables._columns
+def told(*given):
+    print(flush=True)
+    sys.stdin.readline()
+    return columns(*given)
+sqlite_tables._columns = told
+print(len(dlog.run(sys.argv[1], facts=sys.argv[2])["r"]))
+"""
+
+
+@pytest.mark.parametrize("end", ["by themselves", "killed"])
+def test_those_who_read_a_database_at_once_leave_nothing_beside_it(tmp_path: Path, end: str) -> None:
+    """Nor among the temporary files, behind the next one, though that may read it in its place."""
+    file = with_empty_log(tmp_path / "f", rows=3)
+    (tmp_path / "tmp").mkdir()
+    command = [sys.executable, "-c", READ_AT_ONCE, READING.format("number", "sqlite"), str(file.parent)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(Path(__file__).parents[2])}
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": environment, "text": True}
+    readers = []
+    for journal in (b"", bytes(600)):  # with which the second one reads a copy
+        (file.parent / "r.sqlite-journal").write_bytes(journal)
+        readers.append(subprocess.Popen(command, **pipes))
+        assert readers[-1].stdout is not None and readers[-1].stdout.readline() == "\n"
+    assert len(os.listdir(tmp_path / "tmp")) == 1
+    if end == "killed":
+        for reader in readers:
+            reader.kill()
+    counts = [reader.communicate("\n\n")[0].split()[-1:] for reader in readers]
+    assert end == "killed" or counts == [["3"], ["3"]]
+    (file.parent / "r.sqlite-journal").unlink()
+    done = subprocess.run(command, input="\n", stdout=subprocess.PIPE, env=environment, text=True, check=True)
+    assert (done.stdout.split(), os.listdir(tmp_path / "tmp"), os.listdir(file.parent)) == (["3"], [], ["r.sqlite"])
 
 
 @pytest.mark.parametrize(

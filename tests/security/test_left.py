@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from dlog import unfinished
 from dlog.sessions import Session
 from dlog.streaming import _Feed
-from dlog.temporary import PREFIX, free_lock, remove_left
+from dlog.temporary import PREFIX, free_lock, lock
+from dlog.unfinished import remove_left, replacing
 from tests.security.planted import LEFT_OUT, STARTER, dlog
 
 SLOW = """.decl n(x: number)
@@ -128,12 +130,13 @@ def test_a_run_that_is_ended_leaves_nothing_behind_the_next_one(place: Place, en
 
 @pytest.mark.slow
 def test_what_a_killed_writer_left_beside_its_file_goes_when_the_file_is_written_again(place: Place) -> None:
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    for name in (f".n.csv.{dead.pid}.part", f".n.csv.{os.getpid()}.part", f".other.csv.{dead.pid}.part", ".n.csv.mine.part"):
+    left, written, others = f".n.csv.{'0' * 12}.part", f".n.csv.{'1' * 12}.part", f".other.csv.{'0' * 12}.part"
+    for name in (left, written, others, ".n.csv.mine.part"):
         (place.folder / "out" / name).write_text("half")
-    assert finish(place.dlog("run", "-D", "out", "quick.dl")) == 0
-    names = [f".n.csv.{os.getpid()}.part", ".n.csv.mine.part", f".other.csv.{dead.pid}.part", "n.csv"]
+    with (place.folder / "out" / written).open() as held:
+        assert lock(held.fileno())
+        assert finish(place.dlog("run", "-D", "out", "quick.dl")) == 0
+    names = [written, ".n.csv.mine.part", others, "n.csv"]
     assert sorted(path.name for path in (place.folder / "out").iterdir()) == sorted(names)
 
 
@@ -157,6 +160,51 @@ def test_what_a_killed_stream_left_beside_its_changes_goes_when_the_next_one_beg
         assert len(both) == 2
         assert sorted(os.listdir(place.folder / "out" / "s")) == [both[1], "mine"], "one is still being written"
         alive.kill()
+
+
+WRITING = """import os, signal, sys
+from pathlib import Path
+from dlog.unfinished import remove_left, replacing
+os.getpid = lambda: 1
+remove_left(Path("out").glob(".*.part"))
+with replacing(Path("out/n.csv")) as file:
+    file.write(sys.argv[1].encode())
+    file.flush()
+    print(flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_writers_of_the_same_number_neither_spare_what_one_left_nor_take_what_another_writes(place: Place) -> None:
+    """As those have that are the first process of a container each."""
+    killed, first, second = (place.start(WRITING, text) for text in ("killed", "first", "second"))
+    for process in (killed, first, second):
+        assert process.stdout is not None and process.stdout.readline() == "\n"
+    killed.kill()
+    killed.wait()
+    assert len(os.listdir(place.folder / "out")) == 3
+    for process, text in ((second, "second"), (first, "first")):
+        process.communicate("\n", timeout=60)
+        assert (process.returncode, (place.folder / "out" / "n.csv").read_text()) == (0, text)
+    with place.start(WRITING, "last") as last:
+        last.communicate("\n", timeout=60)
+    assert os.listdir(place.folder / "out") == ["n.csv"]
+
+
+def test_what_is_swept_before_it_is_locked_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    swept: list[int] = []
+
+    def late(file: int) -> bool:
+        if not swept:
+            swept.append(file)
+            remove_left(tmp_path.iterdir())
+        return lock(file)
+
+    monkeypatch.setattr(unfinished, "lock", late)
+    with replacing(tmp_path / "n.csv") as file:
+        file.write(b"1\n")
+        assert len(list(tmp_path.iterdir())) == 1
+    assert (tmp_path / "n.csv").read_bytes() == b"1\n" and swept and len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.slow
@@ -273,7 +321,7 @@ def _runs(process: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("number", ["\u00b2", "\u0663", "9" * 30, "0", "-1"])
+@pytest.mark.parametrize("number", ["\u00b2" * 12, "\u0663" * 12, "9" * 30, "0", "-1", "mine", "20261126"])
 def test_files_named_like_those_of_killed_writers_end_no_run(tmp_path: Path, number: str) -> None:
     file = tmp_path / f".n.csv.{number}.part"
     file.write_text("somebody's")
