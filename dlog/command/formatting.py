@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlog.engine.formats.whole_files import rights_of_its_group
+from dlog.engine.formats.rights import Rights, give, rights_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.files import read_file, text_of
 from dlog.grammar.printer import format_source
@@ -99,23 +99,22 @@ def _held(path: Path) -> Iterator[_Folder]:
         os.close(descriptor)
 
 
-def _unchanged(folder: _Folder, name: str, path: Path, before: str) -> os.stat_result:
-    """What the system knows of a file. Raises DlogError for one that does not hold a text, or is a link by now."""
+def _unchanged(folder: _Folder, name: str, path: Path, before: str) -> Rights:
+    """The rights of a file. Raises DlogError for one that does not hold a text, or is a link by now."""
     with suppress(OSError, UnicodeDecodeError), folder.opened(name, os.O_RDONLY) as handle:
-        about = os.fstat(handle)
+        rights = rights_of(handle)
         with os.fdopen(handle, "rb", closefd=False) as file:
-            if stat.S_ISREG(about.st_mode) and text_of(file.read()) == before:
-                return about
+            if stat.S_ISREG(rights.mode) and text_of(file.read()) == before:
+                return rights
     message = f"{path} has been changed since it was read"
     raise DlogError(Diagnostic("file-changed", message, notes=("it is left as it is: format it again",), place=str(path)))
 
 
-def _grant(handle: int, before: os.stat_result) -> None:
-    """Gives the new file the permissions of the old one: never those that have it run with its owner's rights; where somebody
-    else had it, none to write, as the new one is ours; and none of its group's, where that is another one now."""
-    if hasattr(os, "fchmod"):
-        own = before.st_uid == os.geteuid()
-        os.fchmod(handle, before.st_mode & (0o777 if own else 0o644) & rights_of_its_group(before, os.fstat(handle)))
+def _grant(handle: int, before: Rights) -> None:
+    """Gives the new file the permissions of the old one: never those that have it run with its owner's rights; and none to
+    write where somebody else had it, as the new one is ours."""
+    own = not hasattr(os, "geteuid") or before.user == os.geteuid()
+    give(handle, before, 0o777 if own else 0o644)
 
 
 def _sweep(folder: _Folder, target: str) -> None:

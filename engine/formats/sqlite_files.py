@@ -26,7 +26,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dlog.caches import own_folder, refuse_others
 from dlog.engine.formats.parameters import directive_error, missing_file
-from dlog.engine.formats.whole_files import rights_of_its_group, write_whole
+from dlog.engine.formats.rights import Rights, give, rights_of
+from dlog.engine.formats.whole_files import write_whole
 from dlog.engine.ir.rules import Io, Program
 from dlog.temporary import lease, sweep_temporary
 
@@ -254,8 +255,8 @@ def _copy_to_read(path: Path, copy: Path, immutable: bool) -> Path:
 
 
 @contextmanager
-def _copied_to_write(path: Path, copy: Path) -> Iterator[os.stat_result | None]:
-    """Has a database copied, if there is one, and nobody else write to it; what the system knows of the user's own."""
+def _copied_to_write(path: Path, copy: Path) -> Iterator[Rights | None]:
+    """Has a database copied, if there is one, and nobody else write to it; the rights of the user's own."""
     for suffix in ("-wal", "-journal"):
         with _opened_beside(path, suffix) as file:
             if file and file.read(1) > b"\0":  # of a journal that was done with zeros may stay
@@ -266,16 +267,16 @@ def _copied_to_write(path: Path, copy: Path) -> Iterator[os.stat_result | None]:
     with _opened(path, os.O_RDWR) as file:
         _lock(file, path, exclusive=True)
         _copy(file, copy)
-        about = os.fstat(file.fileno())
-        yield about if about.st_uid == os.getuid() else None
+        before = rights_of(file.fileno())
+        yield before if before.user == os.getuid() else None
 
 
-def _put_in_place(io: Io, program: Program, path: Path, copy: Path, before: os.stat_result | None) -> None:
+def _put_in_place(io: Io, program: Program, path: Path, copy: Path, before: Rights | None) -> None:
     def write(file: BinaryIO) -> None:
         with copy.open("rb") as source:
             shutil.copyfileobj(source, file)
         if before is not None:
-            os.fchmod(file.fileno(), before.st_mode & rights_of_its_group(before, os.fstat(file.fileno())))
+            give(file.fileno(), before)
 
     if _beside(copy, "-wal").exists():  # the last to close a database writes what is in its log
         raise Trap(f"{path} could not be written as a whole")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlog.engine.formats.parameters import directive_error
+from dlog.engine.formats.rights import give, rights_at
 from dlog.engine.ir.rules import Io, Program
 from dlog.unfinished import named, remove_left, replacing
 
@@ -49,15 +50,8 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
 
 def _withhold(file: BinaryIO, path: Path) -> None:
     """Leaves those rights to a new file that the one at a path has, too."""
-    with suppress(FileNotFoundError):
-        before, made = path.lstat(), os.fstat(file.fileno())
-        if stat.S_ISREG(before.st_mode) and hasattr(os, "fchmod"):
-            os.fchmod(file.fileno(), stat.S_IMODE(made.st_mode) & before.st_mode & rights_of_its_group(before, made))
-
-
-def rights_of_its_group(before: os.stat_result, made: os.stat_result) -> int:
-    """The rights that may go from one file to another in its place: not its group's, where that is another one."""
-    return 0o777 if before.st_gid == made.st_gid else 0o707
+    if (before := rights_at(path)) is not None:
+        give(file.fileno(), before, os.fstat(file.fileno()).st_mode)
 
 
 def _parts(path: Path) -> list[Path]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import stat
+import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,85 @@ def test_another_group_has_no_rights_to_a_program_that_it_had_none_to(tmp_path: 
     program.chmod(0o664)
     rewrite(program, PROGRAM, PROGRAM)
     assert stat.S_IMODE(program.stat().st_mode) == 0o604 and program.stat().st_gid == 0
+
+
+OWN, ONE, GROUP, BOUND, OTHERS = 1, 2, 4, 16, 32
+ACCESS, OF_NEW = "system.posix_acl_access", "system.posix_acl_default"
+
+
+def listed(path: Path, kind: str, *entries: tuple[int, int]) -> bytes:
+    """Gives a file, or what will be made in a folder, a list of rights, of which one user's are a part."""
+    numbers = [(who, rights, 65534 if who == ONE else 2**32 - 1) for who, rights in entries]
+    content = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in numbers)
+    try:
+        os.setxattr(path, kind, content)
+    except (AttributeError, OSError):
+        pytest.skip("a system without such lists")
+    return content
+
+
+def lists(path: Path) -> list[str]:
+    return [name for name in os.listxattr(path) if name == ACCESS]
+
+
+def three_ways(folder: Path) -> tuple[list[Path], Callable[[], None]]:
+    """A program, an output and a database, and what writes all three in the folder, which is others' too."""
+    program, output, file = files = [folder / name for name in ("p.dl", "a.csv", "b.sqlite")]
+    text = '.decl   a(x: number)\na(1).\n.output a\n.decl b(x: number)\nb(1).\n.output b(IO=sqlite, filename="b.sqlite")\n'
+    folder.chmod(0o777)
+    program.write_text(text)
+    output.write_text("secret\n")
+    file.write_bytes(b"")
+
+    def write() -> None:
+        dlog.run(text, output=folder)
+        rewrite(program, text, formatted(program)[1])
+        assert output.read_text() == "1\n" and file.stat().st_size and program.read_text().startswith(".decl a")
+
+    return files, write
+
+
+def test_who_a_list_of_rights_leaves_out_has_none_to_the_file_in_its_place(tmp_path: Path) -> None:
+    files, write = three_ways(tmp_path)
+    for path in files:
+        path.chmod(0o600)
+        content = listed(path, ACCESS, (OWN, 6), (ONE, 6), (GROUP, 0), (BOUND, 6), (OTHERS, 0))
+    write()
+    entries = [(struct.unpack_from("<HHI", os.getxattr(path, ACCESS), at)) for path in files for at in range(4, 44, 8)]
+    assert [rights for who, rights, _ in entries if who in (GROUP, OTHERS)] == [0] * 6
+    assert [rights for who, rights, _ in entries if who == ONE] == [6] * 3
+    for path in (files[0], files[2]):  # an output has no more than a new file
+        assert (os.getxattr(path, ACCESS), stat.S_IMODE(path.stat().st_mode)) == (content, 0o660)
+
+
+def test_a_list_that_a_folder_has_for_new_files_gives_nobody_rights_to_one_in_the_place_of_another(tmp_path: Path) -> None:
+    files, write = three_ways(tmp_path)
+    for path in files:
+        path.chmod(0o640)
+    listed(tmp_path, OF_NEW, (OWN, 6), (ONE, 6), (GROUP, 0), (BOUND, 6), (OTHERS, 0))
+    write()
+    assert [(stat.S_IMODE(path.stat().st_mode), lists(path)) for path in files] == [(0o640, [])] * 3
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file to others")
+@pytest.mark.parametrize("given", [(65534, -1), (-1, 65534)])
+def test_a_list_of_rights_to_what_was_others_leaves_the_owner_alone(tmp_path: Path, given: tuple[int, int]) -> None:
+    files, write = three_ways(tmp_path)
+    for path in files:
+        os.chown(path, *given)
+        listed(path, ACCESS, (OWN, 6), (ONE, 4), (GROUP, 0), (BOUND, 4), (OTHERS, 4))
+    write()
+    assert [stat.S_IMODE(path.stat().st_mode) & 0o077 for path in files] == [0, 0, 0]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file to another group")
+def test_who_is_left_out_as_a_group_is_not_among_all_others_then(tmp_path: Path) -> None:
+    files, write = three_ways(tmp_path)
+    for path in files:
+        os.chown(path, -1, 65534)
+        path.chmod(0o604)
+    write()
+    assert [stat.S_IMODE(path.stat().st_mode) for path in files] == [0o600, 0o600, 0o600]
 
 
 @pytest.mark.parametrize("way", ["file", "folder"])
