@@ -19,6 +19,7 @@ from pcpp.evaluator import INTMAXBITS, Value
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.files import TEXT_NAME, dialect_lines, read_file
 from dlog.grammar.suggest import closest
+from dlog.grammar.unclosed import stand_ins, without_unclosed
 
 DEEPEST = 100
 """Includes nested deeper than this include themselves."""
@@ -35,6 +36,9 @@ NEEDS = {"define": "a name", "undef": "a name", "ifdef": "a name", "ifndef": "a 
 
 _DEFINITION = re.compile(r"[A-Za-z_]\w*(\([\w\s,.]*\))?(=.*)?", re.DOTALL)
 """As `-M` takes it."""
+
+_TYPES = {"'": "CPP_SQUOTE", '"': "CPP_DQUOTE", "/": "CPP_FSLASH"}
+"""pcpp's names for quotes, and for the begin of a comment, that nothing closes."""
 
 KNOWN = ("include", "define", "undef", "ifdef", "ifndef", "if", "elif", "else", "endif", "pragma", "error", "warning", "line")
 
@@ -100,12 +104,17 @@ class Expansion(Preprocessor):  # type: ignore[misc]
 
     def group_lines(self, input: str, abssource: str) -> Iterator[list[Any]]:
         """The tokens of one line after another. (pcpp's own also splits at form feeds and the like, which moves the lines.)"""
+        instead = stand_ins(input, "".join(_TYPES))
         lexer = self.lexer.clone()
-        lexer.input(input if input.endswith("\n") else input + "\n")
+        lexer.input(without_unclosed(input if input.endswith("\n") else input + "\n", instead))
+        # What it does not know is a token as literals are: by an error it would copy the rest of the text for each.
+        lexer.lexliterals += "".join({*input, *instead})
         lexer.lineno = 1
         line: list[Any] = []
         while token := lexer.token():
             token.source = abssource
+            if mark := instead.get(token.value):
+                token.type, token.value = _TYPES[mark], mark
             line.append(token)
             if token.type in self.t_WS and token.value == "\n":
                 self._line = line
