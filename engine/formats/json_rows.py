@@ -14,7 +14,7 @@ from io import StringIO
 from itertools import pairwise
 from operator import add
 from pathlib import Path
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 ROWS = 1 << 16
 """Rows that are written at a time."""
 COPIES = 4
@@ -39,6 +42,12 @@ COPIES = 4
 VALUE_BYTES = 64
 """What a value, or a list, takes in Python besides."""
 _BEFORE_VALUES = b",:[{"
+PIECE, SMALL_PIECE = 1 << 24, 1 << 16
+"""Bytes of objects that Arrow reads at once, where they take little, and where they take much."""
+MUCH = 4
+"""Times as much as their text."""
+COLUMN_BYTES = 8
+"""What a value of a column takes, besides the bytes of a text."""
 
 # -------------------------------------------------------------------------------------------------------------- reading
 
@@ -68,6 +77,31 @@ def _loaded(reader: _Reader, path: Path | None, by_line: bool) -> Table:
     if by_line and plain and relation.arity and data[:64].tobytes().lstrip()[:1] == b"{":
         return reader.objects(data)
     return reader.table(reader.lines(data) if by_line else reader.document(data))
+
+
+class _Unread(Exception):
+    """Objects that Arrow has not read, or that lack a value; with what it has against them, if anything."""
+
+
+def _piece(data: np.ndarray, begin: int, row: int) -> tuple[int, int]:
+    """The end of a piece of whole lines, and how many objects it has at most. It is smaller where these may take much more than
+    their text."""
+    size = PIECE
+    while True:
+        end = _line_end(data, begin + size)
+        rows = int(np.count_nonzero(data[begin:end] == ord("{")))
+        if size <= SMALL_PIECE or rows * row <= MUCH * size:
+            return end, rows
+        size //= 4
+
+
+def _line_end(data: np.ndarray, place: int) -> int:
+    while place < len(data):
+        found = np.flatnonzero(data[place : place + SMALL_PIECE] == ord("\n"))
+        if len(found):
+            return place + int(found[0]) + 1
+        place += SMALL_PIECE
+    return len(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,27 +155,48 @@ class _Reader:
     def objects(self, data: np.ndarray) -> Table:
         """The rows of objects on lines, without records, by Arrow."""
         import pyarrow as pa
-        from pyarrow import json as arrow_json
 
         from dlog.engine.formats.columnar import column_values
 
         names = column_names(self.io, self.relation, self.program)
         types = [pa.string() if t.kind is Kind.SYMBOL else arrow_type(t) for _, t in self.relation.attributes]
         schema = pa.schema(list(zip(names, types, strict=True)))
-        options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        taken = self.budget.taken
         try:
-            rows = arrow_json.read_json(pa.BufferReader(pa.py_buffer(data)), parse_options=options)
-        except pa.ArrowException as error:
-            return self.table(self.lines(data), str(error))
-        columns = [rows.column(name) for name in names]
-        if any(column.null_count for column in columns):
-            return self.table(self.lines(data))  # which says where
-        checked = zip(columns, self.relation.attributes, strict=True)
+            rows = pa.concat_tables(self._read(data, schema))
+        except _Unread as problem:
+            self.budget.give_back(self.budget.taken - taken)
+            return self.table(self.lines(data), str(problem))  # which says where
+        checked = zip((rows.column(name) for name in names), self.relation.attributes, strict=True)
         values = [
             column_values(self.io, self.program, column, type_, f"`{name}` of {self.file}", self.symbols, self.records)
             for column, (name, type_) in checked
         ]
         return Table(self.relation.kinds, tuple(values), len(rows))
+
+    def _read(self, data: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Objects by the piece: what is made of one counts before the next one is read, as objects that hold nothing have as
+        many values as others. Raises _Unread."""
+        import pyarrow as pa
+        from pyarrow import json as arrow_json
+
+        options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        row, begin = COLUMN_BYTES * len(schema), 0
+        while begin < len(data):
+            end, rows = _piece(data, begin, row)
+            piece, begin = data[begin:end], end
+            if not piece.tobytes().strip():
+                continue
+            self.budget.take(rows * row, self.file)
+            try:
+                found = arrow_json.read_json(pa.BufferReader(pa.py_buffer(piece)), parse_options=options)
+            except pa.ArrowException as error:
+                raise _Unread(str(error)) from None
+            self.budget.give_back(rows * row)
+            if any(column.null_count for column in found.columns):
+                raise _Unread
+            self.budget.take(found.get_total_buffer_size() + found.num_rows * row, self.file)
+            yield found
 
     def table(self, rows: Sequence[Any], otherwise: str = "") -> Table:
         """The rows as columns. `otherwise` is what another parser has against them, if these are found right."""

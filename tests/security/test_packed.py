@@ -7,13 +7,16 @@ import sqlite3
 import zlib
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import json as arrow_json
 
 import dlog
+from dlog.engine.formats import json_rows
 from dlog.engine.ir.rules import Kind
 from dlog.engine.state.entries import Entries
 from dlog.engine.state.parts import Part
@@ -171,3 +174,39 @@ def test_what_a_state_holds_packed_is_counted_before_it_is_read(tmp_path: Path, 
     monkeypatch.setattr("dlog.engine.formats.budget._left", lambda: 32 << 20)
     with pytest.raises(DlogError, match=r"out of memory: .*\.parquet holds more than the 32 MiB that there are"):
         check_state(folder)
+
+
+@pytest.mark.parametrize("line", ["{}", '{"a0": 1}', ", ".join(f'"a{i}": 1' for i in range(20)).join("{}")])
+def test_objects_on_lines_are_counted_by_the_columns_that_are_made_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """Those that lack values are refused by them, or for the memory that it takes to say where."""
+    made: list[int] = []
+    read = arrow_json.read_json
+
+    def noted(*given: Any, **named: Any) -> Any:
+        found = read(*given, **named)
+        made.append(found.get_total_buffer_size())
+        return found
+
+    monkeypatch.setattr(arrow_json, "read_json", noted)
+    program = f".decl r({', '.join(f'a{i}: number' for i in range(20))})\n.input r(IO=ndjson)\n.output r\n"
+    (tmp_path / "r.ndjson").write_text(f"{line}\n" * 200_000)
+    with pytest.raises(DlogError, match="out of memory"):
+        dlog.run(program, facts=tmp_path, output=tmp_path, memory="16M")
+    assert sum(made) < 32 << 20
+    (tmp_path / "r.ndjson").write_text(f"{line}\n" * 20)
+    if line.count(":") == 20:
+        assert list(dlog.run(program, facts=tmp_path, output=tmp_path, memory="16M")["r"]) == [(1,) * 20]
+    else:
+        with pytest.raises(DlogError, match="row 1 has no `a"):
+            dlog.run(program, facts=tmp_path, output=tmp_path, memory="16M")
+
+
+def test_objects_are_the_same_in_pieces_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f'{{"x": {i}, "t": "{"{" * (i % 90)}"}}' + "\n" * (i % 3 + 1) for i in range(3000)]
+    (tmp_path / "r.ndjson").write_text("".join(lines))
+    monkeypatch.setattr(json_rows, "PIECE", 4096)
+    monkeypatch.setattr(json_rows, "SMALL_PIECE", 64)
+    program = ".decl r(x: number, t: symbol)\n.input r(IO=ndjson)\n.output r\n"
+    assert sorted(dlog.run(program, facts=tmp_path, output=tmp_path)["r"]) == [(i, "{" * (i % 90)) for i in range(3000)]
