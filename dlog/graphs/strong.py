@@ -22,10 +22,10 @@ import numpy as np
 
 from dlog.graphs.adjacency import Adjacency, distinct
 from dlog.graphs.changing import Edited, Growing
+from dlog.graphs.former import FormerValues
 from dlog.graphs.names import Codes
 from dlog.graphs.numbered import Numbered
 from dlog.graphs.running import Columns
-from dlog.graphs.shared import changed
 
 Components = Callable[[int, Codes, Codes], Codes]
 """The least vertex of the component of each of so many vertices, for edges between them."""
@@ -38,8 +38,6 @@ MAX_DEBTS = 256
 MAX_PYTHON_EDGES = 20_000
 """Edges up to which they are divided in Python; more are an engine's."""
 FORWARD, BACKWARD = 1, 2
-NEW = -1
-"""The component before a commit of a vertex that came with it."""
 _NONE = np.empty(0, np.int64)
 
 
@@ -56,7 +54,7 @@ class LiveComponents:
 
     def __init__(self, graph: Numbered, components: Components) -> None:
         self._components = components
-        self._was: list[tuple[Codes, Codes]] = []
+        self._former = FormerValues()
         self._work = 0
         self._edges = Adjacency(graph.src, graph.dst)
         self._marks = np.zeros(graph.vertices, np.int8)
@@ -83,12 +81,7 @@ class LiveComponents:
         return np.arange(len(self._part)), self._least[self._part]
 
     def changes(self) -> Columns:
-        vertices = np.concatenate([_NONE, *(v for v, _ in self._was)])
-        before = np.concatenate([_NONE, *(least for _, least in self._was)])
-        vertices, first = np.unique(vertices, return_index=True)
-        before = before[first]
-        there = before != NEW
-        return changed((vertices[there], before[there]), (vertices, self._least[self._part[vertices]]))
+        return self._former.changes(self._least[self._part])
 
     def prepared(self, edited: Edited) -> Edited:
         return edited
@@ -97,7 +90,7 @@ class LiveComponents:
         return None
 
     def advance(self, edited: Edited, vertices: Codes, live: Any) -> None:
-        self._was, self._work = [], 0
+        self._former, self._work = FormerValues(), 0
         self._grow(vertices)
         self._count += len(edited.added.src) - len(edited.removed.src)
         removed, added = edited.removed, edited.added
@@ -116,7 +109,7 @@ class LiveComponents:
 
     def _grow(self, vertices: Codes) -> None:
         if len(vertices):
-            self._was.append((vertices, np.full(len(vertices), NEW)))
+            self._former.come(vertices)
             self._part = np.concatenate([self._part, self._new_parts(vertices, np.ones(len(vertices), np.int64))])
             self._marks = np.zeros(len(self._part), np.int8)
             self._count += len(vertices)
@@ -129,7 +122,7 @@ class LiveComponents:
     def _again(self, graph: Numbered) -> None:
         now, least = self._least[self._part], self._components(graph.vertices, graph.src, graph.dst)
         moved = np.flatnonzero(now != least)
-        self._was.append((moved, now[moved]))
+        self._former.were(moved, now[moved])
         self._number(least)
 
     # ------------------------------------------------------------------------------------------------------------ components
@@ -143,12 +136,12 @@ class LiveComponents:
 
     def _move(self, vertices: Codes, parts: Codes) -> None:
         """Vertices become those of other components, whose sizes are the caller's."""
-        self._was.append((vertices, self._least[self._part[vertices]]))
+        self._former.were(vertices, self._least[self._part[vertices]])
         self._part[vertices] = parts
 
     def _rename(self, part: int, least: int) -> None:
         members = np.flatnonzero(self._part == part)
-        self._was.append((members, np.full(len(members), self._least[part])))
+        self._former.were(members, np.full(len(members), self._least[part]))
         self._least[part] = least
 
     def _follow(self, vertices: Codes, way: int) -> tuple[Codes, Codes]:
@@ -330,7 +323,7 @@ class LiveComponents:
             if great:
                 self._rename(into, least)
             else:
-                self._was.append((staying, self._least[self._part[staying]]))
+                self._former.were(staying, self._least[self._part[staying]])
                 self._least[into] = least
         self._move(moving, np.full(len(moving), into))
         self._size[into] = self._size[parts].sum()

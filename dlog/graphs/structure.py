@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dlog.graphs.cores import LiveCores, peeled
 from dlog.graphs.library import Program
 from dlog.graphs.names import Codes
 from dlog.graphs.numbered import Numbered, mixed
@@ -91,26 +91,16 @@ def _least_of_groups(group: Codes) -> Codes:
 
 def core_numbers() -> Computation:
     """The greatest k for which each vertex is in the k-core."""
-    return Computation(Shape("vertex", (("id", "vertex"), ("kcore", "value"))), _core_numbers, elsewhere("core_numbers"))
+    shape = Shape("vertex", (("id", "vertex"), ("kcore", "value")))
+    return Computation(shape, _core_numbers, elsewhere("core_numbers"), _cores_live)
 
 
-def _core_numbers(graph: Numbered, running: Running) -> Columns:
-    """Peels a session's graph with k = 1, 2, ..."""
-    core = np.zeros(graph.vertices, np.int64)
-    facts = {"edge": _simple(graph), "bound": (np.ones(1, np.int64),)}
-    with running.session(Program("k_core"), facts) as session:
-        k = 1
-        while session.rows("degree"):
-            if low := session.rows("low"):
-                session.insert("removed", session["low"].to_numpy())
-                core[session["low"].to_numpy()["x"]] = k - 1
-            else:
-                session.remove("bound", (k,))
-                k = int(session["degree"].to_numpy()["neighbours"].min()) + 1
-                session.insert("bound", (k,))
-            del low
-            session.commit()
-    return np.arange(graph.vertices), core
+def _cores_live(graph: Numbered, _: Running) -> LiveCores:
+    return LiveCores(graph)
+
+
+def _core_numbers(graph: Numbered, _: Running) -> Columns:
+    return np.arange(graph.vertices), peeled(graph.vertices, graph.src, graph.dst)
 
 
 def k_core(k: int) -> Rules:
@@ -129,10 +119,3 @@ def k_truss(k: int) -> Rules:
 
 def _bound(k: int) -> dict[str, Columns]:
     return {"bound": (np.array([k]),)}
-
-
-def _simple(graph: Numbered) -> Columns:
-    """Each pair of joined vertices once, the lesser first."""
-    low, high = np.minimum(graph.src, graph.dst), np.maximum(graph.src, graph.dst)
-    keys: NDArray[np.int64] = np.unique((low * graph.vertices + high)[low != high])
-    return keys // max(graph.vertices, 1), keys % max(graph.vertices, 1)

@@ -33,7 +33,7 @@ QUESTIONS: dict[str, Any] = {
     "settled": lambda g: g.pagerank(tolerance=0.05),
     "independent": lambda g: g.maximal_independent_set(1),
 }
-RECOMPUTED = {"cores", "settled", "independent"}
+RECOMPUTED = {"settled", "independent"}
 Edge = tuple[int, int, int]
 
 
@@ -185,7 +185,7 @@ def test_an_answer_that_fails_is_at_its_end_and_others_go_on(error: BaseExceptio
         reached, cores, components = live.reachable(1), live.core_numbers(), live.connected_components()
         live.add_edges([(3, 4)])
         with monkeypatch.context() as patch:
-            patch.setattr("dlog.graphs.live._Recomputed.advance", fails)
+            patch.setattr("dlog.graphs.cores.LiveCores.advance", fails)
             with pytest.raises(type(error)):
                 live.commit()
         live.add_edges([(4, 5)])

@@ -1,0 +1,104 @@
+"""Core numbers of live graphs are NetworkX's after every commit, and the changes are what has changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dlog
+from dlog.graphs import cores
+from tests.examples import examples
+
+VERTICES = 14
+Edges = set[tuple[int, int]]
+VERTEX = st.integers(0, VERTICES - 1)
+PAIRS = st.tuples(VERTEX, VERTEX).filter(lambda e: e[0] != e[1])
+DENSE = st.sets(PAIRS, max_size=60)
+COMMITS = st.lists(st.tuples(st.sets(PAIRS, max_size=12), st.sets(PAIRS, max_size=12)), min_size=1, max_size=6)
+
+
+def expected(edges: Edges, vertices: int = VERTICES) -> dict[int, int]:
+    graph = nx.Graph()
+    graph.add_nodes_from(range(vertices))
+    graph.add_edges_from(e for e in edges if e[0] != e[1])
+    return dict(nx.core_number(graph))
+
+
+def follow(start: Edges, commits: list[tuple[Edges, Edges]], vertices: int = VERTICES, directed: bool = True) -> None:
+    edges = set(start)
+    given = [*sorted(edges), *((v, v) for v in range(vertices))]
+    with dlog.graph(given, directed=directed).live() as graph:
+        answer = graph.core_numbers()
+        assert answer.maintained
+        before = expected(edges, vertices)
+        assert dict(answer) == before
+        for removed, added in commits:
+            graph.remove_edges(sorted(removed) or [(0, 0)])
+            graph.add_edges(sorted(added) or [(0, 0)])
+            graph.commit()
+            gone = removed if directed else removed | {(b, a) for a, b in removed}
+            edges = edges - gone | added
+            now = expected(edges, vertices)
+            assert dict(answer) == now
+            changed = {(v, now[v], 1) for v in now if now[v] != before[v]}
+            changed |= {(v, before[v], -1) for v in now if now[v] != before[v]}
+            assert set(zip(*answer.changes.to_pydict().values(), strict=True)) == changed
+            before = now
+
+
+@examples(80)
+@given(DENSE, COMMITS, st.booleans())
+def test_every_commit(start: Edges, commits: list[tuple[Edges, Edges]], directed: bool) -> None:
+    follow(start, commits, directed=directed)
+
+
+@examples(30)
+@given(DENSE, COMMITS, st.sampled_from([0, 300, 1000, 2000]))
+def test_whatever_is_computed_again(start: Edges, commits: list[tuple[Edges, Edges]], work: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cores, "GRAPH_PER_WORK", 10**9)
+        patch.setattr(cores, "MIN_WORK", work)
+        follow(start, commits)
+
+
+def test_a_clique_comes_edge_by_edge_at_once_and_goes() -> None:
+    clique = {(a, b) for a in range(VERTICES) for b in range(a)}
+    star = {(0, v) for v in range(1, VERTICES)}
+    ring = {(v, (v + 1) % VERTICES) for v in range(VERTICES)}
+    commits: list[tuple[Edges, Edges]] = [(set(), star), (set(), clique), (star, set()), (clique, ring), (set(), clique)]
+    follow(set(), [*commits, ({(3, 4)}, set()), (ring, star)])
+
+
+def test_a_small_change_of_a_large_graph_touches_little_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The more edges, the greater the core: neighbours of the same number are few."""
+    random = np.random.default_rng(1)
+    drawn = random.zipf(1.6, (40_000, 2)) % 3000
+    edges = set(map(tuple, drawn.tolist()))
+    runs: list[int] = []
+    genuine = cores.peeled
+
+    def counted(*graph: Any) -> Any:
+        runs.append(1)
+        return genuine(*graph)
+
+    monkeypatch.setattr(cores, "peeled", counted)
+    some = sorted(e for e in edges if e[0] != e[1])[::500]
+    commits: list[tuple[Edges, Edges]] = [({edge}, set()) for edge in some] + [(set(), {edge}) for edge in some]
+    follow(edges, [*commits, (set(some), set()), (set(), set(some))], 3000)
+    assert len(runs) <= 1 + len(commits) // 4
+
+
+def test_vertices_that_come_have_numbers() -> None:
+    with dlog.graph([(1, 2), (2, 3)]).live() as graph:
+        answer = graph.core_numbers()
+        graph.add_vertices([7])
+        graph.add_edges([(3, 9), (9, 1)])
+        graph.commit()
+        assert dict(answer) == {1: 2, 2: 2, 3: 2, 7: 0, 9: 2}
+        found = sorted(zip(*answer.changes.to_pydict().values(), strict=True))
+        assert found == [(1, 1, -1), (1, 2, 1), (2, 1, -1), (2, 2, 1), (3, 1, -1), (3, 2, 1), (7, 0, 1), (9, 2, 1)]
