@@ -6,7 +6,8 @@ there. Elsewhere a name may stand for something else from one moment to the next
 own, which is made through descriptors, and what is written is renamed to its place as a whole.
 
 Nothing is made beside a database that is only read, as that would stay where the process is killed. One that keeps a log of
-changes, and has none, is therefore read without SQLite's locks, and as a copy if it turns out to have been written meanwhile.
+changes, and has none, is therefore read without SQLite's locks, and as a copy if it turns out to have been written meanwhile;
+so is one that was left half written.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Trap(Exception):
 
 
 class Changed(Exception):
-    """A database was written while it was read without a lock: what was read, or went wrong, is void."""
+    """A database was written while it was read without a lock, or is to be brought back first: what was read, or went wrong, is
+    void."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ _CAUTION = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON"
 
 _LONGEST = 1_000_000_000
 """Bytes of a text that SQLite makes at most, if nothing else is said; it makes each several times over."""
+_LEFT_HALF_WRITTEN = 8 | 3 << 8
+"""SQLite's code for a database whose journal it would have to bring back first (SQLITE_READONLY_ROLLBACK)."""
 _COUNTED = 1 << 20
 """Bytes of texts that are counted together."""
 
@@ -109,6 +111,8 @@ def _load(
             budget.take(budget.left + 1, str(database.path or MEMORY))
         raise _refused(io, program, "read", database, error) from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # names need not be text
+        if not copied and getattr(error, "sqlite_errorcode", 0) == _LEFT_HALF_WRITTEN:
+            raise Changed from None
         raise _refused(io, program, "read", database, error) from error
     empty = tuple(np.empty(0, np.int64).view(_dtype(kind)) for kind in relation.kinds)
     parts = zip(*(chunks or [empty]), strict=True)

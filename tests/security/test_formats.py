@@ -360,6 +360,29 @@ def test_nothing_is_made_beside_a_database_while_it_is_read(
     assert file.read_bytes() == content
 
 
+KILLED_WHILE_WRITING = """import os, signal, sqlite3, sys
+c = sqlite3.connect(sys.argv[1], isolation_level=None)
+for statement in ("PRAGMA cache_size = 1", "BEGIN", "UPDATE r SET x = -x", "CREATE TABLE more AS SELECT s.x AS y FROM r, r s"):
+    c.execute(statement)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_database_that_was_being_written_by_who_was_killed_is_read_as_it_was_before(tmp_path: Path) -> None:
+    """And is left as it is: who writes it next brings it back."""
+    file = with_empty_log(tmp_path / "f", rows=300)
+    database(file, "PRAGMA journal_mode = DELETE")
+    facts = "".join(f"r({x}). " for x in range(1, 4))
+    killed = subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, file], check=False)
+    there = {path.name: path.read_bytes() for path in file.parent.iterdir()}
+    assert (killed.returncode, sorted(there)) == (-9, ["r.sqlite", "r.sqlite-journal"])
+    found = dlog.run(READING.format("number", "sqlite"), facts=file.parent, output=tmp_path)["r"]
+    assert sorted(found) == [(x,) for x in range(1, 301)]
+    assert {path.name: path.read_bytes() for path in file.parent.iterdir()} == there
+    dlog.run(f".decl r(x: number)\n{facts}\n.output r(IO=sqlite)\n", output=file.parent)
+    assert sorted(database(file, "SELECT x FROM r")) == [(1,), (2,), (3,)] and os.listdir(file.parent) == ["r.sqlite"]
+
+
 READ_AT_ONCE = """import pathlib, sys, dlog
 from dlog.engine.formats import sqlite_tables
 columns = sqlite_tables._columns
