@@ -152,36 +152,6 @@ def test_a_batch_that_finds_an_input_worn_logs_what_it_changes_itself() -> None:
     store.close()
 
 
-@pytest.mark.parametrize("keys", [[(0,), (1,)], [()], [(0,)]], ids=str)
-def test_an_input_that_each_batch_replaces_has_no_base_until_fewer_rows_go(keys: list[tuple[int, ...]]) -> None:
-    random = Random(6)
-    store = loaded(random, keys, rows=3 * ROWS)
-    for number in range(3):
-        first = churn(random, store, 3 * ROWS - 100)
-        others = {(random.randrange(KEYS), 10**6 + number) for number in range(ROWS)}
-        again = [(row, -1) for row, diff in first if diff > 0][:ROWS]
-        second = [*again, *((row, 1) for row in others)]
-        store.batch([first, second, [(row, -diff) for row, diff in second]])
-        assert (base_rows(store) == 0) == (number > 0)
-    numbers = int(store.collection.struct[L.relation.rows])
-    for _ in range(60):
-        store.batch([churn(random, store, 200)])
-    assert base_rows(store) > 2 * ROWS
-    assert int(store.collection.struct[L.relation.rows]) < numbers
-    store.check()
-    store.close()
-
-
-def test_an_input_most_of_whose_rows_go_at_once_is_put_in_order() -> None:
-    store = loaded(Random(7), [(0,), (1,)], rows=3 * ROWS)
-    rows = sorted(store.rows)
-    store.batch([[(row, -1) for row in rows[:-ROWS]]])
-    store.batch([[(rows[0], 1)]])
-    assert base_rows(store) == ROWS
-    store.check()
-    store.close()
-
-
 def test_rows_that_only_come_leave_the_base_as_it_is() -> None:
     store = loaded(Random(7), [(0,)])
     for number in range(10):

@@ -5,10 +5,8 @@ When these are many for the rows that there are, and as many have gone, all rows
 anew. So memory stays near that of loading what is there, and what it costs is spread over the rows that went. Rows that only
 come never cause it. Row numbers change, so it is done before the first change of a batch: no log has any, nor has a history.
 
-Where one batch replaces most rows, an order would be gone before it pays: these rows are ordinary ones, without a base.
-
-Putting rows in order takes the longer the more there are. A base of many is refilled instead (refilling.py), some at a time, as
-rows go, and renewed only where that does not help: where rows with other keys come than go, or fewer.
+That takes the longer the more rows there are. A base of many is refilled instead (refilling.py), some at a time, as rows go,
+and renewed only where that does not help: where rows with other keys come than go, or fewer.
 """
 
 from __future__ import annotations
@@ -52,19 +50,9 @@ def is_worn(collection: Collection, share):
 
 
 @kernel
-def is_replaced(collection: Collection):
-    """Whether a batch has replaced most rows of a worn collection that has few: as many have gone as there are, those that are
-    left of the base are a quarter, and not many more places are empty than have rows."""
-    live = collection.live
-    left = collection.base.rows - collection.base.dead
-    return live < MANY and collection.base.removed >= live and left * 4 <= live and (collection.rows - live) * 2 <= live * 3
-
-
-@kernel
 def renew(ctl: Control, collection: Collection):
     """Renews a collection if it is worn and there is memory for that, not where this batch has changed it already. One of many
-    rows is refilled before, and renewed only when it is worn twice as much; one of few that was replaced has no base from then
-    on. False with ctl.error set."""
+    rows is refilled before, and renewed only when it is worn twice as much. False with ctl.error set."""
     if collection.pairs or collection.log.count != 0 or collection.live < FEWEST:
         return True
     share = share_of(collection)
@@ -77,13 +65,10 @@ def renew(ctl: Control, collection: Collection):
     size = collection.live * collection.arity * 8
     if ctl.account.bytes + size > ctl.limit:
         return True
-    replaced = is_replaced(collection)
     collection.base.removed = 0
     collection.base.refilled = 0
     if not write_keys(ctl, collection):
         return False
-    if replaced:
-        return leave_base(ctl, collection)
     words = Words(zeroed(ctl, size))
     if not words:
         return False
