@@ -10,8 +10,10 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,55 +22,113 @@ from dlog.temporary import lock, opened
 _NAME = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part", re.DOTALL)
 _TRIES = 8
 """How often a file is made that cannot be locked before it is written without: the system has no such locks then."""
-_begun: set[Path] = set()
+LISTED = 1.0
+"""Seconds for which the list of a folder's files holds."""
+_listed: dict[Path, tuple[float, dict[str, list[Path]]]] = {}
+"""The last folder that was listed: when, and what was found, by the name of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder that is held open: a name in it is a name in it, whatever others put in the place of the folder. Without a
+    `descriptor`, where the system knows no names in such, it is found by its path each time."""
+
+    path: Path
+    descriptor: int | None
+
+    def open(self, name: str, how: int, mode: int = 0o600) -> int:
+        """The descriptor of a file, which is no link. Nobody waits for a pipe."""
+        quiet = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        return os.open(self._name(name), how | quiet, mode, dir_fd=self.descriptor)
+
+    def has(self, name: str, descriptor: int) -> bool:
+        """Whether an open file has this name."""
+        try:
+            about = os.stat(self._name(name), dir_fd=self.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(os.fstat(descriptor), about)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(self._name(old), self._name(new), src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+
+    def unlink(self, name: str) -> None:
+        """Does nothing where there is none."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._name(name), dir_fd=self.descriptor)
+
+    def _name(self, name: str) -> str:
+        return name if self.descriptor is not None else str(self.path / name)
+
+
+Grant = Callable[[Folder, int], None]
+"""Gives a file that has been written, by its descriptor, its rights before it gets its name in the folder."""
+_begun: set[tuple[Folder, str]] = set()
 """What this process writes now."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begun.clear)
 
 
 @contextmanager
-def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+def replacing(path: Path, mode: int = 0o666, grant: Grant | None = None) -> Iterator[BinaryIO]:
     """A new file with these rights, as far as the mask leaves them, that takes the place of what is at `path` when the block
     ends well, and goes when it does not. Raises OSError."""
-    file, beside = _made(path, mode)
-    held = _held(file)
+    with _held(path.parent) as folder:
+        descriptor, beside = _made(folder, path.name, mode)
+        held = _locked(descriptor)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                if grant is not None:
+                    file.flush()
+                    grant(folder, descriptor)
+            folder.rename(beside, path.name)
+        finally:
+            folder.unlink(beside)
+            _begun.discard((folder, beside))
+            if held is not None:
+                os.close(held)
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[Folder]:
+    if os.open not in os.supports_dir_fd:
+        yield Folder(path, None)
+        return
+    # one may be for writing, and for nobody to read
+    descriptor = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY)
     try:
-        with file:
-            yield file
-        beside.replace(path)
+        yield Folder(path, descriptor)
     finally:
-        beside.unlink(missing_ok=True)
-        _begun.discard(beside)
-        if held is not None:
-            os.close(held)
+        os.close(descriptor)
 
 
-def _made(path: Path, mode: int) -> tuple[BinaryIO, Path]:
+def _made(folder: Folder, name: str, mode: int) -> tuple[int, str]:
     """A file of a name that was free, and that name. Who looks for what was left may lock one that is not locked yet, and
     remove it: then there is another one."""
     for last in (False,) * (_TRIES - 1) + (True,):
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
-        _begun.add(beside)
+        beside = f".{name}.{secrets.token_hex(6)}.part"
+        _begun.add((folder, beside))
         try:
             # never one that was there, which may be somebody's link
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+            descriptor = folder.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
         except BaseException as error:
-            _begun.discard(beside)
+            _begun.discard((folder, beside))
             if last or not isinstance(error, FileExistsError):
                 raise
             continue
-        if (lock(descriptor) and _is_at(descriptor, beside)) or last:
+        if (lock(descriptor) and folder.has(beside, descriptor)) or last:
             break
         os.close(descriptor)
-        beside.unlink(missing_ok=True)
-        _begun.discard(beside)
-    return os.fdopen(descriptor, "wb"), beside
+        folder.unlink(beside)
+        _begun.discard((folder, beside))
+    return descriptor, beside
 
 
-def _held(file: BinaryIO) -> int | None:
+def _locked(descriptor: int) -> int | None:
     """Another descriptor of a file: the lock outlasts the writing until the file has its name. Where files cannot be renamed
     while they are open there are no such locks either."""
-    return os.dup(file.fileno()) if os.name == "posix" else None
+    return os.dup(descriptor) if os.name == "posix" else None
 
 
 def named(name: str) -> str | None:
@@ -83,6 +143,21 @@ def remove_left(files: Iterable[Path]) -> None:
         with suppress(OSError):
             if named(file.name) is not None:
                 _remove_if_left(file)
+
+
+def remove_left_beside(path: Path) -> None:
+    """Removes what writers of this file that were killed have left. A run writes thousands into one folder, which is not listed
+    for each of them."""
+    listed, found = _listed.get(path.parent, (-LISTED, {}))
+    if time.monotonic() - listed > LISTED:
+        found = {}
+        with suppress(OSError):
+            for beside in os.listdir(path.parent):
+                if (name := named(beside)) is not None:
+                    found.setdefault(name, []).append(path.with_name(beside))
+        _listed.clear()
+        _listed[path.parent] = time.monotonic(), found
+    remove_left(found.get(path.name, []))
 
 
 def _remove_if_left(file: Path) -> None:
@@ -101,6 +176,6 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 def discard() -> None:
     """Removes what this process has begun to write, and will not finish."""
-    for beside in list(_begun):
+    for folder, beside in list(_begun):
         with suppress(OSError):
-            beside.unlink()
+            folder.unlink(beside)

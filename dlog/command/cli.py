@@ -274,7 +274,7 @@ def check(
 @switch("--check", help="Change nothing; fail if a file is not formatted.")
 def fmt(programs: tuple[Path, ...], write: bool, check: bool) -> None:
     """Print the PROGRAMs in the one canonical layout."""
-    from dlog.command.formatting import formatted, rewrite
+    from dlog.command.formatting import formatted, rewrite, sweep
 
     if write and check:
         usage_error("--write and --check exclude each other")
@@ -289,6 +289,8 @@ def fmt(programs: tuple[Path, ...], write: bool, check: bool) -> None:
         elif before != after:
             rewrite(path, before, after)
             print(one_line(f"formatted {path}"), file=sys.stderr)
+        else:
+            sweep(path)
     if unformatted:
         note = "`dlog fmt --write` rewrites it"
         raise DlogError([Diagnostic("not-formatted", f"{path} is not formatted", notes=(note,)) for path in unformatted])

@@ -5,21 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from dlog.engine.formats.parameters import directive_error
 from dlog.engine.formats.rights import give, rights_at
 from dlog.engine.ir.rules import Io, Program
-from dlog.unfinished import named, remove_left, replacing
-
-LISTED = 1.0
-"""Seconds for which the list of a folder's files holds."""
-_listed: dict[Path, tuple[float, dict[str, list[Path]]]] = {}
-"""The last folder that was listed: when, and what was found, by the name of the file."""
+from dlog.unfinished import remove_left_beside, replacing
 
 
 def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO], None]) -> None:
@@ -37,7 +30,7 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
         raise directive_error(io, program, "unwritable-file", f"cannot write {path}: {error.strerror}") from error
     if not path.name:
         raise directive_error(io, program, "unwritable-file", f"cannot write {path}: it is a folder")
-    remove_left(_parts(path))
+    remove_left_beside(path)
     try:
         with replacing(path) as file:
             _withhold(file, path)
@@ -52,21 +45,6 @@ def _withhold(file: BinaryIO, path: Path) -> None:
     """Leaves those rights to a new file that the one at a path has, too."""
     if (before := rights_at(path)) is not None:
         give(file.fileno(), before, os.fstat(file.fileno()).st_mode)
-
-
-def _parts(path: Path) -> list[Path]:
-    """The files that writers of this one may have left beside it. A run writes thousands into one folder, which is not listed
-    for each of them."""
-    listed, found = _listed.get(path.parent, (-LISTED, {}))
-    if time.monotonic() - listed > LISTED:
-        found = {}
-        with suppress(OSError):
-            for beside in os.listdir(path.parent):
-                if (name := named(beside)) is not None:
-                    found.setdefault(name, []).append(path.with_name(beside))
-        _listed.clear()
-        _listed[path.parent] = time.monotonic(), found
-    return found.get(path.name, [])
 
 
 def _opened_device(path: Path) -> BinaryIO | None:

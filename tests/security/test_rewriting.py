@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import stat
 import struct
-import time
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import dlog
+from dlog.__main__ import run_command
 from dlog.command.explain_prompt import ExplainPrompt
-from dlog.command.formatting import UNFINISHED, formatted, rewrite
+from dlog.command.formatting import formatted, rewrite
 from dlog.engine.state import files
 from dlog.engine.state.manifest import NAME
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
 from dlog.sessions.persistence.inspection import repair_state
+from dlog.temporary import lock
 from tests.dlog.persistence.state_sessions import PATHS, put
 
 PROGRAM = ".decl b(x: number, y: symbol)\nb(1, \"text\").\n.output b\n"
+KILLED, WRITTEN = (f".p.dl.{digit * 12}.part" for digit in "01")
 
 
 def damaged(tmp_path: Path) -> Path:
@@ -218,7 +223,7 @@ def test_a_formatted_program_replaces_nothing_that_has_been_put_in_its_place(
             program.symlink_to(tmp_path / "same")
     with pytest.raises(DlogError, match=r"p\.dl has been changed since it was read"):
         rewrite(program, before, after)
-    assert not list(tmp_path.glob(f"*{UNFINISHED}")) and after != before
+    assert not list(tmp_path.glob(".*")) and after != before
     assert left != "link" or (tmp_path / "same").read_text() == before
 
 
@@ -229,15 +234,34 @@ def test_a_formatted_program_keeps_its_links(tmp_path: Path) -> None:
     assert (tmp_path / "p.dl").is_symlink() and (tmp_path / "there").read_bytes() == b".decl a(x: number)\n"
 
 
-def test_what_a_killed_formatter_left_goes_with_the_next_one(tmp_path: Path) -> None:
-    program, left, other = tmp_path / "p.dl", tmp_path / f".p.dl.12345678{UNFINISHED}", tmp_path / ".p.dl.mine"
-    for path in (program, left, other):
-        path.write_text(PROGRAM)
-    rewrite(program, PROGRAM, PROGRAM)
-    assert left.exists()  # somebody may be writing it
-    os.utime(left, (time.time() - 3600, time.time() - 3600))
-    rewrite(program, PROGRAM, PROGRAM)
-    assert not left.exists() and other.exists()
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="elsewhere files cannot be locked while they are renamed")
+@pytest.mark.parametrize("text", [PROGRAM, PROGRAM.replace(" ", "  ")])
+def test_what_a_killed_formatter_left_goes_with_the_next_one(tmp_path: Path, text: str) -> None:
+    """Whether that has anything to rewrite or not; what another one writes stays."""
+    program, left, written, other = (tmp_path / name for name in ("p.dl", KILLED, WRITTEN, ".p.dl.mine"))
+    for path in (program, left, written, other):
+        path.write_text(text)
+    with written.open("r+") as held:
+        assert lock(held.fileno())
+        assert run_command(["fmt", "--write", str(program)]) == 0
+    assert program.read_text() == formatted(program)[1] and set(tmp_path.iterdir()) == {program, written, other}
+
+
+KILLING = """import os, signal, sys
+from dlog.__main__ import run_command
+os.replace = os.rename = lambda *names, **places: os.kill(os.getpid(), signal.SIGKILL)
+run_command(["fmt", "--write", "p.dl"])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="elsewhere files cannot be locked while they are renamed")
+def test_a_formatter_that_is_killed_leaves_what_the_next_one_removes(tmp_path: Path) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM.replace(" ", "  "))
+    killed = subprocess.run([sys.executable, "-c", KILLING], cwd=tmp_path, check=False)
+    assert killed.returncode == -signal.SIGKILL and len(list(tmp_path.iterdir())) == 2
+    assert run_command(["fmt", "--write", str(program)]) == 0
+    assert list(tmp_path.iterdir()) == [program]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")

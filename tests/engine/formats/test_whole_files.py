@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import dlog
+from dlog import unfinished
 from dlog.__main__ import run_command
-from dlog.engine.formats import whole_files
 from dlog.grammar.diagnostics import DlogError
 
 
@@ -22,7 +22,7 @@ def test_a_folder_is_not_listed_for_each_file_of_a_run(tmp_path: Path, monkeypat
     def counting(real: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return lambda folder: (listed.append(Path(folder)), real(folder))[1]
 
-    monkeypatch.setattr(whole_files, "LISTED", 3600.0)
+    monkeypatch.setattr(unfinished, "LISTED", 3600.0)
     for name in ("listdir", "scandir"):  # globs use the second one
         monkeypatch.setattr(os, name, counting(getattr(os, name)))
     names, out = [f"r{i}" for i in range(40)], tmp_path / "out"
