@@ -242,7 +242,8 @@ def _parse_some(data: np.ndarray, begin: int, end: int, capacity: int, layout: L
     # An address, as a mapped file is a read-only array: another type, for which the kernel would be compiled again.
     address, shape = data.ctypes.data, (layout.delimiter, layout.codes, layout.slots, layout.flags)
     rows = parse_rows(address, begin, end, *shape, out, wide, state)
-    code_at = dict(zip(layout.slots.tolist(), layout.codes.tolist(), strict=True))
+    taken = layout.codes != SKIP  # columns that are left out have a slot, too, which is another one's
+    code_at = dict(zip(layout.slots[taken].tolist(), layout.codes[taken].tolist(), strict=True))
     fields: list[tuple[np.ndarray, ...]] = []
     for slot in layout.places:
         values = out[slot, :rows] if rows > capacity // 2 else out[slot, :rows].copy()

@@ -91,6 +91,8 @@ WORDS = relation("symbol", "symbol")
         ("0xFF\t0b101\n18446744073709551615\t0\n", relation("unsigned", "unsigned"), {}, [(255, 5), (2**64 - 1, 0)]),
         ("x\t1\ty\t2\tz\n", EDGE, {"columns": "3:1"}, [(2, 1)]),
         ("1\t2\textra\n", EDGE, {"columns": "0:1"}, [(1, 2)]),
+        ("a\t5\tb\nc\t6\td\n", WORDS, {"columns": "0:2"}, [("a", "b"), ("c", "d")]),
+        ("a\tx\tb\nc\t6\td\n", WORDS, {"headers": "true"}, [("c", "d")]),
         ("1,2\n", EDGE, {"rfc4180": "true"}, [(1, 2)]),
         ('"a ""b""\nc",d\r\n"",x\n', WORDS, {"rfc4180": "true"}, [('a "b"\nc', "d"), ("", "x")]),
         ('"1","2"\n', EDGE, {"rfc4180": "true"}, [(1, 2)]),
@@ -99,6 +101,28 @@ WORDS = relation("symbol", "symbol")
 )
 def test_reads(tmp_path: Path, content: str, shape: Relation, params: dict[str, str], expected: list[object]) -> None:
     assert read(tmp_path, content, shape, **params) == expected
+
+
+FIELDS = {
+    "symbol": st.text("abc \u00e9", max_size=3),
+    "number": st.integers(-(2**40), 2**40),
+    "unsigned": st.integers(0, 2**40),
+    "float": st.sampled_from([0.5, -2.0, 3.25]),
+}
+
+
+@examples(100)
+@given(st.data())
+def test_some_columns_of_many_are_read_in_any_order(data: st.DataObject) -> None:
+    kinds = data.draw(st.lists(st.sampled_from(sorted(FIELDS)), min_size=1, max_size=6))
+    rows = data.draw(st.lists(st.tuples(*(FIELDS[kind] for kind in kinds)), min_size=1, max_size=5))
+    chosen = data.draw(st.lists(st.sampled_from(range(len(kinds))), min_size=1, unique=True))
+    quoted = data.draw(st.booleans())
+    lines = "".join("\t".join(map(str, row)) + "\n" for row in rows)
+    params = {"columns": ":".join(map(str, chosen))} | ({"rfc4180": "true", "delimiter": "\t"} if quoted else {})
+    with TemporaryDirectory() as folder:
+        found = read(Path(folder), lines, relation(*(kinds[place] for place in chosen)), **params)
+    assert found == [tuple(row[place] for place in chosen) for row in rows]
 
 
 @pytest.mark.parametrize(
