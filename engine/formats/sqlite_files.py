@@ -75,7 +75,7 @@ def database_of(io: Io, program: Program, folder: Path) -> Database:
             if (key, value) != ("mode", "ro") and key != "immutable":
                 message = f"`{key}={value}` is not for the URI of a database: it may have mode=ro and immutable=1"
                 raise directive_error(io, program, "bad-parameter", message)
-        if parts.netloc not in ("", "localhost") or not name or (said and io.action != "input"):
+        if parts.netloc not in ("", "localhost") or not name or "\0" in name or (said and io.action != "input"):
             raise directive_error(io, program, "bad-parameter", f"{io.get('filename', io.get('dbname'))} names no file to use")
         immutable = dict(said).get("immutable", "0").lower() in ("1", "true", "yes", "on")
     return Database(None if name == MEMORY else folder / name, immutable)

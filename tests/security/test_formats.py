@@ -237,7 +237,9 @@ def test_a_database_of_others_that_is_in_use_is_not_replaced(tmp_path: Path, mon
         other.communicate()
 
 
-@pytest.mark.parametrize("uri", ["file:{}/r.sqlite?mode=rwc", "file:{}/r.sqlite?vfs=x", "file://host/r.sqlite", "file:"])
+@pytest.mark.parametrize(
+    "uri", ["file:{}/r.sqlite?mode=rwc", "file:{}/r.sqlite?vfs=x", "file://host/r.sqlite", "file:", "file:r%00.db"]
+)
 def test_uris_say_where_a_database_is_and_no_more(tmp_path: Path, uri: str) -> None:
     database(tmp_path / "r.sqlite", "CREATE TABLE r (x)", "INSERT INTO r VALUES (5)")
     for good in ("file:r.sqlite", f"file:{tmp_path}/r.sqlite?mode=ro", f"file:{tmp_path}/r.sqlite?immutable=1"):
