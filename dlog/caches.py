@@ -337,18 +337,31 @@ def note_use(path: Path) -> None:
             os.utime(path)
 
 
+_LOCK = ".lock"
+"""The file in a folder that who uses it holds: folders themselves cannot be locked where they are another machine's (NFS)."""
+
+
 def try_lock(folder: Path) -> int | None:
     """Holds a folder for as long as this process lives, so that nobody removes it as unused; None where that cannot be, or it
-    is being removed."""
+    is being removed. A forked process holds it, too, as it goes on with what is there."""
     with suppress(OSError, ImportError):
         import fcntl
 
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = _opened_lock(folder)
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return descriptor
         os.close(descriptor)
     return None
+
+
+def _opened_lock(folder: Path) -> int:
+    """Raises OSError."""
+    place = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        return os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=place)
+    finally:
+        os.close(place)
 
 
 def remove_unused(folder: Path, kind: str) -> None:
@@ -376,7 +389,7 @@ def _remove_unheld(folder: Path) -> None:
     except ImportError:
         shutil.rmtree(folder, ignore_errors=True)
         return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    descriptor = _opened_lock(folder)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)

@@ -29,6 +29,9 @@ TOKEN_SIZE = 32
 """Characters of a token."""
 YOUNG = 60.0
 """Seconds in which a folder gets its lock."""
+TO_LOCK = (os.O_RDWR, os.O_WRONLY, os.O_RDONLY)
+"""How a file is opened that is to be locked: for writing, which such a lock needs where files are another machine's (NFS),
+unless its rights have that not."""
 
 _kept: dict[Path, Lease] = {}
 """The folders of this process that are still there."""
@@ -152,7 +155,7 @@ def _is_like_ours(entry: os.DirEntry[str]) -> bool:
 def free_lock(folder: Path) -> os.stat_result | None:
     """What is known of a folder's lock that had an owner, and nobody holds any more. Others may have given the folder's name to
     what is this user's, but was never a folder of ours: that has no lock with a token in it."""
-    with suppress(OSError), opened(folder / LOCK) as file:
+    with suppress(OSError), opened(folder / LOCK, *TO_LOCK) as file:
         about = os.fstat(file)
         if (about.st_uid, about.st_size) == (os.getuid(), TOKEN_SIZE) and lock(file):
             return about
@@ -205,13 +208,22 @@ def _remove_begun(folder: Path, age: float = -math.inf) -> None:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[int]:
-    """The descriptor of a file or folder, which is no link. Nobody waits for a pipe. Raises OSError."""
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+def opened(path: Path, *ways: int) -> Iterator[int]:
+    """The descriptor of a file or folder, which is no link, opened in the first of these ways that its rights have, by default
+    to be read. Nobody waits for a pipe. Raises OSError."""
+    file = _open_itself(path, ways or (os.O_RDONLY,))
     try:
         yield file
     finally:
         os.close(file)
+
+
+def _open_itself(path: Path, ways: tuple[int, ...]) -> int:
+    quiet = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    for way in ways[:-1]:
+        with suppress(PermissionError):
+            return os.open(path, way | quiet)
+    return os.open(path, ways[-1] | quiet)
 
 
 def lock(file: int) -> bool:

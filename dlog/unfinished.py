@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from dlog.temporary import lock, opened
+from dlog.temporary import TO_LOCK, lock, opened
 
 _NAME = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part", re.DOTALL)
 _TRIES = 8
@@ -61,8 +61,9 @@ class Folder:
         return name if self.descriptor is not None else str(self.path / name)
 
 
-Grant = Callable[[Folder, int], None]
-"""Gives a file that has been written, by its descriptor, its rights before it gets its name in the folder."""
+Grant = Callable[[Folder, int, int], None]
+"""Gives a file that has been written, by its descriptor, its rights before it gets its name in the folder. A new file has those
+that come last."""
 _begun: set[tuple[Folder, str]] = set()
 """What this process writes now."""
 if hasattr(os, "register_at_fork"):
@@ -72,16 +73,20 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def replacing(path: Path, mode: int = 0o666, grant: Grant | None = None) -> Iterator[BinaryIO]:
     """A new file with these rights, as far as the mask leaves them, that takes the place of what is at `path` when the block
-    ends well, and goes when it does not. Raises OSError."""
+    ends well, and goes when it does not. Until then it is its owner's alone, who can read and write it whatever its rights are
+    then: else nobody could lock it, and remove it, if its writer is killed. Raises OSError."""
     with _held(path.parent) as folder:
         descriptor, beside = _made(folder, path.name, mode)
         held = _locked(descriptor)
+        rights = _withheld(descriptor)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 yield file
-                if grant is not None:
-                    file.flush()
-                    grant(folder, descriptor)
+                file.flush()
+                if grant is None:
+                    give_mode(descriptor, rights)
+                else:
+                    grant(folder, descriptor, rights)
             folder.rename(beside, path.name)
         finally:
             folder.unlink(beside)
@@ -125,6 +130,20 @@ def _made(folder: Folder, name: str, mode: int) -> tuple[int, str]:
     return descriptor, beside
 
 
+def _withheld(descriptor: int) -> int:
+    """The rights of a new file, that it gets when it is written. Where they cannot be changed they stay."""
+    rights = stat.S_IMODE(os.fstat(descriptor).st_mode)
+    with suppress(OSError):
+        give_mode(descriptor, 0o600)
+    return rights
+
+
+def give_mode(descriptor: int, rights: int) -> None:
+    """Raises OSError."""
+    if hasattr(os, "fchmod") and stat.S_IMODE(os.fstat(descriptor).st_mode) != rights:
+        os.fchmod(descriptor, rights)
+
+
 def _locked(descriptor: int) -> int | None:
     """Another descriptor of a file: the lock outlasts the writing until the file has its name. Where files cannot be renamed
     while they are open there are no such locks either."""
@@ -162,7 +181,7 @@ def remove_left_beside(path: Path) -> None:
 
 def _remove_if_left(file: Path) -> None:
     """Raises OSError."""
-    with opened(file) as descriptor:
+    with opened(file, *TO_LOCK) as descriptor:
         if stat.S_ISREG(os.fstat(descriptor).st_mode) and lock(descriptor) and _is_at(descriptor, file):
             file.unlink()
 

@@ -29,8 +29,12 @@ def rewrite(path: Path, before: str, text: str) -> None:
     of this user's there, which would get what they want it to hold."""
     target = path.resolve()
     remove_left_beside(target)
+
+    def grant(folder: Folder, made: int, _: int) -> None:
+        _grant(made, _unchanged(folder, target.name, path, before))
+
     try:
-        with replacing(target, 0o600, lambda folder, made: _grant(made, _unchanged(folder, target.name, path, before))) as file:
+        with replacing(target, 0o600, grant) as file:
             file.write(text.encode())
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error

@@ -27,7 +27,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dlog.caches import own_folder, refuse_others
 from dlog.engine.formats.parameters import directive_error, missing_file
-from dlog.engine.formats.rights import Rights, give, rights_of
+from dlog.engine.formats.rights import Rights, rights_of
 from dlog.engine.formats.whole_files import write_whole
 from dlog.engine.ir.rules import Io, Program
 from dlog.temporary import lease, sweep_temporary
@@ -277,12 +277,10 @@ def _put_in_place(io: Io, program: Program, path: Path, copy: Path, before: Righ
     def write(file: BinaryIO) -> None:
         with copy.open("rb") as source:
             shutil.copyfileobj(source, file)
-        if before is not None:
-            give(file.fileno(), before)
 
     if _beside(copy, "-wal").exists():  # the last to close a database writes what is in its log
         raise Trap(f"{path} could not be written as a whole")
-    write_whole(io, program, path, write)
+    write_whole(io, program, path, write, before)
 
 
 def _opened(path: Path, how: int) -> BinaryIO:

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlog.engine.formats.parameters import directive_error
-from dlog.engine.formats.rights import give, rights_at
+from dlog.engine.formats.rights import Rights, give, rights_at
 from dlog.engine.ir.rules import Io, Program
-from dlog.unfinished import remove_left_beside, replacing
+from dlog.unfinished import give_mode, remove_left_beside, replacing
 
 
-def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO], None]) -> None:
+def write_whole(
+    io: Io, program: Program, path: Path, write: Callable[[BinaryIO], None], before: Rights | None = None
+) -> None:
     """Writes a file under another name beside its own, then renames it; leaves nothing behind on failure. Who could not read
-    the one before cannot read it. Devices are written to: to root the system lets them be replaced as well."""
+    the one before cannot read it; it has all rights of that one if these are given. Devices are written to: to root the system
+    lets them be replaced as well."""
     if "\0" in str(path):
         raise directive_error(io, program, "unwritable-file", f"cannot write {path}: no file has such a name")
     try:
@@ -32,8 +35,7 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
         raise directive_error(io, program, "unwritable-file", f"cannot write {path}: it is a folder")
     remove_left_beside(path)
     try:
-        with replacing(path) as file:
-            _withhold(file, path)
+        with replacing(path, grant=lambda _, made, mode: _grant(made, mode, path, before)) as file:
             write(file)
     except OSError as error:
         note = "" if path.parent.is_dir() else f"there is no folder {path.parent}"
@@ -41,10 +43,14 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
         raise directive_error(io, program, "unwritable-file", message, *([note] if note else [])) from error
 
 
-def _withhold(file: BinaryIO, path: Path) -> None:
-    """Leaves those rights to a new file that the one at a path has, too."""
-    if (before := rights_at(path)) is not None:
-        give(file.fileno(), before, os.fstat(file.fileno()).st_mode)
+def _grant(made: int, mode: int, path: Path, before: Rights | None) -> None:
+    """Gives a new file all rights of the one before, or those of its mode that the one at a path has, too."""
+    if before is not None:
+        give(made, before)
+    elif (there := rights_at(path)) is not None:
+        give(made, there, mode)
+    else:
+        give_mode(made, mode)
 
 
 def _opened_device(path: Path) -> BinaryIO | None:

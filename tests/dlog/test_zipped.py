@@ -79,6 +79,8 @@ def test_what_was_unpacked_for_others_goes_when_nobody_uses_it(tmp_path: Path, m
     (tmp_path / "cache").chmod(0o700)
     holding = try_lock(used)
     assert holding is not None
+    for place in (*used.iterdir(), used):
+        os.utime(place, (0, 0))
     found = Path(unpacked(f"{zip_of_dlog(tmp_path / 'dlog.zip')}/dlog")).parent
     os.close(holding)
     assert {*(tmp_path / "cache").glob("zipped-*")} == {found, late, used} and not old.exists()

@@ -353,7 +353,7 @@ PARSED = "from dlog.grammar.parser import tables; tables()"
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="nothing is known of writers that were killed")
 def test_what_a_killed_writer_left_in_a_cache_goes_when_it_is_written_again(tmp_path: Path, code: str) -> None:
     """Both have the same number, as the first process of each container has, which runs while they look for the other one."""
-    killed = "import pathlib, signal; pathlib.Path.replace = lambda *_: signal.raise_signal(9)"
+    killed = "import signal; os.replace = lambda *_, **__: signal.raise_signal(9)"
     place = f"import os, sys; os.getpid = lambda: 1; sys.path.insert(0, {str(ROOT)!r})"
     cache = tmp_path / "cache"
     done = run(sys.executable, "-P", "-c", f"{place}; {killed}; {code}", cwd=tmp_path, DLOG_CACHE=str(cache))

@@ -11,14 +11,18 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 
-from dlog import unfinished
+from dlog import caches, unfinished
+from dlog.engine.formats.whole_files import write_whole
+from dlog.engine.ir.rules import Io, Program
 from dlog.sessions import Session
 from dlog.streaming import _Feed
-from dlog.temporary import PREFIX, free_lock, lock
+from dlog.temporary import LOCK, PREFIX, TOKEN_SIZE, free_lock, lease, lock
 from dlog.unfinished import remove_left, replacing
+from tests.security.machines import as_on_nfs
 from tests.security.planted import LEFT_OUT, STARTER, dlog
 
 SLOW = """.decl n(x: number)
@@ -205,6 +209,59 @@ def test_what_is_swept_before_it_is_locked_is_begun_anew(tmp_path: Path, monkeyp
         file.write(b"1\n")
         assert len(list(tmp_path.iterdir())) == 1
     assert (tmp_path / "n.csv").read_bytes() == b"1\n" and swept and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_was_left_on_another_machine_s_disk_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_on_nfs(monkeypatch)
+    left, written = (tmp_path / f".n.csv.{digit * 12}.part" for digit in "01")
+    folder, cache, used = tmp_path / f"{PREFIX}sqlite-left", *(tmp_path / f"zipped-{digit * 16}" for digit in "12")
+    for path in (left, written):
+        path.write_text("half")
+    for made in (folder, cache, used):
+        made.mkdir()
+    (folder / LOCK).write_text("0" * TOKEN_SIZE)
+    holding = caches.try_lock(used)
+    for made in (cache, used, *used.iterdir()):
+        os.utime(made, (0, 0))
+    with written.open("r+") as held:
+        assert lock(held.fileno()) and holding is not None
+        remove_left([left, written])
+        lease("sqlite", tmp_path).remove()
+        caches.remove_unused(tmp_path / f"zipped-{'3' * 16}", "zipped")
+    os.close(holding)
+    assert set(tmp_path.iterdir()) == {written, used}
+
+
+@pytest.mark.parametrize("mode", [0o200, 0o400])
+def test_what_only_can_be_written_or_read_is_removed_when_it_was_left(tmp_path: Path, mode: int) -> None:
+    left = tmp_path / f".n.csv.{'0' * 12}.part"
+    left.write_text("half")
+    left.chmod(mode)
+    tmp_path.chmod(0o777)
+    child = os.fork()
+    if not child:
+        os.chdir(tmp_path)
+        if os.getuid() == 0:  # who can open everything
+            os.chown(left.name, 65534, 65534)
+            os.setuid(65534)
+        remove_left([Path(left.name)])
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o200, 0o444])
+def test_what_is_written_can_be_locked_by_whoever_removes_it_whatever_rights_it_will_have(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "n.csv").touch()
+    (tmp_path / "n.csv").chmod(mode)
+    meanwhile: list[int] = []
+
+    def write(file: BinaryIO) -> None:
+        meanwhile.append(os.fstat(file.fileno()).st_mode & 0o777)
+        file.write(b"1\n")
+
+    write_whole(cast(Io, None), cast(Program, None), tmp_path / "n.csv", write)
+    assert meanwhile == [0o600] and (tmp_path / "n.csv").stat().st_mode & 0o777 == mode & 0o666
 
 
 @pytest.mark.slow
