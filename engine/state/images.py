@@ -31,7 +31,7 @@ from dlog.caches import Untrusted, own_key, refuse_others
 from dlog.engine.state import files
 from dlog.engine.state.entries import Entries
 
-MAGIC = b"dlogimg2"
+MAGIC = b"dlogimg3"
 _HEAD = struct.Struct("<QII32s")
 _ARRAYS = "arrays"
 _TABLES = "tables"
@@ -85,8 +85,10 @@ def _seal(round: int, fingerprint: str, told: files.Bytes | np.ndarray) -> hmac.
         key = own_key()
     except OSError:
         key = secrets.token_bytes()
-    made = hmac.new(key, f"{round} {fingerprint}\n".encode(), "sha256")
-    made.update(files.buffer(told))
+    told = files.buffer(told)
+    # Its length is sealed, too: else the description could end elsewhere, and all columns begin there.
+    made = hmac.new(key, f"{round} {fingerprint} {len(told)}\n".encode(), "sha256")
+    made.update(told)
     return made
 
 

@@ -20,9 +20,11 @@ import pytest
 
 import dlog
 from dlog.__main__ import run_command
+from dlog.caches import Untrusted
 from dlog.engine.state import parts
 from dlog.engine.state.entries import read_table
-from dlog.engine.state.images import map_image, write_image
+from dlog.engine.state.files import checksum
+from dlog.engine.state.images import _HEAD, MAGIC, map_image, write_image
 from dlog.engine.state.manifest import Manifest, _checksum, read_manifest, write_manifest
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.persistence.inspection import check_state, dump_state, repair_state
@@ -203,6 +205,23 @@ def test_an_image_of_another_state_is_not_believed(tmp_path: Path, known: tuple[
             session.insert("said", [("x", "y")])
             session.commit()
         assert len(session["heard"]) == ("symbols" in known) + 1 and len(session["first"]) == ("records" in known)
+
+
+@pytest.mark.parametrize("text", ["", "x", "xx", "xxx"])
+def test_a_description_of_an_image_ends_where_it_did(tmp_path: Path, text: str) -> None:
+    """Blanks fill it up to eight bytes: as the beginning of what follows they would move all columns."""
+    file = write_image(tmp_path, "1.image", 1, "program", ({"text": text}, [[np.arange(9, dtype=np.int32)]]), {})
+    path = tmp_path / file.name
+    whole = path.read_bytes()
+    start = len(MAGIC) + _HEAD.size
+    length, _, _, seal = _HEAD.unpack(whole[len(MAGIC) : start])
+    assert map_image(tmp_path, file, {}) is not None
+    for shorter in range(1, length - len(whole[start : start + length].rstrip()) + 1):
+        told, rest = whole[start : start + length - shorter], whole[start + length - shorter :]
+        head = MAGIC + _HEAD.pack(len(told), checksum(told), checksum(rest), seal)
+        path.write_bytes(head + told + rest)
+        with pytest.raises(Untrusted):
+            map_image(tmp_path, replace(file, checksum=checksum(head)), {})
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="there are no modes")
