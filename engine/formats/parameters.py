@@ -60,7 +60,8 @@ def column_names(io: Io, relation: Relation, program: Program) -> tuple[str, ...
     """What `columns` says for each attribute, a name or a number; the attributes' names where it is not given."""
     text = io.get("columns")
     names = tuple(part.strip() for part in text.split(":")) if text else tuple(name for name, _ in relation.attributes)
-    if text and (len(names) != relation.arity or "" in names or len(set(names)) != len(names)):
+    columns = {_place(name) if _is_place(name) else name for name in names}
+    if text and (len(names) != relation.arity or "" in names or len(columns) != len(names)):
         raise directive_error(
             io,
             program,

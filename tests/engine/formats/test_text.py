@@ -256,6 +256,13 @@ def test_floats_written_read_back(values: list[float]) -> None:
             {},
             "bad-number r.facts:2:4\nline 2, column 2 (`b`): `x` is not a number\n\u00e4\u00e4\tx",
         ),
+        (
+            "1\t2\n",
+            EDGE,
+            {"columns": "1:01"},
+            "bad-parameter \ncolumns='1:01' does not name one column of the file per attribute of `r` (2)\n"
+            'note: they are names, as in columns="src:dst", or count from 0, as in columns="0:2"',
+        ),
         ("1\t2\n", EDGE, {"delimiter": ""}, "bad-parameter \ndelimiter '' cannot part the columns of a line"),
         (
             "1\t2\n",
