@@ -389,9 +389,11 @@ def _remove_unheld(folder: Path) -> None:
     except ImportError:
         shutil.rmtree(folder, ignore_errors=True)
         return
-    descriptor = _opened_lock(folder)
+    from dlog.locks import hold
+
+    held = hold(lambda: _opened_lock(folder))
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(held.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)
     finally:
-        os.close(descriptor)
+        held.close()

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 
+from dlog.locks import TO_LOCK, hold, lock
 from dlog.removal import remove_tree
 
 PREFIX = "dlog-"
@@ -29,9 +30,6 @@ TOKEN_SIZE = 32
 """Characters of a token."""
 YOUNG = 60.0
 """Seconds in which a folder gets its lock."""
-TO_LOCK = (os.O_RDWR, os.O_WRONLY, os.O_RDONLY)
-"""How a file is opened that is to be locked: for writing, which such a lock needs where files are another machine's (NFS),
-unless its rights have that not."""
 
 _kept: dict[Path, Lease] = {}
 """The folders of this process that are still there."""
@@ -49,11 +47,14 @@ class Lease:
         # It is open as long as the process lives, and gets its name when it is locked: whoever sweeps takes it for left before.
         with _just_made(folder) as place:
             begun, named = (folder / f".{LOCK}", folder / LOCK) if place is None else (f".{LOCK}", LOCK)
-            made = os.open(begun, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=place)
-            self._lock = open(made, "wb", buffering=0)  # noqa: SIM115
-            self.is_locked = lock(made)
-            self._lock.write(self.token.encode())
-            os.rename(begun, named, src_dir_fd=place, dst_dir_fd=place)
+            self.lock = hold(lambda: os.open(begun, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=place))
+            try:
+                self.is_locked = lock(self.lock.descriptor)
+                os.write(self.lock.descriptor, self.token.encode())
+                os.rename(begun, named, src_dir_fd=place, dst_dir_fd=place)
+            except BaseException:
+                self.lock.close()
+                raise
 
     def __enter__(self) -> Path:
         return self.folder
@@ -61,15 +62,10 @@ class Lease:
     def __exit__(self, *exception: object) -> None:
         self.remove()
 
-    @property
-    def descriptor(self) -> int:
-        """The lock: a process that inherits it holds it, too."""
-        return self._lock.fileno()
-
     def remove(self) -> None:
         if _kept.pop(self.folder, None) is not None and self.is_own:
-            _remove(self.folder, os.fstat(self._lock.fileno()))
-        self._lock.close()
+            _remove(self.folder, self.lock.about)
+        self.lock.close()
 
 
 def lease(kind: str, place: Path | None = None) -> Lease:
@@ -211,11 +207,11 @@ def _remove_begun(folder: Path, age: float = -math.inf) -> None:
 def opened(path: Path, *ways: int) -> Iterator[int]:
     """The descriptor of a file or folder, which is no link, opened in the first of these ways that its rights have, by default
     to be read. Nobody waits for a pipe. Raises OSError."""
-    file = _open_itself(path, ways or (os.O_RDONLY,))
+    held = hold(lambda: _open_itself(path, ways or (os.O_RDONLY,)))
     try:
-        yield file
+        yield held.descriptor
     finally:
-        os.close(file)
+        held.close()
 
 
 def _open_itself(path: Path, ways: tuple[int, ...]) -> int:
@@ -224,14 +220,3 @@ def _open_itself(path: Path, ways: tuple[int, ...]) -> int:
         with suppress(PermissionError):
             return os.open(path, way | quiet)
     return os.open(path, ways[-1] | quiet)
-
-
-def lock(file: int) -> bool:
-    """Whether the lock was free and is ours now, until the file is closed. False where the system has no such locks."""
-    try:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (ImportError, OSError):
-        return False
-    return True

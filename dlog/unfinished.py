@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from dlog.temporary import TO_LOCK, lock, opened
+from dlog.locks import TO_LOCK, Held, hold, lock
+from dlog.temporary import opened
 
 _NAME = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part", re.DOTALL)
 _TRIES = 8
@@ -76,23 +78,24 @@ def replacing(path: Path, mode: int = 0o666, grant: Grant | None = None) -> Iter
     ends well, and goes when it does not. Until then it is its owner's alone, who can read and write it whatever its rights are
     then: else nobody could lock it, and remove it, if its writer is killed. Raises OSError."""
     with _held(path.parent) as folder:
-        descriptor, beside = _made(folder, path.name, mode)
-        held = _locked(descriptor)
-        rights = _withheld(descriptor)
+        made, beside = _made(folder, path.name, mode)
+        held = _again(made)
+        rights = _withheld(made.descriptor)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with os.fdopen(made.descriptor, "wb") as file:
                 yield file
                 file.flush()
                 if grant is None:
-                    give_mode(descriptor, rights)
+                    give_mode(made.descriptor, rights)
                 else:
-                    grant(folder, descriptor, rights)
-            folder.rename(beside, path.name)
+                    grant(folder, made.descriptor, rights)
+            if (folder, beside) in _begun:  # else it is the process's from which this one has been forked since
+                folder.rename(beside, path.name)
         finally:
-            folder.unlink(beside)
-            _begun.discard((folder, beside))
+            made.forget()
+            _unlink_begun(folder, beside)
             if held is not None:
-                os.close(held)
+                held.close()
 
 
 @contextmanager
@@ -108,7 +111,7 @@ def _held(path: Path) -> Iterator[Folder]:
         os.close(descriptor)
 
 
-def _made(folder: Folder, name: str, mode: int) -> tuple[int, str]:
+def _made(folder: Folder, name: str, mode: int) -> tuple[Held, str]:
     """A file of a name that was free, and that name. Who looks for what was left may lock one that is not locked yet, and
     remove it: then there is another one."""
     for last in (False,) * (_TRIES - 1) + (True,):
@@ -116,18 +119,23 @@ def _made(folder: Folder, name: str, mode: int) -> tuple[int, str]:
         _begun.add((folder, beside))
         try:
             # never one that was there, which may be somebody's link
-            descriptor = folder.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+            made = hold(partial(folder.open, beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
         except BaseException as error:
             _begun.discard((folder, beside))
             if last or not isinstance(error, FileExistsError):
                 raise
             continue
-        if (lock(descriptor) and folder.has(beside, descriptor)) or last:
+        if (lock(made.descriptor) and folder.has(beside, made.descriptor)) or last:
             break
-        os.close(descriptor)
+        made.close()
+        _unlink_begun(folder, beside)
+    return made, beside
+
+
+def _unlink_begun(folder: Folder, beside: str) -> None:
+    if (folder, beside) in _begun:
         folder.unlink(beside)
         _begun.discard((folder, beside))
-    return descriptor, beside
 
 
 def _withheld(descriptor: int) -> int:
@@ -144,10 +152,10 @@ def give_mode(descriptor: int, rights: int) -> None:
         os.fchmod(descriptor, rights)
 
 
-def _locked(descriptor: int) -> int | None:
+def _again(made: Held) -> Held | None:
     """Another descriptor of a file: the lock outlasts the writing until the file has its name. Where files cannot be renamed
     while they are open there are no such locks either."""
-    return os.dup(descriptor) if os.name == "posix" else None
+    return hold(lambda: os.dup(made.descriptor)) if os.name == "posix" else None
 
 
 def named(name: str) -> str | None:

@@ -163,8 +163,8 @@ def _temporary_files() -> Iterator[dict[str, Any]]:
     try:
         nowhere = " ".join(f"-XX:{option}={os.devnull}" for option in CRASH_FILES)  # a shell splits these at blanks
         quiet = f"-XX:-UsePerfData {nowhere} {os.environ.get(LAUNCHER_OPTIONS, '')}"
-        with _in_environment(OPTIONS, options), _in_environment(LAUNCHER_OPTIONS, quiet):
-            yield {"pass_fds": [place.descriptor]}
+        with _in_environment(OPTIONS, options), _in_environment(LAUNCHER_OPTIONS, quiet), place.lock.shared() as descriptor:
+            yield {"pass_fds": [descriptor]}
     finally:
         tempfile.tempdir = known
 

@@ -1,4 +1,7 @@
-"""One writer at a time: a lock that the operating system releases when its holder dies, however it dies."""
+"""One writer at a time: a lock that the operating system releases when its holder dies, however it dies.
+
+What its holder has forked holds it, too: it has the session, and may go on with it where the one before ends.
+"""
 
 from __future__ import annotations
 

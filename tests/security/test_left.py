@@ -18,9 +18,10 @@ import pytest
 from dlog import caches, unfinished
 from dlog.engine.formats.whole_files import write_whole
 from dlog.engine.ir.rules import Io, Program
+from dlog.locks import lock
 from dlog.sessions import Session
 from dlog.streaming import _Feed
-from dlog.temporary import LOCK, PREFIX, TOKEN_SIZE, free_lock, lease, lock
+from dlog.temporary import LOCK, PREFIX, TOKEN_SIZE, free_lock, lease
 from dlog.unfinished import remove_left, replacing
 from tests.security.machines import as_on_nfs
 from tests.security.planted import LEFT_OUT, STARTER, dlog
@@ -230,6 +231,60 @@ def test_what_was_left_on_another_machine_s_disk_goes(tmp_path: Path, monkeypatc
         caches.remove_unused(tmp_path / f"zipped-{'3' * 16}", "zipped")
     os.close(holding)
     assert set(tmp_path.iterdir()) == {written, used}
+
+
+FORKED = """import os, signal, sys, time
+from pathlib import Path
+from dlog.temporary import lease
+from dlog.unfinished import replacing
+made = lease("sqlite")
+with replacing(Path("out/n.csv")) as file:
+    file.write(b"half")
+    child = os.fork()
+    if not child:
+        os.close(1)
+        if sys.argv[1] == "waits":
+            os.read(os.pipe()[0], 1)
+    else:
+        if sys.argv[1] == "ends":
+            os.waitpid(child, 0)
+            file.write(b", whole")
+        else:
+            print(child, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="nothing is known of writers that were killed")
+def test_what_a_killed_process_left_goes_though_one_that_it_has_forked_lives(place: Place) -> None:
+    killed = place.start(FORKED, "waits")
+    assert killed.stdout is not None
+    forked = int(killed.stdout.readline())
+    killed.wait()
+    try:
+        assert len(place.left()) == 2
+        place.start(WRITING, "next").communicate("\n", timeout=60)
+        place.start("from dlog.temporary import lease; lease('sqlite')").communicate(timeout=60)
+        assert place.left() == [] and _runs(forked)
+    finally:
+        os.kill(forked, signal.SIGKILL)
+
+
+def test_a_forked_process_neither_writes_nor_names_nor_removes_what_the_one_before_writes(place: Place) -> None:
+    assert finish(place.start(FORKED, "ends")) == 0
+    assert (place.folder / "out" / "n.csv").read_text() == "half, whole" and place.left() == []
+
+
+def test_a_process_that_is_to_hold_a_lock_holds_it_however_it_is_started(tmp_path: Path) -> None:
+    """Spark's JVM goes on for a moment after the process that has started it; PySpark has code run in what it forks."""
+    made = lease("spark", tmp_path)
+    with made.lock.shared() as descriptor:
+        command = [sys.executable, "-c", "input()"]
+        started = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[descriptor], preexec_fn=lambda: None)
+    made.lock.close()
+    assert free_lock(made.folder) is None
+    started.communicate(b"\n")
+    assert free_lock(made.folder) is not None
 
 
 @pytest.mark.parametrize("mode", [0o200, 0o400])

@@ -21,9 +21,9 @@ from dlog.command.formatting import formatted, rewrite
 from dlog.engine.state import files
 from dlog.engine.state.manifest import NAME
 from dlog.grammar.diagnostics import DlogError
+from dlog.locks import lock
 from dlog.pipeline import compile_program
 from dlog.sessions.persistence.inspection import repair_state
-from dlog.temporary import lock
 from tests.dlog.persistence.state_sessions import PATHS, put
 
 PROGRAM = ".decl b(x: number, y: symbol)\nb(1, \"text\").\n.output b\n"

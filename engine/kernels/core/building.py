@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from dlog.locks import hold
+
 DAY = 86_400.0
 UNUSED = 30 * DAY
 """Seconds after which what another version of the kernels has left goes."""
 _FOLDER = re.compile(r"kernels-[0-9a-f]{16}")
-_held: set[int] = set()
-"""The locks of this process."""
 
 
 def build(path: Path) -> None:
@@ -98,21 +98,9 @@ def _alone(path: Path) -> Iterator[None]:
     except ImportError:
         yield
         return
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    _held.add(handle)
+    held = hold(lambda: os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(held.descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        _held.discard(handle)
-        os.close(handle)
-
-
-def _let_go() -> None:
-    """A forked process holds no lock of the one before: it would for as long as it lives."""
-    while _held:
-        os.close(_held.pop())
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
+        held.close()
