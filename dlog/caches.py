@@ -2,8 +2,9 @@
 
 Their content is run, or believed. So nothing is read from a place that somebody else can write to: the folder and all that lead
 to it belong to this user or to root, others cannot write to them (to a place with the sticky bit they can, but not replace what
-is there), and neither the folder nor what is read from it is a link. Where there are no such owners and modes, on Windows, the
-user's own folder is trusted as it is.
+is there), and neither the folder nor what is read from it is a link. In a user namespace all whom it does not map are shown as
+one owner: that is nobody's word for this user or root, and counts only for folders on the way that nobody else can write to.
+Where there are no such owners and modes, on Windows, the user's own folder is trusted as it is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,10 @@ LINKS = 40
 """Links that a path leads through at most, as on Linux."""
 SYSTEMS = (Path("/tmp"), Path("/var/tmp"))
 """The system's places for temporary files, which have the sticky bit."""
+STICKY = {*SYSTEMS, Path("/dev/shm")}
+"""Where a folder of this process stays what it is, though no owner is shown: the system's, as `/` is."""
+OVERFLOW = 65534
+"""The owner that is shown for those whom a user namespace does not map, unless the system says another one."""
 _LEASED = re.compile("dlog-cache-[a-z0-9_]{8}")
 """The names of temporary folders for caches: processes that others start have theirs from these."""
 ALL_OF_ROOT = ["0", "0", "4294967295"]
@@ -159,13 +164,13 @@ def own_folder(folder: Path) -> Path:
     missing = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
     if gone := [place for place in missing if _LEASED.fullmatch(place.name)]:
         raise Untrusted(f"{gone[0]} went with the process that had it")  # made anew it would have no owner, and stay
-    for parent in folder.parents:
-        if parent not in missing:
-            _refuse(parent, parent.stat(), leads=True)
+    _refuse_leading([parent for parent in folder.parents if parent not in missing], folder)
+    if missing and hasattr(os, "getuid") and os.getuid() == _unmapped():  # what is made would not be known for this user's
+        _refuse_unmapped(folder, folder)
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
         if place != folder:  # somebody else may have been quicker
-            _refuse(place, _no_link(place, place.lstat()), leads=True)
+            _refuse(place, _no_link(place, place.lstat()), leads=folder)
     about = _no_link(folder, folder.lstat())
     if not stat.S_ISDIR(about.st_mode):
         raise NotADirectoryError(f"{folder} is no folder")
@@ -187,8 +192,8 @@ def _without_own_links(path: Path) -> Path:
         followed += 1
         if followed > LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-        _refuse(reached, reached.stat(), leads=True)
-        _refuse_owner(place, place.lstat(), leads=True)
+        _refuse_leading([reached, *reached.parents], place)
+        _refuse_owner(place, place.lstat(), leads=place)
         target = Path(place.readlink())
         reached = Path(target.anchor) if target.is_absolute() else reached
         parts += reversed(target.parts[1:] if target.is_absolute() else target.parts)
@@ -266,8 +271,7 @@ def is_own_place(folder: Path) -> bool:
     used after that."""
     try:
         found = _without_own_links(folder.absolute())
-        for parent in found.parents:
-            _refuse(parent, parent.stat(), leads=True)
+        _refuse_leading(found.parents, found)
         _refuse(found, found.stat())
     except OSError:
         return False
@@ -280,20 +284,41 @@ def _without_links(path: Path, about: os.stat_result) -> os.stat_result:
     return about
 
 
-def _refuse(path: Path, about: os.stat_result, leads: bool = False) -> None:
-    """Raises Untrusted if somebody else can write there, or replace what is in a folder that `leads` to the one meant."""
+def _refuse_leading(folders: Iterable[Path], place: Path) -> None:
+    """Raises Untrusted if somebody else can put something else in the place of what folders lead to."""
+    for folder in folders:
+        _refuse(folder, folder.stat(), leads=place)
+
+
+def _refuse(path: Path, about: os.stat_result, leads: Path | None = None) -> None:
+    """Raises Untrusted if somebody else can write there, or replace what a folder `leads` to."""
     if not hasattr(os, "getuid"):
         return
     _refuse_owner(path, about, leads)
-    kept = leads and about.st_mode & stat.S_ISVTX
+    kept = leads is not None and about.st_mode & stat.S_ISVTX
     own = about.st_mode & OTHERS == stat.S_IWGRP and _is_own_group(about.st_gid) and not _has_list(path)
     if about.st_mode & OTHERS and not kept and not own:
         raise Untrusted(f"others can write to {path}")
 
 
-def _refuse_owner(path: Path, about: os.stat_result, leads: bool) -> None:
-    if about.st_uid not in (os.getuid(), 0) and not (leads and about.st_uid == _unmapped()):
+def _refuse_owner(path: Path, about: os.stat_result, leads: Path | None) -> None:
+    if about.st_uid == 0:
+        return
+    if about.st_uid == _unmapped():
+        if leads is None or not stat.S_ISDIR(about.st_mode) or about.st_mode & OTHERS:
+            _refuse_unmapped(path, leads or path)
+    elif about.st_uid != os.getuid():
         raise Untrusted(f"{path} belongs to another user")
+
+
+def _refuse_unmapped(path: Path, place: Path) -> None:
+    """Raises Untrusted for what may be anybody's, unless it is in a temporary folder of this process, or is the system's and
+    leads to one in which `place` is."""
+    from dlog.temporary import kept_above
+
+    fresh = kept_above(place)
+    if fresh is None or not (path.is_relative_to(fresh) or (path in STICKY and fresh.is_relative_to(path))):
+        raise Untrusted(f"{path} may be anybody's: its owner is not told in this user namespace")
 
 
 def _has_list(path: Path) -> bool:
@@ -318,13 +343,17 @@ def _is_own_group(group: int) -> bool:
 
 
 def _unmapped() -> int | None:
-    """The owner that is shown, in a container with users of its own, for those outside it."""
-    try:
+    """The owner that is shown for all whom the user namespace of this process does not map: it may be the number of this user,
+    too. None where all are mapped."""
+    if sys.platform != "linux":
+        return None
+    with suppress(OSError):
         if Path("/proc/self/uid_map").read_text().split() == ALL_OF_ROOT:
             return None
+    try:
         return int(Path("/proc/sys/kernel/overflowuid").read_text())
     except (OSError, ValueError):
-        return None
+        return OVERFLOW
 
 
 # ------------------------------------------------------------------------------------------------------- what others have left

@@ -102,6 +102,18 @@ def remove(folder: Path) -> None:
         _kept[folder].remove()
 
 
+def kept_above(path: Path) -> Path | None:
+    """The folder of this process that a path is, or is in, known by the lock: others cannot have put another one there. None of
+    the process from which this one was forked, which may be gone, and the number of the lock's file somebody's."""
+    held = [made.lock.about for made in list(_kept.values()) if made.is_own]
+    for place in (*reversed(path.parents), path):
+        with suppress(OSError):
+            found = (place / LOCK).lstat()
+            if any(os.path.samestat(found, about) for about in held):
+                return place
+    return None
+
+
 @atexit.register
 def remove_all() -> None:
     """At the end of the process."""

@@ -6,15 +6,17 @@ import json
 import os
 import pickle
 import struct
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dlog.caches import Untrusted, _is_own_group, own_content, own_folder
+from dlog.caches import Untrusted, _is_own_group, own_content, own_folder, own_tree
 from dlog.engine.kernels.core import building, library
 from dlog.grammar import parser
+from dlog.temporary import lease
 from dlog.zipped import unpacked
 from tests.conftest import ROOT
 from tests.security.planted import PROGRAM, dlog, module, pickled, run
@@ -320,6 +322,160 @@ def test_links_that_others_made_or_can_replace_lead_to_no_cache(tmp_path: Path) 
         os.chown(shared / "link", 65534, 65534, follow_symlinks=False)
         with pytest.raises(Untrusted, match="another user"):
             own_folder(shared / "link" / "cache")
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners")
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_link_leads_to_no_cache_where_others_can_replace_the_folder_it_is_in(tmp_path: Path, mode: int) -> None:
+    """By one of somebody's archive, say, with such a link in it."""
+    shared, real = tmp_path / "shared", Path(os.path.realpath(tmp_path)) / "real"
+    (shared / "mine").mkdir(parents=True)
+    real.mkdir()
+    (shared / "mine" / "link").symlink_to(real)
+    shared.chmod(mode)
+    if mode & 0o1000:
+        assert own_folder(shared / "mine" / "link" / "cache") == real / "cache"
+    else:
+        with pytest.raises(Untrusted, match="others can write"):
+            own_folder(shared / "mine" / "link" / "cache")
+
+
+NOBODY = 65534
+
+
+def show(monkeypatch: pytest.MonkeyPatch, *places: Path) -> None:
+    """Has places, and what is in them, belong to whom the user namespace of this process does not map."""
+    monkeypatch.setattr("dlog.caches._unmapped", lambda: NOBODY)
+    for name in ("stat", "lstat"):
+        real = getattr(Path, name)
+
+        def shown(path: Path, *given: object, real: Callable[..., os.stat_result] = real, **named: object) -> os.stat_result:
+            about = real(path, *given, **named)
+            if not any(path.is_relative_to(place) for place in places):
+                return about
+            return os.stat_result((*about[:4], NOBODY, *about[5:]))
+
+        monkeypatch.setattr(Path, name, shown)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners")
+def test_links_of_whom_a_user_namespace_does_not_map_lead_to_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs, real = Path(os.path.realpath(tmp_path)) / "theirs", Path(os.path.realpath(tmp_path)) / "real"
+    (real / "cache").mkdir(parents=True)
+    theirs.mkdir()
+    (theirs / "link").symlink_to(real)
+    assert own_folder(theirs / "link" / "cache") == real / "cache"
+    show(monkeypatch, theirs)
+    with pytest.raises(Untrusted, match="may be anybody's"):
+        own_folder(theirs / "link" / "cache")
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners")
+def test_folders_of_whom_a_user_namespace_does_not_map_lead_to_a_cache_where_nobody_else_can_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = Path(os.path.realpath(tmp_path)) / "theirs"
+    (theirs / "cache").mkdir(parents=True)
+    show(monkeypatch, theirs)
+    real, own = Path.lstat, theirs / "cache"
+    monkeypatch.setattr(Path, "lstat", lambda path: os.lstat(path) if path == own else real(path))
+    for mode in (0o755, 0o711):
+        theirs.chmod(mode)
+        assert own_folder(own) == own
+    for mode in (0o1777, 0o777, 0o775):
+        theirs.chmod(mode)
+        with pytest.raises(Untrusted, match="may be anybody's"):
+            own_folder(own)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners")
+def test_a_user_with_the_number_of_whom_a_user_namespace_does_not_map_owns_nothing_but_new_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Path(os.path.realpath(tmp_path)) / "tmp"
+    (place / "cache").mkdir(mode=0o700, parents=True)
+    show(monkeypatch, place)
+    monkeypatch.setattr("dlog.caches.os.getuid", lambda: NOBODY)
+    for name in ("cache", "not there yet"):
+        with pytest.raises(Untrusted, match="may be anybody's"):
+            own_folder(place / name)
+    assert [path.name for path in place.iterdir()] == ["cache"]
+    made = lease("cache", place)
+    with made as folder:
+        assert own_folder(folder / "kernels") == folder / "kernels"
+        assert own_tree(folder)
+        with pytest.raises(Untrusted, match="may be anybody's"):
+            own_folder(place / "cache")
+        (folder / "owner").rename(folder / "other")  # no longer known for what this process made
+        with pytest.raises(Untrusted, match="may be anybody's"):
+            own_folder(folder)
+        (folder / "other").rename(folder / "owner")
+        made.is_own = False  # as in a process that was forked: the one before may be gone
+        with pytest.raises(Untrusted, match="may be anybody's"):
+            own_folder(folder)
+        made.is_own = True
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners")
+def test_new_folders_are_trusted_in_the_systems_places_whose_owner_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Path(os.path.realpath(tmp_path)) / "tmp"
+    place.mkdir()
+    place.chmod(0o1777)
+    show(monkeypatch, place)
+    with lease("cache", place) as folder:
+        with pytest.raises(Untrusted, match="may be anybody's"):
+            own_folder(folder)
+        monkeypatch.setattr("dlog.caches.STICKY", {place})
+        assert own_folder(folder) == folder
+        with pytest.raises(Untrusted, match="may be anybody's"):
+            own_folder(place / "dlog")
+        place.chmod(0o777)
+        with pytest.raises(Untrusted, match="others can write"):
+            own_folder(folder)
+
+
+ROOTS = """import os, sys; sys.path.insert(0, sys.argv[1])
+from dlog.caches import cache_root
+print(cache_root(), cache_root().is_dir(), cache_root())
+"""
+
+
+def apart(*options: str) -> list[str]:
+    """What runs a command in a user namespace. Skips where this user can make none."""
+    command = ["unshare", "--user", *options]
+    try:
+        subprocess.run([*command, "true"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this user cannot make user namespaces with `unshare`")
+    return command
+
+
+def test_nothing_is_read_from_what_passes_for_this_users_in_a_user_namespace(tmp_path: Path) -> None:
+    """Another user of the machine may have made it: a process whose number stands for all others sees no difference."""
+    planted = tmp_path / f"dlog-{NOBODY}"
+    planted.mkdir(mode=0o755)
+    command = [*apart(f"--map-user={NOBODY}"), sys.executable, "-P", "-c", ROOTS, str(ROOT)]
+    done = run(*command, cwd=tmp_path, DLOG_CACHE="", XDG_CACHE_HOME="", HOME="/dev/null", TMPDIR=str(tmp_path))
+    found = [Path(name) for name in done.stdout.split()]
+    assert done.returncode == 0 and found[0].name.startswith("dlog-cache-") and found[0] == found[2], done
+    assert done.stderr.count("warning: ") == 1 and f"what is kept between runs goes to {found[0]}" in done.stderr
+    assert [*tmp_path.iterdir()] == [planted] and not [*planted.iterdir()]
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="nobody else gives folders to others")
+def test_links_of_others_lead_to_no_cache_in_a_user_namespace(tmp_path: Path) -> None:
+    theirs, real = tmp_path / "theirs", tmp_path / "real"
+    (real / "cache").mkdir(parents=True)
+    theirs.mkdir()
+    (theirs / "link").symlink_to(real)
+    for place in (theirs, theirs / "link"):
+        os.chown(place, 12345, 12345, follow_symlinks=False)
+    command = [*apart("--map-current-user"), sys.executable, "-P", "-c", ROOTS, str(ROOT)]
+    done = run(*command, cwd=tmp_path, DLOG_CACHE=str(theirs / "link" / "cache"), XDG_CACHE_HOME=str(tmp_path / "homes"))
+    assert done.returncode == 0 and done.stdout.startswith(f"{tmp_path / 'homes' / 'dlog'} "), done
+    assert f"{theirs / 'link'} may be anybody's" in done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="links are the system's to follow")
