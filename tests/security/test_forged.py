@@ -192,9 +192,15 @@ def test_ids_of_records_are_followed_to_all_that_is_inside() -> None:
     assert not held(LIST, [3], several) and not held(LIST, [4], several) and not held(NAMED, [5], several)
 
 
-@pytest.mark.parametrize("rows", [{"a2": [(7, 1)]}, {"a2": [(7, 2), (7, 1)]}, {"a2": [(7, 2), (8, 0)]}])
-def test_a_list_inside_itself_is_none(rows: dict[str, list[tuple[int, ...]]]) -> None:
-    assert not held(LIST, [1], Records(**rows))
+@pytest.mark.parametrize("rows", [[(7, 1)], [(7, 2), (7, 1)], [(7, 3), (1, 0), (7, 4), (8, 1)], [(7, 3), (1, 0), (7, 9)]])
+def test_a_list_inside_itself_is_none(rows: list[tuple[int, ...]]) -> None:
+    assert not held(LIST, [1], Records(a2=rows))
+
+
+def test_a_record_may_have_had_its_words_as_another_type_before_what_is_inside_was_made() -> None:
+    assert held(LIST, [1, 3], Records(a2=[(7, 2), (8, 0), (9, 1)]))
+    assert held(NAMED, [1], Records(a2=[(1, 2), (8, 0)]))
+    assert held(EXPR, [1, 2], Records(a3=[(1, 2, 3), (0, 1, 0), (0, 2, 0)]))
 
 
 def test_branches_have_tags_and_fields_of_their_type() -> None:

@@ -1,9 +1,9 @@
 """A check of the ids in rows of a state: they stand for symbols and records that are there, of the right types, none inside
 itself. Compiled code looks ids up without asking, so ids of somebody else's choice must not come that far.
 
-Records of one arity share a table, whatever their types, so a record may be right as one type and wrong as another. A record
-is made after those inside it; where these have its arity their ids are less, and where types of several arities are inside one
-another records are followed from the innermost out.
+Records of one arity share a table, whatever their types, so a record may be right as one type and wrong as another. A record is
+made after those inside it: where these have its arity their ids are less, unless it was there before, as one of another type.
+Where they are not, or types of several arities are inside one another, records are followed from the innermost out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class References:
         """Masks by type of the restored records of its arity that cannot be of it."""
         found = {type.name: self._wrong_by_itself(type) for type in self._types.values() if type.kind is Kind.RECORD}
         self._spread(found)
-        mixed = self._mixed()
+        mixed = self._mixed(found)
         if mixed:
             for name, rooted in self._rooted(mixed, found).items():
                 found[name] |= ~rooted
@@ -75,9 +75,7 @@ class References:
             if inner.kind is Kind.SYMBOL:
                 wrong |= (values < 0) | (values >= len(self._symbols))
             elif inner.kind is Kind.RECORD:
-                same = len(inner.fields) == len(type.fields)
-                most = np.arange(len(wrong)) if same else self._restored.get(len(inner.fields), 0)
-                wrong |= (values < bool(inner.branches)) | (values > most)
+                wrong |= (values < bool(inner.branches)) | (values > self._restored.get(len(inner.fields), 0))
         return wrong
 
     def _tags(self, type: Type) -> np.ndarray:
@@ -106,15 +104,22 @@ class References:
                 if int(found.sum()) > before:
                     waiting.add(name)
 
-    def _mixed(self) -> set[str]:
-        """The record types that are inside themselves by way of others, of another arity."""
+    def _mixed(self, wrong: dict[str, np.ndarray]) -> set[str]:
+        """The record types that are inside themselves by way of others, of another arity, or where ids do not say what was made
+        before."""
         records = [t for t in self._types.values() if t.kind is Kind.RECORD]
         inside = {t.name: set(t.branches) or {f for _, f in t.fields} for t in records}
         reached = {name: _closure(name, inside) for name in inside}
+        unordered = {name for name in inside if self._is_unordered(self._types[name], ~wrong[name])}
         return {
             a for a in inside for b in reached[a] & inside.keys()
-            if a in reached[b] and len(self._types[a].fields) != len(self._types[b].fields)
+            if a in reached[b] and (b in unordered or len(self._types[a].fields) != len(self._types[b].fields))
         }  # fmt: skip
+
+    def _is_unordered(self, type: Type, chosen: np.ndarray) -> bool:
+        """Whether some of the chosen records have one of their arity inside whose id is not less."""
+        same = [v for inner, v in self._fields(type) if inner.kind is Kind.RECORD and len(inner.fields) == len(type.fields)]
+        return any(bool((chosen & (values > np.arange(len(chosen)))).any()) for values in same)
 
     def _rooted(self, mixed: set[str], wrong: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The records that come to an end, by type: from those with none of these types inside, to those around them."""

@@ -379,3 +379,31 @@ def test_a_limit_of_iterations_does_not_hold_for_what_is_derived_again(tmp_path:
     s.close()
     with pytest.raises(dlog.DlogError, match="more than 8 iterations"):
         dlog.session(LEAST.replace("least(y, c)", "least(y, d), c = d + 0"), state=tmp_path, max_iterations=8)
+
+
+SHARED = """.type Named = [name: symbol, of: Pair]
+.type Pair = [x: number, y: number]
+.decl word(text: symbol)
+.decl pair(p: Pair)
+.decl named(n: Named)
+.decl names(text: symbol)
+names(text) :- named([text, _]).
+"""
+
+
+def test_records_with_the_words_of_one_of_another_type_are_read_back(tmp_path: Path) -> None:
+    """What is inside of them was made later than they were: ids are small numbers, too."""
+    names = [((text, (0, 6)),) for text in "abcd"]
+    with dlog.session(SHARED, state=tmp_path / "state", threads=1) as session:
+        session.insert("word", [(text,) for text in "abcd"])
+        session.insert("pair", [((x, y),) for y in range(5, 9) for x in range(4)])  # (0, 6) is the fifth; ids begin with 1
+        session.commit()
+        session.insert("named", names)
+        session.commit()
+    [image] = (tmp_path / "state").glob("*.image")
+    image.unlink()
+    with dlog.session(None, state=tmp_path / "state", threads=1) as session:
+        session.insert("word", [("e",)])
+        session.commit()
+        assert sorted(session["named"]) == names
+        assert sorted(session["names"]) == [(text,) for text in "abcd"]
