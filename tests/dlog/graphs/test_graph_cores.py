@@ -102,3 +102,13 @@ def test_vertices_that_come_have_numbers() -> None:
         assert dict(answer) == {1: 2, 2: 2, 3: 2, 7: 0, 9: 2}
         found = sorted(zip(*answer.changes.to_pydict().values(), strict=True))
         assert found == [(1, 1, -1), (1, 2, 1), (2, 1, -1), (2, 2, 1), (3, 1, -1), (3, 2, 1), (7, 0, 1), (9, 2, 1)]
+
+
+def test_what_was_read_stays_as_it_was() -> None:
+    with dlog.graph([(1, 2), (2, 3)]).live() as graph:
+        answer = graph.core_numbers()
+        read = answer.table
+        before = read.to_pydict()
+        graph.add_edges([(3, 1)])
+        graph.commit()
+        assert read.to_pydict() == before != answer.table.to_pydict()
