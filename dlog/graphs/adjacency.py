@@ -90,6 +90,12 @@ def distinct(values: Codes) -> Codes:
     return values[new]
 
 
+def distinct_pairs(first: Codes, second: Codes) -> tuple[Codes, Codes]:
+    """The distinct pairs, in their order."""
+    keys = distinct(_key(first, second))
+    return keys >> _SHIFT, keys & _LOW
+
+
 def _key(first: Codes, second: Codes) -> Codes:
     return first.astype(np.int64) << _SHIFT | second
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.kernels.static import cores as K
-from dlog.graphs.adjacency import Adjacency, distinct
+from dlog.graphs.adjacency import Adjacency, distinct, distinct_pairs
 from dlog.graphs.changing import Edited
 from dlog.graphs.former import FormerValues
 from dlog.graphs.names import Codes
@@ -158,8 +158,7 @@ def peeled(vertices: int, src: Codes, dst: Codes) -> Codes:
 def _pairs(src: Codes, dst: Codes) -> tuple[Codes, Codes]:
     """The distinct pairs of different vertices, sorted."""
     other = src != dst
-    keys = distinct(src[other].astype(np.int64) << np.int64(32) | dst[other])
-    return keys >> np.int64(32), keys & np.int64(0xFFFFFFFF)
+    return distinct_pairs(src[other], dst[other])
 
 
 def _matching(src: Codes, dst: Codes) -> tuple[tuple[Codes, Codes], tuple[Codes, Codes]]:
