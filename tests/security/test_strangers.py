@@ -22,7 +22,7 @@ zmq = pytest.importorskip("zmq")
 
 from dlog.engine.spark import secrets as keys  # noqa: E402
 from dlog.engine.spark.delivery import Door  # noqa: E402
-from dlog.engine.spark.pieces import MAX_FRAME_BYTES, frames_of, message_of  # noqa: E402
+from dlog.engine.spark.pieces import MAX_FRAME_BYTES, SMALL_BYTES, frames_of, message_of  # noqa: E402
 from dlog.engine.spark.rendezvous import Rendezvous, Visitor  # noqa: E402
 from dlog.engine.spark.secrets import Secrets  # noqa: E402
 from dlog.engine.spark.transport import PeerTransport  # noqa: E402
@@ -155,15 +155,17 @@ class Received:
         self.buffer = memoryview(bytes(content))
 
 
-@pytest.mark.parametrize("size", [0, 1, MAX_FRAME_BYTES - 1, MAX_FRAME_BYTES, MAX_FRAME_BYTES + 1, 3 * MAX_FRAME_BYTES])
+@pytest.mark.parametrize(
+    "size", [0, 1, 3, 10_000, SMALL_BYTES, *(MAX_FRAME_BYTES + more for more in (-1, 0, 1)), 3 * MAX_FRAME_BYTES]
+)
 def test_messages_of_any_size_go_in_pieces_and_come_whole(size: int) -> None:
     message = ["é" * (size // 2), np.arange(size, dtype=np.uint8), np.zeros(0, np.int64), np.arange(size // 8)]
     frames = frames_of(message)
-    assert max(len(frame) for frame in frames) <= MAX_FRAME_BYTES
+    assert max(len(frame) for frame in frames) <= MAX_FRAME_BYTES and (len(frames) == 1) == (size <= 10_000)
     found = message_of([Received(frame) for frame in frames])
     assert found[0] == message[0]
     for got, sent in zip(found[1:], message[1:], strict=True):
-        assert got.dtype == sent.dtype and np.array_equal(got, sent)
+        assert got.dtype == sent.dtype and np.array_equal(got, sent) and (got.flags.aligned or got.size == 0)
 
 
 def test_workers_swap_what_is_larger_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
