@@ -331,6 +331,8 @@ def _has_list(path: Path) -> bool:
 
 def _is_own_group(group: int) -> bool:
     """Whether a group has this user alone, as many systems make one for each; root's counts as that, too."""
+    if not _is_known_group(group):
+        return False
     try:
         import grp
         import pwd
@@ -340,6 +342,18 @@ def _is_own_group(group: int) -> bool:
         return group == 0
     alone = group == user.pw_gid and found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
     return group == 0 or (alone and not any(other.pw_gid == group and other.pw_uid != user.pw_uid for other in pwd.getpwall()))
+
+
+def _is_known_group(group: int) -> bool:
+    """Whether a number says in this user namespace which group it is: one that is not mapped may be any, and one that is mapped
+    by itself, as by `--map-root-user` and as root's in containers of users, is one of the outside, with all who are in it."""
+    if sys.platform != "linux":
+        return True
+    try:
+        ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/gid_map").read_text().splitlines()]
+    except OSError:  # a system without namespaces
+        return True
+    return any(first <= group < first + count and count > 1 for first, _, count in ranges)
 
 
 def _unmapped() -> int | None:

@@ -12,6 +12,7 @@ import math
 import os
 import secrets
 import stat
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,8 @@ LOCK = "owner"
 """The file that a folder's owner keeps locked; it holds the folder's token."""
 TOKEN_SIZE = 32
 """Characters of a token."""
+LAST = -1_000
+"""What is done at the end of a process of `multiprocessing`, comes by such numbers, the highest first."""
 YOUNG = 60.0
 """Seconds in which a folder gets its lock."""
 
@@ -77,7 +80,15 @@ def lease(kind: str, place: Path | None = None) -> Lease:
     except OSError:
         _remove_begun(folder)
         raise
+    _have_children_remove()
     return made
+
+
+def _have_children_remove() -> None:
+    """A process of `multiprocessing` ends by that one's own list of what to do, before Python 3.13 by that alone."""
+    processes, ends = (sys.modules.get(f"multiprocessing.{name}") for name in ("process", "util"))
+    if processes is not None and ends is not None and processes.parent_process() is not None:
+        ends.Finalize(None, remove_all, exitpriority=LAST)
 
 
 @contextmanager

@@ -478,6 +478,18 @@ def test_links_of_others_lead_to_no_cache_in_a_user_namespace(tmp_path: Path) ->
     assert f"{theirs / 'link'} may be anybody's" in done.stderr
 
 
+GROUPS = """import os, sys; sys.path.insert(0, sys.argv[1])
+from dlog.caches import _is_own_group
+print(*(_is_own_group(group) for group in (0, 12345, 65534)))
+"""
+
+
+def test_a_group_that_a_user_namespace_maps_by_itself_or_not_at_all_is_no_group_of_this_users(tmp_path: Path) -> None:
+    """Root's is one of the outside there, whoever is in it."""
+    done = run(*apart("--map-root-user"), sys.executable, "-P", "-c", GROUPS, str(ROOT), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "False False False\n"), done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="links are the system's to follow")
 def test_links_lead_as_the_system_follows_them(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.ended import ENDS, QUICK, Place, finish, runs, until
+from tests.security.ended import ENDS, QUICK, Place, finish, gone, runs, until
 from tests.security.planted import dlog
 
 SESSION = """import sys, time, dlog
@@ -200,3 +201,27 @@ def test_a_cache_that_went_with_its_process_is_not_made_anew(tmp_path: Path) -> 
     done = dlog("check", "a.dl", cwd=tmp_path, **named, DLOG_CACHE=str(gone))
     assert (done.returncode, done.stderr.count("warning: ")) == (0, 1), done.stderr
     assert [path.name for path in (tmp_path / "tmp").iterdir()] == [f"dlog-{os.getuid()}"]
+
+
+CHILD = """import multiprocessing, os, sys, tempfile
+def work():
+    from dlog.temporary import lease
+    lease("cache")
+    print(len(os.listdir(tempfile.gettempdir())))
+if __name__ == "__main__":
+    import dlog
+    child = multiprocessing.get_context(sys.argv[1]).Process(target=work)
+    child.start()
+    child.join()
+    print(child.exitcode, len(os.listdir(tempfile.gettempdir())))
+"""
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_a_process_of_multiprocessing_that_ends_well_leaves_nothing(place: Place, method: str) -> None:
+    (place.folder / "child.py").write_text(CHILD)
+    process = place.start("import os, sys; os.execv(sys.executable, [sys.executable, '-P', 'child.py', *sys.argv[1:]])", method)
+    shown, _ = process.communicate(timeout=120)
+    assert gone(process)
+    before, exitcode, after = map(int, shown.split())
+    assert (exitcode, after, place.left()) == (0, before - 1, []), shown
