@@ -45,7 +45,7 @@ def text_format(io: Io, relation: Relation, program: Program) -> TextFormat:
     """The text format a directive asks for."""
     rfc4180 = is_true(io, "rfc4180")
     delimiter = io.get("delimiter", "," if rfc4180 else "\t")
-    if not delimiter or "\n" in delimiter:
+    if not delimiter or "\n" in delimiter or "\r" in delimiter:  # either may be a line's end
         raise directive_error(io, program, "bad-parameter", f"delimiter {delimiter!r} cannot part the columns of a line")
     if rfc4180 and '"' in delimiter:
         raise directive_error(io, program, "bad-parameter", "with rfc4180 the delimiter cannot contain a double quote")

@@ -6,6 +6,7 @@ import os
 import re
 import reprlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -122,9 +123,38 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> bool:
         _name_home()
         conf = SparkConf(loadDefaults=False).setAll(list({OTHERS_CLASSES: "", **settings}.items()))
         with _temporary_files() as keeping, _in_environment(SAFE, "1"):
-            SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": log, **keeping}))
+            with _ended_where_it_fails():
+                gateway = launch_gateway(conf, {"stderr": log, **keeping})
+            SparkContext._ensure_initialized(gateway=gateway)
     SparkContext._ensure_initialized()
     return launches
+
+
+@contextmanager
+def _ended_where_it_fails() -> Iterator[None]:
+    """A block that has PySpark start the JVM, whose process ends with one that fails or is interrupted. By itself it would not:
+    where PySpark has given up waiting for its port, it fails before it looks whether anybody is there, and its threads stay."""
+    from pyspark import java_gateway
+
+    begun: list[Any] = []
+
+    class Begun(subprocess.Popen[Any]):
+        def __init__(self, *args: Any, **named: Any) -> None:
+            begun.append(self)
+            super().__init__(*args, **named)
+
+    known = java_gateway.Popen
+    java_gateway.Popen = Begun
+    try:
+        yield
+    except BaseException:
+        for process in begun:
+            if getattr(process, "pid", None) is not None:
+                process.kill()
+                process.wait()
+        raise
+    finally:
+        java_gateway.Popen = known
 
 
 @contextmanager

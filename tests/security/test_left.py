@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,35 @@ def test_a_run_on_spark_leaves_nothing_behind_the_next_one(
     assert {path.name for path in place.folder.iterdir()} <= {
         *("tmp", "out", "slow.dl", "quick.dl", "watched.dl", "wrong.dl", "edge.facts"),
     }
+
+
+INTERRUPTED = """import time, types
+import dlog, pyspark.java_gateway
+def wait(seconds):
+    time.sleep(DELAY)
+    raise KeyboardInterrupt
+pyspark.java_gateway.time = types.SimpleNamespace(sleep=wait)
+try:
+    dlog.run(open("quick.dl").read(), engine="spark")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no groups of processes")
+@pytest.mark.parametrize("delay", [0.0, 0.7])
+def test_a_run_that_is_interrupted_while_spark_starts_leaves_no_jvm(place: Place, delay: float) -> None:
+    """Python waits for the JVM's port: it has no more use for that, and the JVM would not see that nobody is there."""
+    pytest.importorskip("pyspark")
+    process = place.start(INTERRUPTED.replace("DELAY", str(delay)))
+    try:
+        shown, _ = process.communicate(timeout=60)
+        assert (shown, process.returncode) == ("interrupted\n", 0)
+        assert gone(process) and place.left() == []
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.spark

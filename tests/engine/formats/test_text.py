@@ -264,6 +264,7 @@ def test_floats_written_read_back(values: list[float]) -> None:
             'note: they are names, as in columns="src:dst", or count from 0, as in columns="0:2"',
         ),
         ("1\t2\n", EDGE, {"delimiter": ""}, "bad-parameter \ndelimiter '' cannot part the columns of a line"),
+        ("1\t2\n", EDGE, {"delimiter": "\r"}, "bad-parameter \ndelimiter '\\r' cannot part the columns of a line"),
         (
             "1\t2\n",
             EDGE,
