@@ -14,7 +14,10 @@ import sys
 import time
 from codecs import BOM_UTF8
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
 from sys import getsizeof
@@ -43,6 +46,9 @@ _PAUSE = 0.05
 _FORM = TextFormat(delimiter=b",", rfc4180=True)
 _DIFFS: Final = {"+1": 1, "1": 1, "+": 1, "-1": -1, "-": -1}
 _CACHED_RECORDS = 1 << 14
+"""Of each type."""
+_LINES_AHEAD = 1 << 12
+"""Lines whose records are parsed together: one by itself takes a millisecond, so many 20 ms."""
 _COPIES = 4
 """How often a line, or a value, is in memory until its round is committed: as bytes and text, and as the engine's own."""
 _CHANGE = 400
@@ -71,6 +77,10 @@ class LineSource:
         """Pieces of a line whose end has not come yet."""
         self._size = 0
         self._file = sys.stdin.fileno() if path == STDIN else os.open(Path(path), os.O_RDONLY)
+
+    def coming(self, count: int) -> Iterator[bytes]:
+        """The next lines, as many as `count` of those that have come, which stay to be taken."""
+        return islice(self._lines, count)
 
     @property
     def ready(self) -> bool:
@@ -155,7 +165,10 @@ class ChangeReader:
         self._relations = relations
         self._codec = codec
         self._round = 1
-        self._records: dict[tuple[str, str], Any] = {}
+        self._records: dict[str, dict[str, Any]] = {}
+        """Values by type and text."""
+        self._looked: dict[str, int] = {}
+        """By type: the last line whose records have been parsed, if they could be."""
         self.is_json = False
         self._line = ""
 
@@ -245,44 +258,76 @@ class ChangeReader:
                 return text
             case Kind.FLOAT:
                 try:
-                    return self._fitting(type, float(text), text, self._at(field))
+                    return self._fitting(type, float(text), text, partial(self._at, field))
                 except ValueError:
                     raise self._wrong("bad-number", f"`{text}` is not a float", self._at(field)) from None
             case Kind.RECORD:
-                return self._record(type, text, self._at(field))
+                return self._record(type, text, partial(self._at, field))
             case _ if type.is_calendar:
-                return self._dated(type, text, self._at(field))
+                return self._dated(type, text, partial(self._at, field))
             case kind:
                 digits = text[1:] if text.startswith("-") else text
                 if not (digits.isascii() and digits.isdecimal()):
                     raise self._wrong("bad-number", f"`{text}` is not {_NAMES[kind]}", self._at(field))
-                return self._fitting(type, _integer(text), text, self._at(field))
+                return self._fitting(type, _integer(text), text, partial(self._at, field))
 
-    def _fitting(self, type: Type, value: float, text: str, column: int) -> float:
+    def _fitting(self, type: Type, value: float, text: str, column: Callable[[], int]) -> float:
         """A number that its type has."""
         if not fits(type, value):
-            raise self._wrong("number-out-of-range", f"`{text}` does not fit {_NAMES[type.kind]}", column)
+            raise self._wrong("number-out-of-range", f"`{text}` does not fit {_NAMES[type.kind]}", column())
         return value
 
-    def _dated(self, type: Type, text: str, column: int) -> Any:
+    def _dated(self, type: Type, text: str, column: Callable[[], int]) -> Any:
         found, good = from_texts(type, [text])
         if not good:
-            raise self._wrong("bad-date", f"`{text}` is not {name_of(type)}", column)
+            raise self._wrong("bad-date", f"`{text}` is not {name_of(type)}", column())
         return self._codec.to_python(type, found)[0]
 
-    def _record(self, type: Type, text: str, column: int) -> Any:
-        found = self._records.get((type.name, text), self)
-        if found is self:
-            if len(self._records) >= _CACHED_RECORDS:
-                self._records.clear()
-            texts, codec = SymbolTable(), self._codec
-            texts.intern(text)
+    def _record(self, type: Type, text: str, column: Callable[[], int]) -> Any:
+        known = self._records.setdefault(type.name, {})
+        if text not in known:
+            if len(known) >= _CACHED_RECORDS:
+                known.clear()
+            ahead = [*dict.fromkeys([text, *self._texts_ahead(type)])]
             try:
-                ids = parse_records(texts, type, codec.program.types, codec.symbols, codec.records)
-            except BadRecord as error:
-                raise self._wrong("bad-record", f"`{text}` {error}", column) from None
-            found = self._records[type.name, text] = codec.to_python(type, ids)[0]
-        return found
+                self._parse(type, ahead)
+            except BadRecord:  # it may be of a later line
+                try:
+                    self._parse(type, ahead[:1])
+                except BadRecord as error:
+                    raise self._wrong("bad-record", f"`{text}` {error}", column()) from None
+        return known[text]
+
+    def _parse(self, type: Type, records: Sequence[str]) -> None:
+        """Notes the values of records. Raises BadRecord."""
+        texts, codec = SymbolTable(), self._codec
+        for text in records:
+            texts.intern(text)
+        ids = parse_records(texts, type, codec.program.types, codec.symbols, codec.records)
+        self._records[type.name].update(zip(records, codec.to_python(type, ids), strict=True))
+
+    def _texts_ahead(self, type: Type) -> Iterator[str]:
+        """The records of a type in the next lines, unless these have been looked at."""
+        if self.source.number < self._looked.get(type.name, 0):
+            return
+        lines = [*self.source.coming(_LINES_AHEAD)]
+        self._looked[type.name] = self.source.number + len(lines)
+        for line in lines:
+            with suppress(ValueError, RecursionError, Unbalanced):  # whoever takes the line says what is wrong with it
+                name, values = self._ahead(line)
+                relation = self._relations.get(name)
+                if relation is not None and len(values) == relation.arity:
+                    found = zip(values, relation.attributes, strict=True)
+                    yield from (v for v, (_, of) in found if of.name == type.name and isinstance(v, str) and is_text(v))
+
+    def _ahead(self, line: bytes) -> tuple[str, Sequence[str]]:
+        """The relation and the values of a line. Raises ValueError, RecursionError, Unbalanced."""
+        if self.is_json:
+            item = json.loads(line)
+            row = item.get("row") if isinstance(item, dict) else None
+            return (str(item.get("relation")), row) if isinstance(row, list) else ("", ())
+        fields = [field.text.decode() for field in split_line(line.removesuffix(b"\r"), _FORM)]
+        return (fields[1], fields[3:]) if len(fields) > 3 else ("", ())
 
     # ---------------------------------------------------------------------------------------------------------------- JSON
 
@@ -329,7 +374,7 @@ class ChangeReader:
             case Kind.RECORD if type_.branches:
                 if isinstance(value, str):
                     self._check_text(value)
-                    return self._record(type_, value, self._key("row"))
+                    return self._record(type_, value, partial(self._key, "row"))
                 raise self._wrong("bad-value", f"`{json.dumps(value)}` is not a `{type_.name}` as text", self._key("row"))
             case Kind.RECORD:
                 if value is None:
@@ -343,11 +388,11 @@ class ChangeReader:
                 return value
             case _ if type_.is_calendar and isinstance(value, str):
                 self._check_text(value)
-                return self._dated(type_, value, self._key("row"))
+                return self._dated(type_, value, partial(self._key, "row"))
             case Kind.FLOAT if type(value) in (int, float):
-                return self._fitting(type_, self._float(value), str(value), self._key("row"))  # type: ignore[arg-type]
+                return self._fitting(type_, self._float(value), str(value), partial(self._key, "row"))  # type: ignore[arg-type]
             case Kind.NUMBER | Kind.UNSIGNED if type(value) is int and not type_.is_calendar:
-                return self._fitting(type_, value, str(value), self._key("row"))
+                return self._fitting(type_, value, str(value), partial(self._key, "row"))
             case _:
                 meant = name_of(type_) if type_.is_calendar else _NAMES[type_.kind]
                 raise self._wrong("bad-value", f"`{json.dumps(value)}` is not {meant}", self._key("row"))
