@@ -26,7 +26,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import stage
 from dlog.sessions import Session
 from dlog.spark import quieten
-from dlog.watch.change_lines import Change, ChangeReader, LineSource, weight
+from dlog.watch.change_lines import Change, ChangeReader, weight
+from dlog.watch.line_source import LineSource
 from dlog.watch.writing import Format, Line, Writer, lines_of
 
 _MAX_CHANGES = 1 << 16

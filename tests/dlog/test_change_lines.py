@@ -18,13 +18,13 @@ from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
-from dlog.watch import change_lines
-from dlog.watch.change_lines import LineSource
+from dlog.watch import change_lines, line_source
+from dlog.watch.line_source import LineSource
 
 
 @given(text=st.text("ab\n", max_size=60), size=st.integers(1, 9))
 def test_lines_are_the_same_in_pieces_of_any_size(text: str, size: int) -> None:
-    with TemporaryDirectory() as folder, patch.object(change_lines, "_CHUNK", size):
+    with TemporaryDirectory() as folder, patch.object(line_source, "_CHUNK", size):
         path = Path(folder, "changes")
         path.write_text(text)
         assert list(LineSource(str(path))) == text.removesuffix("\n").split("\n")[: None if text else 0]
@@ -33,7 +33,7 @@ def test_lines_are_the_same_in_pieces_of_any_size(text: str, size: int) -> None:
 def test_a_line_in_many_pieces_is_put_together_once(tmp_path: Path) -> None:
     """Not once for each piece: a line of 200 MB took a minute and a half."""
     (tmp_path / "changes").write_text("x" * 1000 + "\n")
-    with patch.object(change_lines, "_CHUNK", 1):
+    with patch.object(line_source, "_CHUNK", 1):
         source = LineSource(str(tmp_path / "changes"))
         pieces = 0
         take = source._take
