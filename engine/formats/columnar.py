@@ -44,7 +44,8 @@ def load_columnar(
     for column, (name, type_) in zip(file, relation.attributes, strict=True):
         where = f"column `{name}` of {path.name}"
         if column.null_count:
-            raise directive_error(io, program, "null-value", f"{where} has {column.null_count} nulls; relations hold none")
+            nulls = "a null" if column.null_count == 1 else f"{column.null_count:,} nulls"
+            raise directive_error(io, program, "null-value", f"{where} has {nulls}; relations hold none")
         columns.append(column_values(io, program, column, type_, where, symbols, records))
     return Table(relation.kinds, tuple(columns), len(file[0]) if file else 0)
 
