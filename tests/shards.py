@@ -25,7 +25,7 @@ from dlog.engine.plan.exchange.numbering import counts
 from dlog.engine.plan.exchange.pivots import pivot_plan
 from dlog.engine.plan.exchange.places import EVERYWHERE, Place
 from dlog.engine.plan.exchange.supersteps import Superstep, Supersteps, supersteps
-from dlog.engine.runtime.incremental.engines import is_incremental
+from dlog.engine.runtime.incremental.engines.choice import is_incremental
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.symbols import SymbolTable

@@ -13,8 +13,8 @@ import networkx as nx
 import pytest
 from hypothesis import given
 
-from dlog.engine.runtime.incremental.engines import make_engine
-from dlog.engine.runtime.incremental.recompute import Recompute
+from dlog.engine.runtime.incremental.engines.choice import make_engine
+from dlog.engine.runtime.incremental.engines.recompute import Recompute
 from dlog.functors import linked
 from tests.engine.runtime.maintaining import (
     anew_rounds,

@@ -55,7 +55,7 @@ class Running:
 
     def maintained(self, program: Program) -> Text | None:
         """The text of a program if all of its rules can be maintained in this process."""
-        from dlog.engine.runtime.incremental.engines import is_incremental
+        from dlog.engine.runtime.incremental.engines.choice import is_incremental
         from dlog.pipeline import readable
         from dlog.sessions.text import read_text
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from dlog.api import ENGINES
 from dlog.arguments import MAX_COUNT, bad_argument, by_relation, memory, path, program, texts, threads, whole_or_none
 from dlog.engine.rounds_engine import EngineMaker
-from dlog.engine.runtime.incremental.engines import EmbeddedMaker
+from dlog.engine.runtime.incremental.engines.choice import EmbeddedMaker
 from dlog.engine.state.store import Sync
 from dlog.functors import Given
 from dlog.pipeline import available_cores

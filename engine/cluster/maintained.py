@@ -28,11 +28,11 @@ from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.exchange.pivots import HERE, PivotPlan
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
 from dlog.engine.rounds_engine import Frames
-from dlog.engine.runtime.incremental.batches import batches
-from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS
+from dlog.engine.runtime.incremental.batches.changes import batches
+from dlog.engine.runtime.incremental.batches.cutting import BATCH_ROUNDS
 from dlog.engine.runtime.incremental.dataflow import Dataflow, StratumBuilder
-from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
+from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.incremental.schedule import Reading
 from dlog.engine.runtime.lowering.lower_rounds import RoundLowering
 from dlog.engine.runtime.lowering.lowered import LoweredPath

@@ -25,7 +25,7 @@ from dlog.engine.plan.column_types import ColumnType, declared
 from dlog.engine.plan.exchange.decomposable import Maintainer
 from dlog.engine.plan.exchange.pivots import PivotPlan
 from dlog.engine.rounds_engine import RoundsEngine, StartingPoint
-from dlog.engine.runtime.incremental.engines import storing_engine
+from dlog.engine.runtime.incremental.engines.choice import storing_engine
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.differences import difference, last_of_each, words

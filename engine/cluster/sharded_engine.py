@@ -25,7 +25,7 @@ from dlog.engine.plan.exchange.numbering import counts
 from dlog.engine.plan.exchange.pivots import PivotPlan, pivot_plan
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT
 from dlog.engine.rounds_engine import Frames, PlainRounds, RoundsEngine
-from dlog.engine.runtime.incremental.engines import is_incremental
+from dlog.engine.runtime.incremental.engines.choice import is_incremental
 from dlog.engine.runtime.storage.fact_encoder import FactEncoder
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.compiler import compile_source
-from dlog.engine.runtime.incremental.engines import make_engine
+from dlog.engine.runtime.incremental.engines.choice import make_engine
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source

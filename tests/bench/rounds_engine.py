@@ -15,8 +15,8 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.loop import rounds as kernels
-from dlog.engine.runtime.incremental.batch_runner import BULK_ROWS, input_of
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.batches.runner import BULK_ROWS, input_of
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from dlog.sessions.core import Session

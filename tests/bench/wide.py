@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlog.engine.compiler import compile_source
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from dlog.sessions.core import Session

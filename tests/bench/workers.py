@@ -25,10 +25,10 @@ from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.sharing import running
-from dlog.engine.runtime.incremental.batch_worker import BatchWorker
-from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.sharing import Share
-from dlog.engine.runtime.incremental.strata_runner import StrataRun, StrataRunner
+from dlog.engine.runtime.incremental.batches.sharing import Share
+from dlog.engine.runtime.incremental.batches.strata_runner import StrataRun, StrataRunner
+from dlog.engine.runtime.incremental.batches.worker import BatchWorker
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import dlog
 from dlog.engine.ir.rules import Program
 from dlog.engine.rounds_engine import RoundsEngine
-from dlog.engine.runtime.incremental import engines
-from dlog.engine.runtime.incremental.paired import paired_engine
-from dlog.engine.runtime.incremental.recompute import Recompute
+from dlog.engine.runtime.incremental.engines import choice
+from dlog.engine.runtime.incremental.engines.paired import paired_engine
+from dlog.engine.runtime.incremental.engines.recompute import Recompute
 from dlog.proofs import Absent, Aggregated, Holds, Proof
 from tests.dlog.proof_checker import Refuted, check, rows_of
 from tests.examples import examples
@@ -45,7 +45,7 @@ distance(y, d) :- node(y), d = min c : { root(y), c = 0 ; distance(x, b), edge(x
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Both engines: one that knows the ranks of rows, and one that does not."""
     if request.param == "recomputed":
-        monkeypatch.setattr(engines, "make_engine", recomputing)
+        monkeypatch.setattr(choice, "make_engine", recomputing)
     yield request.param
 
 
@@ -111,7 +111,7 @@ def recomputing(program: Program, **options: Any) -> RoundsEngine:
 @given(counting_programs())
 def test_proofs_of_recursion_through_count_and_sum_need_no_ranks(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "make_engine", recomputing)
+        patch.setattr(choice, "make_engine", recomputing)
         with dlog.session(case.text, case.facts) as session:
             check_all(session, case.text, case.facts, 3)
 
@@ -120,7 +120,7 @@ def test_proofs_of_recursion_through_count_and_sum_need_no_ranks(case: Case) -> 
 @given(programs())
 def test_proofs_need_no_ranks_from_the_engine(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "make_engine", recomputing)
+        patch.setattr(choice, "make_engine", recomputing)
         with dlog.session(case.text, case.facts) as session:
             check_all(session, case.text, case.facts, 3)
 

@@ -10,8 +10,8 @@ import pytest
 
 import dlog
 from dlog.engine.optimize import optimize
-from dlog.engine.runtime.incremental import engines
-from dlog.engine.runtime.incremental.engines import is_incremental
+from dlog.engine.runtime.incremental.engines import choice
+from dlog.engine.runtime.incremental.engines.choice import is_incremental
 from dlog.engine.runtime.static.executor import Executor
 from dlog.pipeline import compile_program, explain_plan, observed_relations, optimized
 from tests.bench.shapes import SHAPES
@@ -87,7 +87,7 @@ def test_only_strata_that_can_stop_are_planned_to_know_that_they_can_be_maintain
     def refuse(*_: object) -> None:
         raise AssertionError("planned")
 
-    monkeypatch.setattr(engines, "build_rounds_scope", refuse)
+    monkeypatch.setattr(choice, "build_rounds_scope", refuse)
     assert is_incremental(compile_program(SHAPES["joins"](RULES)))
     assert is_incremental(compile_program(".decl a(x: number) .decl b(x: number)\nb(x / 2) :- a(x).\n"))
     for body in ("a(x), y = 1 / x", "a(_), y = sum 1 / x : { a(x) }"):

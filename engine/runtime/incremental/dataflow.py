@@ -25,7 +25,7 @@ from dlog.engine.kernels.static import storage
 from dlog.engine.plan.incremental.templates import Templates
 from dlog.engine.plan.incremental.thresholds import MARK
 from dlog.engine.plan.statistics import Statistics
-from dlog.engine.runtime.incremental.planner_statistics import RecordingStatistics
+from dlog.engine.runtime.incremental.plan_changes.planner_statistics import RecordingStatistics
 from dlog.engine.runtime.incremental.schedule import Reading, Task, Visits, connect, connect_scope, path_task
 from dlog.engine.runtime.lowering.lower_rounds import RoundCode
 from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables

@@ -25,7 +25,7 @@ from dlog.engine.plan.explain import explain
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.rounds_engine import Image, ImageArray, IncompatibleImage
 from dlog.engine.runtime.incremental.dataflow import GIVEN, Dataflow
-from dlog.engine.runtime.incremental.planner_statistics import ReplayedStatistics
+from dlog.engine.runtime.incremental.plan_changes.planner_statistics import ReplayedStatistics
 from dlog.engine.runtime.storage import memory_map
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.index import Index

@@ -10,9 +10,9 @@ import numpy as np
 from dlog.engine.ir.rules import Program
 from dlog.engine.rounds_engine import PlainRounds
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
-from dlog.engine.runtime.incremental.batches import no_updates
+from dlog.engine.runtime.incremental.batches.changes import no_updates
+from dlog.engine.runtime.incremental.batches.last_commit import LastCommit
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.last_commit import LastCommit
 from dlog.engine.runtime.incremental.reading import ranks_of, rows_of, table_of
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.values.table import Table

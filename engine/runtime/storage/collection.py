@@ -16,7 +16,7 @@ from dlog.engine.kernels.incremental.store import implied, lists, loading
 from dlog.engine.kernels.incremental.store.histories import copy_present, copy_ranks
 from dlog.engine.kernels.incremental.store.pairs import copy_pairs, split_pairs
 from dlog.engine.kernels.static import storage
-from dlog.engine.runtime.incremental.batches import no_updates
+from dlog.engine.runtime.incremental.batches.changes import no_updates
 from dlog.engine.runtime.storage.changes_block import ChangesBlock
 from dlog.engine.runtime.storage.collection_parts import UNFOUND, VISIBLE, CollectionParts, Role
 from dlog.engine.runtime.storage.index import Index

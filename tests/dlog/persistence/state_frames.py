@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from dlog.engine.ir.rules import Relation
 from dlog.engine.rounds_engine import Frames
-from dlog.engine.runtime.incremental.engines import EmbeddedMaker
+from dlog.engine.runtime.incremental.engines.choice import EmbeddedMaker
 from dlog.engine.spark import inputs
 from dlog.engine.spark.arrow import ArrowCodec, schema_of
 from dlog.engine.values.differences import last_of_each, words

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import dlog
-from dlog.engine.runtime.incremental import engines
-from dlog.engine.runtime.incremental.recompute import Recompute
+from dlog.engine.runtime.incremental.engines import choice
+from dlog.engine.runtime.incremental.engines.recompute import Recompute
 from dlog.grammar.diagnostics import render_all
 from dlog.sessions.persistence import checkpoints, folder
 from tests.dlog.persistence.state_model import PROGRAM, all_rows, check, commit, expected
@@ -61,7 +61,7 @@ def test_all_kinds_of_values_and_rules_come_back_round_by_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, incremental: bool
 ) -> None:
     if not incremental:
-        monkeypatch.setattr(engines, "make_engine", Recompute)
+        monkeypatch.setattr(choice, "make_engine", Recompute)
     monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 300)
     for number in range(8):
         session = dlog.session(PROGRAM, state=tmp_path, threads=1, sync="never")

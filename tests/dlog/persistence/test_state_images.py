@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.engine.rounds_engine import Image
-from dlog.engine.runtime.incremental import image, maintained
+from dlog.engine.runtime.incremental import image
+from dlog.engine.runtime.incremental.engines import maintained
 from dlog.engine.state import files
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.engines import Engines

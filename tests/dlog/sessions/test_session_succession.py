@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.engine.cluster.sharded_engine import ShardedRounds
-from dlog.engine.runtime.incremental import batch_runner
-from dlog.engine.runtime.incremental.batch_runner import BatchRunner
-from dlog.engine.runtime.incremental.engines import EmbeddedMaker
+from dlog.engine.runtime.incremental.batches import runner
+from dlog.engine.runtime.incremental.batches.runner import BatchRunner
+from dlog.engine.runtime.incremental.engines.choice import EmbeddedMaker
 from dlog.engine.state import files
 from dlog.relation import Relation
 from dlog.sessions import options, replacing
@@ -376,7 +376,7 @@ def test_what_goes_with_the_old_rules_is_no_obstacle_to_the_new_ones() -> None:
 
 @pytest.mark.slow
 def test_others_read_while_rules_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_runner, "MAX_ROWS_PER_CALL", 1000)
+    monkeypatch.setattr(runner, "MAX_ROWS_PER_CALL", 1000)
     s = closure(*((k, k + 1) for k in range(120)))
     expected, stop, wrong = set(s["path"]), threading.Event(), list[object]()
 

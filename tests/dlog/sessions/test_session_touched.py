@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import dlog
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 
 MANY = 30

@@ -18,7 +18,7 @@ from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.kernels.incremental.loop import batches as batch
 from dlog.engine.kernels.incremental.loop import inputs
 from dlog.engine.kernels.incremental.store import loading, pairs
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import Role

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.steps import proposals
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source

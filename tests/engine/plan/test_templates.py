@@ -15,7 +15,7 @@ from dlog.engine.plan.incremental.paths import RoundsPaths
 from dlog.engine.plan.incremental.renaming import Named
 from dlog.engine.plan.incremental.templates import Templates
 from dlog.engine.plan.statistics import Declared
-from dlog.engine.runtime.incremental.planner_statistics import RecordingStatistics
+from dlog.engine.runtime.incremental.plan_changes.planner_statistics import RecordingStatistics
 from dlog.grammar.source import Source
 from tests.bench.shapes import SHAPES
 

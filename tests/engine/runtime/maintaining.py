@@ -12,14 +12,14 @@ from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Program
 from dlog.engine.optimize.classes import with_classes
 from dlog.engine.rounds_engine import RoundsEngine
-from dlog.engine.runtime.incremental.batches import batches
+from dlog.engine.runtime.incremental.batches.changes import batches
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.engines import is_incremental, make_engine, unmaintained
-from dlog.engine.runtime.incremental.layered import Layered
-from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.paired import paired_engine
-from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics, StatisticChange
-from dlog.engine.runtime.incremental.replanning import Watched
+from dlog.engine.runtime.incremental.engines.choice import is_incremental, make_engine, unmaintained
+from dlog.engine.runtime.incremental.engines.layered import Layered
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.paired import paired_engine
+from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics, StatisticChange
+from dlog.engine.runtime.incremental.plan_changes.replanning import Watched
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from tests.engine.plan.interpret import Random

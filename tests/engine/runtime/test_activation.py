@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dlog.engine.compiler import compile_source
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.schedule import Visits
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source

@@ -10,10 +10,10 @@ import pytest
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental import strata_runner
-from dlog.engine.runtime.incremental.batch_runner import BatchRunner
-from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.strata import strata_of
+from dlog.engine.runtime.incremental.batches import strata_runner
+from dlog.engine.runtime.incremental.batches.runner import BatchRunner
+from dlog.engine.runtime.incremental.batches.strata import strata_of
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source

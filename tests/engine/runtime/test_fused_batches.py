@@ -8,10 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from dlog.engine.runtime.incremental import maintained
-from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS, MIN_FUSED_ROUNDS
+from dlog.engine.runtime.incremental.batches.cutting import BATCH_ROUNDS, MIN_FUSED_ROUNDS
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.engines import maintained
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.runtime.maintaining import EDGES, Fusing, commit, engine_of, rows

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from tests.engine.runtime.maintaining import COUNTS, EDGES, commit, engine_of, rows
 
 SUMS = EDGES + ".decl n(x: number, s: number)\n.output n\nn(x, s) :- e(x, _), s = sum y : { e(x, y) }.\n"

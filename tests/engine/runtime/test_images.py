@@ -16,9 +16,9 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
 from dlog.engine.rounds_engine import Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental import image
-from dlog.engine.runtime.incremental.engines import EmbeddedMaker, make_engine
-from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.recompute import Recompute
+from dlog.engine.runtime.incremental.engines.choice import EmbeddedMaker, make_engine
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.recompute import Recompute
 from dlog.engine.state.images import map_image, write_image
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError

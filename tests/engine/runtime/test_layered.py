@@ -10,9 +10,9 @@ import pytest
 
 import dlog
 from dlog.engine.compiler import compile_source
-from dlog.engine.runtime.incremental.engines import storing_engine, unmaintained
-from dlog.engine.runtime.incremental.layered import Layered
-from dlog.engine.runtime.incremental.recompute import Recompute
+from dlog.engine.runtime.incremental.engines.choice import storing_engine, unmaintained
+from dlog.engine.runtime.incremental.engines.layered import Layered
+from dlog.engine.runtime.incremental.engines.recompute import Recompute
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 

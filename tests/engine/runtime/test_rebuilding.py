@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental.batch_runner import BatchRunner
-from dlog.engine.runtime.incremental.batches import insertions
+from dlog.engine.runtime.incremental.batches.changes import insertions
+from dlog.engine.runtime.incremental.batches.runner import BatchRunner
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.rebuilding import MIN_REBUILD_ROWS
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
+from dlog.engine.runtime.incremental.plan_changes.rebuilding import MIN_REBUILD_ROWS
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.runtime.maintaining import EDGES, Anew, engine_of, rows

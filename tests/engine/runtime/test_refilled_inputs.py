@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from tests.engine.runtime.maintaining import EDGES, engine_of, rows
 

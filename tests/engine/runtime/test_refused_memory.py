@@ -6,8 +6,8 @@ import pytest
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.incremental import access
-from dlog.engine.runtime.incremental.last_commit import LastCommit
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.batches.last_commit import LastCommit
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.storage.native import Struct
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.runtime.maintaining import EDGES, commit, engine_of, rows

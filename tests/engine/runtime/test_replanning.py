@@ -11,9 +11,9 @@ import pytest
 
 import dlog
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental import planner_statistics, replanning
-from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.planner_statistics import (
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
+from dlog.engine.runtime.incremental.plan_changes import planner_statistics, replanning
+from dlog.engine.runtime.incremental.plan_changes.planner_statistics import (
     MIN_STATISTIC,
     VALID_FACTOR,
     DataflowStatistics,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dlog import run_text, session
 from dlog.engine.plan.static.iterations import explain_iterated
 from dlog.engine.plan.statistics import Declared
-from dlog.engine.runtime.incremental.engines import is_incremental, make_engine
+from dlog.engine.runtime.incremental.engines.choice import is_incremental, make_engine
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
 from tests.conftest import ROOT

@@ -7,7 +7,7 @@ import pytest
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels.core.jit import JIT
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 

@@ -12,9 +12,9 @@ import pytest
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Shared, Status
-from dlog.engine.runtime.incremental import sharing
-from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.sharing import Share
+from dlog.engine.runtime.incremental.batches import sharing
+from dlog.engine.runtime.incremental.batches.sharing import Share
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source

@@ -12,7 +12,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Few, Operation
 from dlog.engine.kernels.incremental.steps import small_deltas
 from dlog.engine.kernels.incremental.store import direct
-from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 

@@ -14,9 +14,9 @@ from hypothesis import given
 import dlog
 from dlog.engine.compiler import compile_source
 from dlog.engine.plan.incremental.views import View, separate_views
-from dlog.engine.runtime.incremental import viewed
-from dlog.engine.runtime.incremental.engines import make_engine, storing_engine
-from dlog.engine.runtime.incremental.viewed import Viewed, stored
+from dlog.engine.runtime.incremental.engines import viewed
+from dlog.engine.runtime.incremental.engines.choice import make_engine, storing_engine
+from dlog.engine.runtime.incremental.engines.viewed import Viewed, stored
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from dlog.pipeline import explain_rounds

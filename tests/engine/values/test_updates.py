@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from dlog.engine.runtime.incremental.batches import staged
+from dlog.engine.runtime.incremental.batches.changes import staged
 from dlog.engine.values.updates import RowUpdates, Updates
 
 ROWS = {(1, 2): 1, (3, -4): -1}

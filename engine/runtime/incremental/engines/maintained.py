@@ -21,18 +21,18 @@ from dlog.engine.plan.incremental.thresholds import weighted
 from dlog.engine.rounds_engine import Frames, Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental import image
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
-from dlog.engine.runtime.incremental.batch_runner import BatchRunner, input_of
-from dlog.engine.runtime.incremental.batches import insertions, of_rounds
-from dlog.engine.runtime.incremental.cutting import cut, fused_rounds
+from dlog.engine.runtime.incremental.batches.changes import insertions, of_rounds
+from dlog.engine.runtime.incremental.batches.cutting import cut, fused_rounds
+from dlog.engine.runtime.incremental.batches.fused import FusedBatches
+from dlog.engine.runtime.incremental.batches.runner import BatchRunner, input_of
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.fused_batches import FusedBatches
-from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics, StatisticChange
-from dlog.engine.runtime.incremental.program_change import derive_new, followed
+from dlog.engine.runtime.incremental.engines.viewed import keeper_of
+from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics, StatisticChange
+from dlog.engine.runtime.incremental.plan_changes.program_change import derive_new, followed
+from dlog.engine.runtime.incremental.plan_changes.rebuilding import MIN_REBUILD_ROWS, Before, Fragmentation, all_rows, dwarfs
+from dlog.engine.runtime.incremental.plan_changes.replanning import NEVER, WORK_OF_A_ROW, Watched, exchanged, planned_again
+from dlog.engine.runtime.incremental.plan_changes.state_reuse import StateReuse
 from dlog.engine.runtime.incremental.readable import ReadableRounds
-from dlog.engine.runtime.incremental.rebuilding import MIN_REBUILD_ROWS, Before, Fragmentation, all_rows, dwarfs
-from dlog.engine.runtime.incremental.replanning import NEVER, WORK_OF_A_ROW, Watched, exchanged, planned_again
-from dlog.engine.runtime.incremental.state_reuse import StateReuse
-from dlog.engine.runtime.incremental.viewed import keeper_of
 from dlog.engine.runtime.preload import preload
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.memory import Memory, is_exhausted

@@ -11,8 +11,8 @@ from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import TaskKind
 from dlog.engine.runtime.incremental.dataflow import Dataflow
+from dlog.engine.runtime.incremental.plan_changes.state_reuse import own_relations
 from dlog.engine.runtime.incremental.schedule import Reading, Task
-from dlog.engine.runtime.incremental.state_reuse import own_relations
 from dlog.engine.runtime.storage.native import view
 from dlog.engine.runtime.storage.reduction import Reduction
 

@@ -22,7 +22,7 @@ from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.shapes import Names
 from dlog.engine.runtime.incremental.dataflow import GIVEN, CannotReuse, Dataflow, Plan
-from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
+from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import UNFOUND
 from dlog.engine.runtime.storage.index import Index

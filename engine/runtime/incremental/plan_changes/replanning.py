@@ -19,14 +19,14 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.build import NotIncremental, plan_of_rounds
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.dataflow import CannotReuse, Dataflow, Plan
-from dlog.engine.runtime.incremental.planner_statistics import (
+from dlog.engine.runtime.incremental.plan_changes.planner_statistics import (
     DataflowStatistics,
     RecordingStatistics,
     StatisticChange,
     StatisticKey,
 )
-from dlog.engine.runtime.incremental.program_change import derive_new
-from dlog.engine.runtime.incremental.state_reuse import StateReuse
+from dlog.engine.runtime.incremental.plan_changes.program_change import derive_new
+from dlog.engine.runtime.incremental.plan_changes.state_reuse import StateReuse
 from dlog.engine.runtime.static.worker import Worker
 
 WORK_PER_PATH = 1 << 12

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental.batches import insertions
+from dlog.engine.runtime.incremental.batches.changes import insertions
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.values.differences import Columns, apply_changes, difference
 from dlog.engine.values.updates import Updates

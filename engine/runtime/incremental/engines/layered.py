@@ -19,9 +19,9 @@ from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.incremental.layers import Part, parts
 from dlog.engine.rounds_engine import Frames, PlainRounds, RoundsEngine, StartingPoint
-from dlog.engine.runtime.incremental.batches import insertions, no_updates
-from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.recompute import Recompute
+from dlog.engine.runtime.incremental.batches.changes import insertions, no_updates
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.recompute import Recompute
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.differences import apply_changes, words

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental.batches import insertions
+from dlog.engine.runtime.incremental.batches.changes import insertions
+from dlog.engine.runtime.incremental.batches.fused import FusedBatches, batch_changes, take_changes
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.fused_batches import FusedBatches, batch_changes, take_changes
-from dlog.engine.runtime.incremental.rebuilding import Before
+from dlog.engine.runtime.incremental.plan_changes.rebuilding import Before
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.values.differences import apply_changes
 from dlog.engine.values.updates import Updates, joined

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental.batches import net
+from dlog.engine.runtime.incremental.batches.changes import net
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import Role

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from dlog.engine.runtime.incremental.batches import batches
+from dlog.engine.runtime.incremental.batches.changes import batches
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.values.updates import Updates
 

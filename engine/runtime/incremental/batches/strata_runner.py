@@ -18,10 +18,10 @@ import numpy as np
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.loop import batches
-from dlog.engine.runtime.incremental.batch_worker import BatchWorker, set_marks, touched_by
+from dlog.engine.runtime.incremental.batches.sharing import UNLIMITED, Failed, Share
+from dlog.engine.runtime.incremental.batches.strata import StratumTasks, marked, strata_of
+from dlog.engine.runtime.incremental.batches.worker import BatchWorker, set_marks, touched_by
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.sharing import UNLIMITED, Failed, Share
-from dlog.engine.runtime.incremental.strata import StratumTasks, marked, strata_of
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view
 

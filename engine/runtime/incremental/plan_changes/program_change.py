@@ -9,8 +9,8 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.build import NotIncremental
 from dlog.engine.runtime.incremental.dataflow import CannotReuse, Dataflow
-from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
-from dlog.engine.runtime.incremental.state_reuse import StateReuse
+from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics
+from dlog.engine.runtime.incremental.plan_changes.state_reuse import StateReuse
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.values.updates import Updates

@@ -11,12 +11,12 @@ from dlog.engine.plan.incremental.thresholds import pieces
 from dlog.engine.plan.incremental.views import View, separate_views
 from dlog.engine.plan.query import can_stop
 from dlog.engine.rounds_engine import Image, IncompatibleImage, RoundsEngine, StartingPoint
-from dlog.engine.runtime.incremental import viewed
-from dlog.engine.runtime.incremental.layered import Layered
-from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.paired import origin_of, paired_engine
-from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
-from dlog.engine.runtime.incremental.viewed import Viewed
+from dlog.engine.runtime.incremental.engines import viewed
+from dlog.engine.runtime.incremental.engines.layered import Layered
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
+from dlog.engine.runtime.incremental.engines.paired import origin_of, paired_engine
+from dlog.engine.runtime.incremental.engines.viewed import Viewed
+from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics
 
 
 def make_engine(

@@ -10,9 +10,9 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.loop import rounds
 from dlog.engine.kernels.incremental.store import lists
+from dlog.engine.runtime.incremental.batches.sharing import Share
+from dlog.engine.runtime.incremental.batches.strata import StratumTasks
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.sharing import Share
-from dlog.engine.runtime.incremental.strata import StratumTasks
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection_parts import new_list
 from dlog.engine.runtime.storage.memory import Memory

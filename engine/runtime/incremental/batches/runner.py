@@ -15,14 +15,14 @@ from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.loop import activation, fused_batches, rounds
 from dlog.engine.kernels.incremental.store import loading
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
-from dlog.engine.runtime.incremental.batches import staged
+from dlog.engine.runtime.incremental.batches.changes import staged
+from dlog.engine.runtime.incremental.batches.fused import FusedBatches
+from dlog.engine.runtime.incremental.batches.last_commit import LastCommit
+from dlog.engine.runtime.incremental.batches.sharing import Failed, Share
+from dlog.engine.runtime.incremental.batches.strata import StratumTasks
+from dlog.engine.runtime.incremental.batches.strata_runner import StrataRun, StrataRunner
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.fused_batches import FusedBatches
-from dlog.engine.runtime.incremental.last_commit import LastCommit
 from dlog.engine.runtime.incremental.mistakes import at_rule, mistake
-from dlog.engine.runtime.incremental.sharing import Failed, Share
-from dlog.engine.runtime.incremental.strata import StratumTasks
-from dlog.engine.runtime.incremental.strata_runner import StrataRun, StrataRunner
 from dlog.engine.runtime.lowering.external import evaluate
 from dlog.engine.runtime.lowering.lowered import ExternalCall
 from dlog.engine.runtime.static.worker import Worker

@@ -15,9 +15,9 @@ import numpy as np
 from dlog.engine.ir.rules import Constant, Program, Relation
 from dlog.engine.plan.incremental.views import View, explain_views
 from dlog.engine.rounds_engine import Frames, Image, PlainRounds, RoundsEngine, StartingPoint
-from dlog.engine.runtime.incremental import paired
-from dlog.engine.runtime.incremental.batches import insertions
-from dlog.engine.runtime.incremental.view_rows import seen_rows, seen_table, seen_updates
+from dlog.engine.runtime.incremental.batches.changes import insertions
+from dlog.engine.runtime.incremental.engines import paired
+from dlog.engine.runtime.incremental.engines.view_rows import seen_rows, seen_table, seen_updates
 from dlog.engine.runtime.storage.fact_encoder import FactEncoder
 from dlog.engine.values.differences import Columns, apply_changes, difference, words
 from dlog.engine.values.symbols import SymbolTable
