@@ -261,6 +261,7 @@ def test_groups_of_regular_expressions_are_captured(run_text: RunText) -> None:
     assert found == evaluate(parse(Source(CAPTURES)), CAPTURED_FACTS)
 
 
+@pytest.mark.slow
 def test_a_session_captures_groups() -> None:
     assert in_a_session(CAPTURES, CAPTURED_FACTS)["all"] == evaluate(parse(Source(CAPTURES)), CAPTURED_FACTS)["all"]
     with dlog.session(CAPTURES) as session:
@@ -282,6 +283,7 @@ def test_a_pattern_that_captures_for_ever_is_told(monkeypatch: pytest.MonkeyPatc
         dlog.run_text(CAPTURES, {"t": [(1, "a" * 64)], "pattern": [("(a+)+b",)]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call", ['[n, g, y] = regex_captures("(?=(.*))", s)', '[n, y] = split(s, "")', '[y, _, _] = json_each(s)'], ids=str
 )

@@ -78,6 +78,7 @@ def test_executor_and_workers_equal_naive_evaluation_on_programs_with_dates(case
     assert written(run_sharded(case.text, case.facts), case) == expected
 
 
+@pytest.mark.slow
 @examples(60)
 @given(case=short_programs())
 def test_executor_and_workers_equal_naive_evaluation_on_programs_with_numbers_of_32_bits(case: Case) -> None:
@@ -183,6 +184,7 @@ def edges_of(graph: Any) -> dict[str, list[tuple[int, int]]]:
     return {"e": list(graph.edges)}
 
 
+@pytest.mark.slow
 @EVERY_ENGINE
 @THREADS
 @pytest.mark.parametrize("step", ["p(x, y), e(y, z)", "e(x, y), p(y, z)", "p(x, y), p(y, z)"])

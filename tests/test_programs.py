@@ -72,6 +72,7 @@ def test_program_writes_the_expected_files(run_program: RunProgram, folder: Path
     assert run_program(folder / "program.dl", folder / "facts", tmp_path) == lines_of(folder / "expected")
 
 
+@pytest.mark.slow
 @EACH_PROGRAM
 def test_naive_evaluator_gives_the_expected_files(folder: Path) -> None:
     program = parse(preprocess(folder / "program.dl"))
@@ -99,6 +100,7 @@ def visible_elements(inserts: Path, removes: Path) -> list[Id]:
     return [element for element in order[1:] if element not in removed]
 
 
+@pytest.mark.slow
 @EVERY_ENGINE_FOR_PROGRAMS
 def test_editing_trace_of_a_real_document(run_program: RunProgram, shared_data: Path, tmp_path: Path) -> None:
     """104,851 pairs of neighbours; 198 of them have the counters of another pair and differ in their nodes only."""

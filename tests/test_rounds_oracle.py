@@ -66,18 +66,21 @@ def test_every_round_equals_naive_evaluation_on_random_programs(engine: MakeEngi
     check(engine, story)
 
 
+@pytest.mark.slow
 @examples(30)
 @given(story=short_stories())
 def test_every_round_equals_naive_evaluation_on_programs_with_numbers_of_32_bits(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 
+@pytest.mark.slow
 @examples(20)
 @given(story=stories(aggregating_programs()))
 def test_every_round_equals_naive_evaluation_on_aggregates_of_one_body(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 
+@pytest.mark.slow
 @examples(20)
 @given(story=stories(alternating_programs()))
 def test_every_round_equals_naive_evaluation_on_recursion_through_negation_and_aggregates(
@@ -86,12 +89,14 @@ def test_every_round_equals_naive_evaluation_on_recursion_through_negation_and_a
     check_settled(engine, story)
 
 
+@pytest.mark.slow
 @examples(20)
 @given(story=stories(dated_programs()))
 def test_every_round_equals_naive_evaluation_on_programs_with_dates(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 
+@pytest.mark.slow
 @examples(20)
 @given(story=stories(component_programs().map(lambda cases: cases[0])))
 def test_every_round_equals_naive_evaluation_on_programs_in_components(engine: MakeEngine, story: Story) -> None:
@@ -104,18 +109,21 @@ def test_every_round_equals_naive_evaluation_on_graphs(engine: MakeEngine, story
     check(engine, story)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(story=stories(counting_programs()))
 def test_every_round_equals_naive_evaluation_on_recursion_through_count_and_sum(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 
+@pytest.mark.slow
 @examples(30)
 @given(story=stories(retention_programs()))
 def test_every_round_equals_naive_evaluation_of_what_relations_keep(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 
+@pytest.mark.slow
 @examples(30)
 @given(story=stories(calling_programs()))
 def test_every_round_equals_naive_evaluation_on_programs_that_call_functors(engine: MakeEngine, story: Story) -> None:
@@ -250,6 +258,7 @@ dist(x, d) :- node(x), d = min c : { root(x), c = 0 ; dist(y, b), e(y, x), c = b
 """
 
 
+@pytest.mark.slow
 @SIZES
 def test_distances_follow_a_changing_graph(engine: MakeEngine, nodes: int, edges: int, rounds: int, group: int) -> None:
     changes = graph_rounds(nodes, edges, rounds, seed=nodes)
@@ -276,6 +285,7 @@ between(x, y) :- e(x, y), !same(x, y).
 """
 
 
+@pytest.mark.slow
 @SIZES
 def test_strong_components_follow_a_changing_graph(
     engine: MakeEngine, nodes: int, edges: int, rounds: int, group: int

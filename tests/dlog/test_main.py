@@ -163,6 +163,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "code"), [(".output a", 0), (".printsize a", 1), ("wrong", 1)])
 def test_closed_streams_are_no_mistake_unless_something_is_printed(tmp_path: Path, program: str, code: int) -> None:
     (tmp_path / "a.dl").write_text(f".decl a(x: number)\na(1).\n{program}\n")

@@ -122,6 +122,7 @@ def test_a_wrong_program_is_refused_before_anything_is_read(tmp_path: Path) -> N
     assert "nowhere" not in finished.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["p\\tq", "p\\nq"], ids=["delimiter", "line end"])
 def test_text_that_will_not_be_read_as_it_is_is_written_unless_warnings_are_mistakes(tmp_path: Path, text: str) -> None:
     (tmp_path / "p.dl").write_text(f'.decl a(x: symbol)\na("{text}").\n.output a\n')

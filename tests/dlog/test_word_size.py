@@ -158,6 +158,7 @@ def test_values_of_files_out_of_range_are_wrong_rows(tmp_path: Path) -> None:
     assert (tmp_path / "e.csv").read_text() == "-2147483648\t4294967295\t-3.39999995e+38\n1\t1\t0.100000001\n"
 
 
+@pytest.mark.slow
 def test_a_flag_sets_the_word_size(tmp_path: Path) -> None:
     program = tmp_path / "p.dl"
     program.write_text(".decl p(x: number)\np(2147483647 + 1).\n.output p\n")

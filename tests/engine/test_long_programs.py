@@ -62,6 +62,7 @@ SHAPES: dict[str, tuple[int, Callable[[int], str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_twice_as_long_is_compiled_with_about_twice_the_calls(shape: str) -> None:
     size, text = SHAPES[shape]
@@ -84,6 +85,7 @@ def test_a_circle_of_components_that_is_twice_as_long_is_refused_with_about_twic
     assert twice < MOST * once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["atoms", "atoms apart", "atoms of an aggregate", "checks", "equations", "rules"])
 def test_what_is_twice_as_long_is_planned_and_run_with_about_twice_the_calls(shape: str) -> None:
     size, text = SHAPES[shape]

@@ -18,6 +18,7 @@ def tokens(lines: Any) -> list[tuple[str, str, int]]:
     return [(token.type, token.value, token.lineno) for token in lines]
 
 
+@pytest.mark.slow
 def test_texts_have_the_tokens_that_pcpp_finds_in_them() -> None:
     chosen = random.Random(5)
     different = 0
@@ -34,6 +35,7 @@ def test_texts_have_the_tokens_that_pcpp_finds_in_them() -> None:
     assert different > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["'\\", "'a\\", "/*a", '")\\', "\"\\", "@"])
 def test_what_nothing_closes_takes_no_time_with_the_square_of_the_text(unit: str) -> None:
     """This would be many minutes for each."""

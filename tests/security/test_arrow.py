@@ -171,6 +171,7 @@ except DlogError as mistake:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_numbers_that_are_not_in_their_memory_are_refused(way: str) -> None:
     """In a process of its own, which would end by a signal."""

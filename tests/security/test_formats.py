@@ -397,6 +397,7 @@ print(len(dlog.run(sys.argv[1], facts=sys.argv[2])["r"]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["by themselves", "killed"])
 def test_those_who_read_a_database_at_once_leave_nothing_beside_it(tmp_path: Path, end: str) -> None:
     """Nor among the temporary files, behind the next one, though that may read it in its place."""
@@ -421,6 +422,7 @@ def test_those_who_read_a_database_at_once_leave_nothing_beside_it(tmp_path: Pat
     assert (done.stdout.split(), os.listdir(tmp_path / "tmp"), os.listdir(file.parent)) == (["3"], [], ["r.sqlite"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", ["DELETE FROM r WHERE x > 9", "UPDATE r SET x = -x", "DROP TABLE r", "UPDATE other SET x = 1"]
 )

@@ -51,6 +51,7 @@ def test_what_lies_compiled_beside_a_module_is_not_run(own: Path, here: Path, tm
     assert (done.stdout, (tmp_path / "ran").exists()) == ("r\t1000\n", False), done.stderr
 
 
+@pytest.mark.slow
 def test_numba_takes_no_settings_from_the_current_folder(own: Path, here: Path, tmp_path: Path) -> None:
     pytest.importorskip("yaml")
     written = tmp_path / "written.html"
@@ -79,6 +80,7 @@ r(@half(strlen(text))) :- a(text).
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", ["from os import system", "def system(text):\n    import os\n    return os.system(text)"])
 def test_the_program_of_a_state_calls_no_function_that_is_not_for_functors(own: Path, tmp_path: Path, begun: str) -> None:
     """Whoever made the folder has chosen the program, and what it calls; what the user names is meant to be called."""

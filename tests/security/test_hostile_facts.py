@@ -61,6 +61,7 @@ def test_records_deeper_than_anybody_writes_are_refused(tmp_path: Path, opening:
         dlog.run(".type L = [h: number, t: L]\n.decl r(x: L)\n.input r\n", facts=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_list_is_read_without_a_look_at_its_rest_for_each_element(tmp_path: Path) -> None:
     text = "[1, " * MAX_DEPTH + "nil" + "]" * MAX_DEPTH
     (tmp_path / "r.facts").write_text(text + "\n")
@@ -122,6 +123,7 @@ def test_text_that_is_none_has_no_column_interned_again_and_again(monkeypatch: p
     assert (table.rows, len(heard)) == (1, 2000) and sum(looked) < 20 * 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["x" * 300_000, "x\t" * 150_000, "[" * 300_000, "1" * 300_000])
 @pytest.mark.parametrize("kind", ["number", "L"])
 def test_a_wrong_line_of_any_length_is_shown_in_part(tmp_path: Path, line: str, kind: str) -> None:

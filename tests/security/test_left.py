@@ -247,8 +247,13 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_a_process_of_multiprocessing_that_ends_well_leaves_nothing(place: Place, method: str) -> None:
+def test_a_process_of_multiprocessing_that_ends_well_leaves_nothing(
+    tmp_path_factory: pytest.TempPathFactory, method: str
+) -> None:
+    place = Place(tmp_path_factory.mktemp("m"))  # names of sockets are short
+    (place.folder / "tmp").mkdir()
     (place.folder / "child.py").write_text(CHILD)
     process = place.start("import os, sys; os.execv(sys.executable, [sys.executable, '-P', 'child.py', *sys.argv[1:]])", method)
     shown, _ = process.communicate(timeout=120)

@@ -114,6 +114,7 @@ def test_texts_of_a_database_are_counted_once_for_all_rows(tmp_path: Path) -> No
     assert list(dlog.run(program + ".output n\n", facts=tmp_path, output=tmp_path, memory="30M")["n"]) == [(200_000,)]
 
 
+@pytest.mark.slow
 def test_a_long_text_of_many_rows_in_a_parquet_file_is_kept_once(tmp_path: Path) -> None:
     """Parquet says that there is one; as a column of texts they would be 2 GiB."""
     texts = pa.array(["a" * (1 << 20)]).take(pa.array(np.zeros(2000, np.int32)))

@@ -53,6 +53,7 @@ def test_names_of_columns_are_shown_with_signs_for_controls(tmp_path: Path) -> N
     assert said.startswith("error") and "␛]52" in said and not OBEYED.search(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [f"({COMMANDS}", f"(?=x)({COMMANDS}"])
 def test_wrong_patterns_are_shown_with_signs_for_controls(tmp_path: Path, pattern: str) -> None:
     (tmp_path / "p.facts").write_text(f"{pattern}\n")
@@ -102,6 +103,7 @@ def forged_function(folder: Path) -> str:
     return 'IO=sqlite, filename="n.db"'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [forged_key, forged_column, forged_table, forged_column_of_a_table, forged_function])
 def test_names_from_outside_forge_no_lines(tmp_path: Path, left: Callable[[Path], str]) -> None:
     said = told(tmp_path, NUMBERS.format(parameters=left(tmp_path)))
@@ -148,6 +150,7 @@ def test_proofs_are_shown_with_signs_for_controls() -> None:
             assert "␛]52;c;cm0gLXJmIH4K" in said and "\nforged" not in said and not OBEYED.search(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [*(("plan", "--stage", stage) for stage in ("ast", "typed", "strata", "plan")), ("run", "--stats"), ("check",)]
 )

@@ -127,6 +127,7 @@ def test_questions_about_names(tmp_path: Path) -> None:
     assert [e.new_text for e in answers["format"]] == [TEXT.replace("  reach", " reach")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "character", "name", "said"), [
     (3, 17, "count", "`count` is a reserved word"),
     (3, 17, "two words", "`two words` is not a name"),

@@ -48,6 +48,7 @@ def layer_of(folder: Path, relation: str) -> Path:
 # -------------------------------------------------------------------------------------------------------------------- check
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_check_names_the_file_that_is_damaged_and_changes_nothing(tmp_path: Path, shape: str) -> None:
     found = shape_of(shape, tmp_path / "state")

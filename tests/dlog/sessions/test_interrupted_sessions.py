@@ -178,6 +178,7 @@ def test_at_every_moment(name: str, has_state: bool, tmp_path: Path, unraisable:
     assert unraisable == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [n / 12 for n in range(12)])
 @pytest.mark.parametrize("has_state", [False, True], ids=["", "state"])
 def test_an_interrupted_close_can_be_repeated_and_loses_nothing(has_state: bool, share: float, tmp_path: Path) -> None:

@@ -284,6 +284,7 @@ def with_past(story: Story, data: st.DataObject) -> str:
     return text
 
 
+@pytest.mark.slow
 @examples(40)
 @given(
     story=stories(random_programs(), most=7),

@@ -95,6 +95,7 @@ def test_random_programs_change_while_workers_have_them(life: Life, made: Any) -
         live(session, life)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(life=lives(graph_programs()), made=st.sampled_from([sharded_rounds, exchanging_rounds]))
 def test_programs_on_graphs_change_while_workers_have_them(life: Life, made: Any) -> None:

@@ -70,6 +70,7 @@ def any_plan(seed: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECURSIONS)
 @examples(40)
 @given(a=PAIRS, b=PAIRS, c=PAIRS, everywhere=st.sampled_from([0, 10**6]), seed=st.integers(0, 10**6))

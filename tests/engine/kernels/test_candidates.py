@@ -97,6 +97,7 @@ def test_each_group_has_the_candidates_that_came_and_did_not_go(steps: list[Step
     groups.close()
 
 
+@pytest.mark.slow
 def test_a_list_whose_best_value_changes_each_time_is_found_by_hash_where_others_are_asked_for() -> None:
     groups = Groups()
     values = [-value for value in range(5 * candidates.LONG)]
@@ -110,6 +111,7 @@ def test_a_list_whose_best_value_changes_each_time_is_found_by_hash_where_others
     groups.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [1, 2**33])
 def test_a_list_grows_long_and_short_again(apart: int) -> None:
     groups, random = Groups(), Random(4)

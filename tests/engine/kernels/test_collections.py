@@ -53,6 +53,7 @@ def removed(rows: Iterable[Row]) -> list[list[Change]]:
     return [[(row, -1) for row in rows]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("low", [0, -5000, 2**31 - 50, MIN, MAX - 4000, 2**40])
 def test_a_dense_index_grows_upwards_and_downwards(low: int) -> None:
     store = Store(1)
@@ -91,6 +92,7 @@ def test_groups_that_were_empty_when_an_index_turned_to_hashes_are_used_again() 
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 3, 1000, 2**33])
 def test_a_store_that_is_loaded_at_once_equals_one_that_grew(step: int) -> None:
     count = max(MANY // 8, 1100)
@@ -187,6 +189,7 @@ def test_an_index_by_hash_of_scattered_keys_stays_one() -> None:
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", [1, 2**31, MAX // 5000])
 def test_columns_are_loaded_as_rows_are(wide: int) -> None:
     store, random = Store(2), Random(3)
@@ -228,6 +231,7 @@ def test_indexes_of_values_follow_every_batch(told: st.DataObject) -> None:
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("row", "holding"), [
     ((31, 31), {(0,), (1,)}),
     ((10**8, 3), {(1,)}),  # a key far away: an index by hash finds its groups by rows
@@ -340,6 +344,7 @@ def test_loaded_rows_of_a_key_need_no_place_in_its_index_until_one_in_their_midd
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [range(3000), range(0, 30000, 10), [MIN, MAX, 0, -1, 2**40], range(5000, 0, -1)])
 def test_rows_of_one_column_are_found_directly_while_their_values_are_close(values: Sequence[int]) -> None:
     store, listed = Store(1), [(v,) for v in values]

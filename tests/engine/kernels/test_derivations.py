@@ -106,6 +106,7 @@ def test_what_is_left_of_derivations_is_their_sum_at_each_iteration(rounds: list
     lattice.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "fits"), [(2**14 - 1, True), (2**14, False), (-(2**14), True), (-(2**14) - 1, False)])
 def test_few_derivations_at_one_iteration_are_in_the_word(count: int, fits: bool) -> None:
     lattice = Lattice()

@@ -28,6 +28,7 @@ def columns(rows: list[Row]) -> list[np.ndarray]:
     return [np.array([row[c] for row in rows], np.int64) for c in range(2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SPANS)
 @pytest.mark.parametrize("sizes", [(3, 5, 2), (4000, 3, 4000, 1, 1), (0, 700, 0, 700)])
 def test_a_relation_that_is_filled_anew_has_these_rows_and_no_others(kind: SetKind, sizes: tuple[int, ...]) -> None:

@@ -82,6 +82,7 @@ def test_a_functor_on_numbers_computes_what_the_oracle_does(row: Intrinsic, kind
     assert [word(fold(row.name, args, result)) for args, _ in rows] == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ON_TEXTS, ids=lambda row: row.name)
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())

@@ -170,6 +170,7 @@ def story(store: Store, draw: np.random.Generator, limits: Iterator[int | None])
         store.check(draw.choice(ROWS, 20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crowd", ["", "end", "front", "amid"])
 @pytest.mark.parametrize("kind", ["pairs", "narrow slots", "wide slots", "groups"])
 @examples(2)

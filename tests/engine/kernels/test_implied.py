@@ -44,6 +44,7 @@ def changes(random: Random, store: Store, key: int, count: int) -> list[Change]:
     return gone + [(row, 1) for row in fresh] + [(row, 1) for row, _ in random.sample(gone, count // 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arity", "key"), [(2, 0), (2, 1), (3, 1), (1, 0)])
 def test_rows_come_and_go_as_with_a_column(arity: int, key: int) -> None:
     random = Random(10 * arity + key)
@@ -96,6 +97,7 @@ def test_another_index_makes_a_column() -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_the_key_of_the_rows_that_are_left_is_implied_if_they_are_many() -> None:
     random = Random(8)
     store = loaded(random, 2, 0)

@@ -111,6 +111,7 @@ def test_merging_is_a_fold_per_key(data: st.DataObject, merge: int, extent: str,
     assert relation.rows == len(expected)
 
 
+@pytest.mark.slow
 @examples(EXAMPLES)
 @given(counted=st.lists(st.tuples(st.integers(-2, 3), st.integers(-90, 90)), max_size=40), extent=st.sampled_from(list(KEYS)))
 def test_a_mean_keeps_sum_and_count(counted: list[tuple[int, int]], extent: str) -> None:

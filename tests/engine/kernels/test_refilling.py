@@ -51,6 +51,7 @@ def refilled(store: Store) -> None:
     assert refilling.refill_stretch(control, address, number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "valued", "arity", "far", "rows"),
     [
@@ -121,6 +122,7 @@ def cells(store: Store) -> np.ndarray:
     return np.array(store.collection.raw_columns(np.arange(store.collection.struct[L.collection.base_rows])))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not JIT, reason="without the JIT so many rows take minutes to load")
 @pytest.mark.parametrize(("keys", "share"), [([(0,)], 16), ([(0,), (1,)], 8)], ids=["implied key", "two indexes"])
 def test_so_many_places_of_a_large_input_are_looked_at_as_rows_have_gone(keys: list[tuple[int, ...]], share: int) -> None:

@@ -82,6 +82,7 @@ def churned(random: Random, store: Store, batches: int, count: int, of: int) -> 
     return renewed, numbers, size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "bound"), [([(0,)], 3.0), ([(0,), (1,)], 1.8), ([(0, 1)], 1.6), ([()], 2.2), ([(1,)], 1.6)], ids=str
 )
@@ -101,6 +102,7 @@ def test_few_rows_that_come_and_go_for_long_take_a_bounded_multiple_of_the_memor
     store.close()
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("keys", [[(0,)], [(0,), (1,)]])
 def test_many_rows_that_come_and_go_for_long_take_little_more_memory_than_loading_them(keys: list[tuple[int, ...]]) -> None:
@@ -113,6 +115,7 @@ def test_many_rows_that_come_and_go_for_long_take_little_more_memory_than_loadin
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "rows", "share"),
     [

@@ -178,6 +178,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.slow
 @AT_ONCE
 @pytest.mark.parametrize("text", PROGRAMS)
 @pytest.mark.parametrize("seed", range(3))

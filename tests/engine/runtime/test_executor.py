@@ -66,6 +66,7 @@ def outcome(text: str, facts: dict[str, list[tuple[int, ...]]], **options: int) 
         return [d.code for d in error.diagnostics]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["closure", "wide values", "mutual", "aggregates", "distances", "records", "triangles"])
 @pytest.mark.parametrize("hashed", [False, True])
 @pytest.mark.parametrize("threads", [1, 2])

@@ -118,6 +118,7 @@ def twin(made: list[tuple[int, int, int, int]], text: str) -> list[tuple[int, ..
     return sorted(told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "paths"), [(COUNTS, 1), (SUMS, 1), (TWICE, 2)], ids=["count", "sum", "two paths"])
 @pytest.mark.parametrize("begun", [False, True])
 def test_rounds_of_any_size_change_what_recomputation_says(text: str, paths: int, begun: bool) -> None:

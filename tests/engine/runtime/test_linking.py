@@ -62,6 +62,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rules_of_one_form_share_their_code(shape: str, compared: list[bool]) -> None:
     with dlog.session(SHAPES[shape](60)) as session:

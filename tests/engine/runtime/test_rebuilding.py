@@ -43,6 +43,7 @@ def chain(first: int, last: int) -> Pairs:
     return {(x, x + 1) for x in range(first, last)}
 
 
+@pytest.mark.slow
 @given(st.lists(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=9), min_size=2, max_size=6))
 def test_each_round_tells_what_one_that_does_not_begin_anew_tells(graphs: list[Pairs]) -> None:
     with engine_of(CLOSURE, Anew) as anew, engine_of(CLOSURE) as plain:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+import pytest
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
@@ -56,6 +57,7 @@ def dead(engine: Maintained) -> tuple[int, int]:
     return int(struct[L.collection.base_dead]), int(struct[L.collection.base_removed])
 
 
+@pytest.mark.slow
 def test_rules_that_read_an_input_whose_rows_move_tell_what_has_changed() -> None:
     random = Random(1)
     edges: Pairs = set()

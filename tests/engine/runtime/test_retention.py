@@ -54,6 +54,7 @@ def test_neither_threads_nor_the_order_of_rows_matter_to_a_choice(case: Case) ->
     assert executed(run_text, backwards, threads=2) == executed(run_text, case)
 
 
+@pytest.mark.slow
 @examples(20)
 @given(case=subsumption_programs())
 def test_several_workers_evaluate_what_is_a_lattice_and_one_all_else(case: Case) -> None:

@@ -89,6 +89,7 @@ def edges_as_updates(gone: np.ndarray, come: np.ndarray, round: int) -> dict[str
     return {"e": Updates((both // NODES, both % NODES), diffs, np.full(len(both), round, np.int64))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHURNED)
 def test_edges_that_come_and_go_for_long_take_little_more_memory_than_those_that_are_there(name: str) -> None:
     text, bound = CHURNED[name]

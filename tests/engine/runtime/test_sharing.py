@@ -85,6 +85,7 @@ def _story(text: str, threads: int) -> list[object]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECURSIVE)
 def test_threads_that_share_a_recursion_make_the_same_rows_in_the_same_order(name: str, steps: Steps) -> None:
     alone = _story(RECURSIVE[name], 1)
@@ -102,6 +103,7 @@ def test_threads_that_share_a_path_make_the_same_rows_in_the_same_order(name: st
     assert steps[Shared.PATH] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "relation"), [("join", "t"), ("linear", "p")])
 def test_a_change_of_which_too_much_comes_is_for_one_thread(name: str, relation: str, steps: Steps) -> None:
     spokes = np.arange(1, 1501)

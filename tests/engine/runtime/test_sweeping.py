@@ -77,6 +77,7 @@ def test_sweeps_derive_what_the_rules_say(
     check(program, kind, edges, others, hub, paged=paged, yielding=yielding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", list(PROGRAMS))
 @examples(6)
 @given(kind=st.sampled_from(list(KINDS)), edges=EDGES, others=EDGES, hub=HUBS, paged=HUBS, threads=st.sampled_from([2, 3]))

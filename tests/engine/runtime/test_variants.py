@@ -25,6 +25,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(VARIANTS))
 @examples(30)
 @given(case=programs())

@@ -67,6 +67,7 @@ def test_a_pattern_that_takes_more_memory_than_there_is_is_told(tmp_path: Path) 
     assert f'out of memory: match("{REPEATING}") takes more than the' in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_patterns_have_a_bound_of_memory_without_a_limit_and_within_one(monkeypatch: pytest.MonkeyPatch) -> None:
     text = 2_000_000 * b"a"
     with pytest.raises(DlogError, match="out of memory: match"), within(1 << 26):
