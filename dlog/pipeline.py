@@ -190,10 +190,12 @@ def load_inputs(
 
     `on_loaded` hears after each: how many inputs are done, how many there are, and how many rows they had together. What is
     wrong with any of the files is reported together."""
-    from dlog.engine.formats import load
+    from dlog.engine.formats import load, remark_parameters
     from dlog.engine.formats.budget import Budget
 
     inputs = [io for io in program.io if io.action == "input"]
+    for io in inputs:
+        remark_parameters(io)
     if inputs and not os.path.isdir(facts):
         message = f"the folder of input files does not exist: {facts}"
         raise DlogError(Diagnostic("missing-folder", message, notes=("-F names it",)))
@@ -244,10 +246,11 @@ def write_outputs(
 
     They go to the folder `output` (made if need be) or, for `-`, to standard output. `on_written` hears after each: how many
     are done and how many there are."""
-    from dlog.engine.formats import save
+    from dlog.engine.formats import remark_parameters, save
 
     outputs = [io for io in program.io if io.action in ("output", "printsize")]
     for done, io in enumerate(outputs, 1):
+        remark_parameters(io)
         with stage(f"writing {io.relation}"):
             if output != STDOUT:
                 os.makedirs(output, exist_ok=True)
@@ -319,9 +322,11 @@ def check_execution(program: Program) -> None:
     """Raises what a run would refuse of a compiled program before it reads anything. Where rows are read from Spark is the
     business of the engine."""
     if any(io.params or io.action == "limitsize" for io in program.io):
-        from dlog.engine.formats import check_directives
+        from dlog.engine.formats import check_directives, remark_parameters
 
         with stage("start"):
+            for io in program.io:
+                remark_parameters(io)
             try:
                 check_directives(program)
             except DlogError as error:

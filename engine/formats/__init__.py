@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -33,7 +34,7 @@ from dlog.engine.formats.registry import (
 from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line
 
 TO_STDOUT = "-"
 """The output folder that means standard output, as in `-D -`."""
@@ -173,6 +174,22 @@ def _refuse_without_columns(io: Io, format: Format, relation: Relation, program:
         raise directive_error(io, program, "unsupported", message)
 
 
+def remark_parameters(io: Io) -> None:
+    """Warns of a directive's parameters that mean nothing, but may have been meant to: whoever reads or writes does so once."""
+    chosen = io.get("IO", "file").lower()
+    if io.action not in ("input", "output") or chosen == "spark":
+        return
+    remark_misspelled(io)
+    format = ALIASES.get(chosen) or FORMATS.get(chosen)
+    if format is None or not io.get("filename"):
+        return
+    if format.reads_stream if io.action == "input" else format.writes_stream:
+        stream = "reads standard input" if io.action == "input" else "writes to standard output"
+        meant = "jsonfile" if format.name == "json" else "file"
+        message = f"`filename` of `.{io.action} {io.relation}` means nothing: IO={format.name} {stream}"
+        warnings.warn(one_line(f"{message}; did you mean IO={meant}?"), RuntimeWarning, stacklevel=2)
+
+
 def size_limit(io: Io, program: Program) -> int:
     """The number of rows at which a `.limitsize` stops its relation's stratum, after the iteration that reached it."""
     try:
@@ -185,8 +202,6 @@ def size_limit(io: Io, program: Program) -> int:
 def _format(io: Io, program: Program, formats: tuple[Format, ...]) -> Format:
     """The format in which the directive wants its rows moved: one of these."""
     chosen = io.get("IO", "file").lower()
-    if chosen != "spark":
-        remark_misspelled(io)
     if chosen == "file":
         return BY_SUFFIX.get(Path(io.get("filename").removesuffix(".gz")).suffix.lower(), FORMATS["file"])
     found = ALIASES.get(chosen) or FORMATS.get(chosen)
@@ -202,4 +217,4 @@ def _format(io: Io, program: Program, formats: tuple[Format, ...]) -> Format:
     raise directive_error(io, program, "unsupported", f"not supported yet: IO={io.get('IO')}", *notes)
 
 
-__all__ = ["TO_STDOUT", "available_threads", "check_directives", "load", "save", "size_limit", "size_line"]
+__all__ = ["TO_STDOUT", "available_threads", "check_directives", "load", "remark_parameters", "save", "size_limit", "size_line"]

@@ -113,7 +113,7 @@ def remark_misspelled(io: Io) -> None:
         close = close_name(key, KNOWN) if key not in (*KNOWN, *_OF_OTHERS) else ""
         if close:
             message = f"`{key}` of `.{io.action} {io.relation}` means nothing: did you mean `{close}`?"
-            warnings.warn(one_line(message), RuntimeWarning, stacklevel=4)
+            warnings.warn(one_line(message), RuntimeWarning, stacklevel=3)
 
 
 def missing_file(io: Io, program: Program, path: Path) -> DlogError:

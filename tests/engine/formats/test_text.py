@@ -454,11 +454,33 @@ def test_writing_into_a_missing_folder_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("written", "meant"), [("fielname", "filename"), ("delimeter", "delimiter"), ("Headers", "headers")])
 def test_a_misspelled_parameter_is_remarked_upon(tmp_path: Path, written: str, meant: str) -> None:
     with pytest.warns(RuntimeWarning, match=f"`{written}` of `.input r` means nothing: did you mean `{meant}`?"):
-        assert read(tmp_path, "1\t2\n", EDGE, **{written: "x"}) == [(1, 2)]
+        formats.remark_parameters(directive("input", **{written: "x"}))
+    assert read(tmp_path, "1\t2\n", EDGE, **{written: "x"}) == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("action", "io", "said"),
+    [
+        ("input", "json", "IO=json reads standard input; did you mean IO=jsonfile"),
+        ("input", "stdin", "IO=stdin reads standard input; did you mean IO=file"),
+        ("output", "stdout", "IO=stdout writes to standard output; did you mean IO=file"),
+    ],
+)
+def test_a_file_that_is_named_for_a_stream_is_remarked_upon(action: str, io: str, said: str) -> None:
+    with pytest.warns(RuntimeWarning, match=f"`filename` of `.{action} r` means nothing: {said}"):
+        formats.remark_parameters(directive(action, IO=io, filename="r.json"))
+
+
+@pytest.mark.parametrize("io", ["file", "jsonfile", "spark", "sqlite"])
+def test_a_file_that_is_named_for_files_is_not(io: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        formats.remark_parameters(directive("input", IO=io, filename="r.json"))
 
 
 @pytest.mark.parametrize("other", ["dbname", "attributeNames", "auto-schema"])
 def test_parameters_for_other_readers_are_left_alone(tmp_path: Path, other: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        formats.remark_parameters(directive("input", **{other: "x"}))
         assert read(tmp_path, "1\t2\n", EDGE, **{other: "x"}) == [(1, 2)]
