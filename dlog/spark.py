@@ -427,7 +427,7 @@ def _frame(spark: SparkSession, program: rules.Program, name: str, table: Table,
     import pyarrow as pa
 
     from dlog.engine.spark.arrow import ArrowCodec, schema_of
-    from dlog.engine.spark.slots import sql_type
+    from dlog.engine.spark.tagged_rows import sql_type
 
     relation = program.relations[name]
     codec = ArrowCodec(program.types, executor.symbols, executor.records)

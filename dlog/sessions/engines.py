@@ -26,7 +26,7 @@ class Engines:
         return self._maker(program, old=old, memory=self._memory, max_iterations=self._iterations)
 
     def resumed(self, program: Program, image: Image, old: StartingPoint) -> RoundsEngine | None:
-        """An engine that has everything an image has; None where engines keep no images. Raises Unfit where it is of no use."""
+        """An engine that has everything an image has; None where engines keep no images. Raises IncompatibleImage."""
         program = readable(program, {*image.head["given"], *program.plain_eqrels}, classes=not self.elsewhere)
         return self._maker.resumed(program, image, old=old, memory=self._memory, max_iterations=self._iterations)
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from dlog.engine.cluster.arrived_rows import holding, readable
 from dlog.engine.cluster.catalog import ShardCatalog
 from dlog.engine.cluster.exchange import OutgoingRows, RowExchange, Rows
-from dlog.engine.cluster.inbox import holding, readable
 from dlog.engine.ir.nodes import Connection
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dlog.engine.cluster.arrived_rows import MIN_PART_ROWS, holding, readable
 from dlog.engine.cluster.catalog import ShardCatalog
 from dlog.engine.cluster.components import Trees
 from dlog.engine.cluster.exchange import OutgoingRows, RowExchange, Rows
-from dlog.engine.cluster.inbox import MIN_PART_ROWS, holding, readable
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Variable
 from dlog.engine.kernels import layout as L

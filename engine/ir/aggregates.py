@@ -2,9 +2,10 @@
 
 To add an aggregate: its word in the grammar (grammar/words.py, grammar/datalog.lark; then `python -m tests.textmate`), a row
 here, a case in the kernels for each opcode that it names (kernels/combine.py, whose members stand in the order that it says), a
-line in the oracle (tests/naive_functors.py), random programs (tests/strategies.py), and `python -m tests.reference` for its
-documentation. One that is no dominance and whose groups begin with something else than zero, or cannot take a value back, also
-needs its way to merge blocks (kernels/static/merge.py) and to keep a group over rounds (kernels/incremental/reduce/sums.py).
+line in the oracle (tests/naive_functors.py), random programs (tests/strategies.py, tests/strategies_aggregates.py), and `python
+-m tests.reference` for its documentation. One that is no dominance and whose groups begin with something else than zero, or
+cannot take a value back, also needs its way to merge blocks (kernels/static/merge.py) and to keep a group over rounds
+(kernels/incremental/reduce/sums.py).
 """
 
 from __future__ import annotations

@@ -12,7 +12,9 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 from weakref import WeakSet
 
@@ -65,6 +67,8 @@ ATTEMPTS_MAX = 32
 
 _rendezvous: dict[str, Rendezvous] = {}
 _lock = threading.Lock()
+_starting = threading.Lock()
+"""Held while a JVM is started: what is changed for that, in the environment and in PySpark, is the whole process's."""
 
 
 def missing(what: str, *notes: str) -> DlogError:
@@ -97,7 +101,8 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
     refused: tuple[type[Exception], ...] = (*failures(), RuntimeError)
     with tempfile.TemporaryFile("w+", errors="replace") as log:
         try:
-            launched = _launch(chosen, log)
+            with _starting:
+                launched = _launch(chosen, log)
             builder = SparkSession.builder
             for key, value in _unlike_given(chosen).items():
                 builder = builder.config(key, value)
@@ -143,18 +148,26 @@ def _ended_where_it_fails() -> Iterator[None]:
             begun.append(self)
             super().__init__(*args, **named)
 
-    known = java_gateway.Popen
-    java_gateway.Popen = Begun
+    with _replaced(java_gateway, Popen=Begun):
+        try:
+            yield
+        except BaseException:
+            for process in begun:
+                if getattr(process, "pid", None) is not None:
+                    process.kill()
+                    process.wait()
+            raise
+
+
+@contextmanager
+def _replaced(module: Any, **values: object) -> Iterator[None]:
+    """A block in which names of a module mean something else."""
+    before = {name: getattr(module, name) for name in values}
+    vars(module).update(values)
     try:
         yield
-    except BaseException:
-        for process in begun:
-            if getattr(process, "pid", None) is not None:
-                process.kill()
-                process.wait()
-        raise
     finally:
-        java_gateway.Popen = known
+        vars(module).update(before)
 
 
 @contextmanager
@@ -183,20 +196,24 @@ def _temporary_files() -> Iterator[dict[str, Any]]:
     if place is None:  # who takes the place of PySpark's folder with the port there is the JVM
         message = "Spark does not start: others can put something else in the place of its temporary files"
         raise missing(message, "TMPDIR names another place for them, which needs the sticky bit if others can write there")
+    from pyspark import java_gateway
+
     folder = str(place.folder)
     quoted = _quoted(folder)
-    known = tempfile.tempdir
-    tempfile.tempdir = str(place.folder)
+    # What other threads make meanwhile is not to go with that folder.
+    own_files = SimpleNamespace(mkdtemp=partial(tempfile.mkdtemp, dir=folder), mkstemp=tempfile.mkstemp)
     # Of two of a name the last one holds.
     own = f'"-Djava.io.tmpdir={quoted}" "-Dderby.system.home={quoted}" -XX:-UsePerfData {_crash_options(folder)}'
     options = f"{own} {os.environ.get(OPTIONS, '')}"
-    try:
-        nowhere = " ".join(f"-XX:{option}={os.devnull}" for option in CRASH_FILES)  # a shell splits these at blanks
-        quiet = f"-XX:-UsePerfData {nowhere} {os.environ.get(LAUNCHER_OPTIONS, '')}"
-        with _in_environment(OPTIONS, options), _in_environment(LAUNCHER_OPTIONS, quiet), place.lock.shared() as descriptor:
-            yield {"pass_fds": [descriptor]}
-    finally:
-        tempfile.tempdir = known
+    nowhere = " ".join(f"-XX:{option}={os.devnull}" for option in CRASH_FILES)  # a shell splits these at blanks
+    quiet = f"-XX:-UsePerfData {nowhere} {os.environ.get(LAUNCHER_OPTIONS, '')}"
+    with (
+        _replaced(java_gateway, tempfile=own_files),
+        _in_environment(OPTIONS, options),
+        _in_environment(LAUNCHER_OPTIONS, quiet),
+        place.lock.shared() as descriptor,
+    ):
+        yield {"pass_fds": [descriptor]}
 
 
 def _crash_options(folder: str) -> str:

@@ -16,7 +16,7 @@ from dlog.engine.spark.application import in_tasks, need_running
 from dlog.engine.spark.cutting import NOTHING, SCHEMA, Cut
 from dlog.engine.spark.error_translation import failures
 from dlog.engine.spark.foreign_files import without_foreign_types
-from dlog.engine.spark.slots import sql_type
+from dlog.engine.spark.tagged_rows import sql_type
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 

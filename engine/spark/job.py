@@ -19,7 +19,7 @@ from dlog.engine.spark.cutting import TOO_HEAVY
 from dlog.engine.spark.error_translation import advice, failures, reason_of
 from dlog.engine.spark.inputs import Arriving, in_blocks, unweighed
 from dlog.engine.spark.jobs import OutputSlots
-from dlog.engine.spark.slots import TAG, share_slots, sql_type
+from dlog.engine.spark.tagged_rows import TAG, share_slots, sql_type
 from dlog.engine.spark.task import Effort, Task
 from dlog.engine.spark.ui_progress import Timeline
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError

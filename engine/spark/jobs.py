@@ -24,7 +24,7 @@ from dlog.engine.spark.application import in_tasks
 from dlog.engine.spark.cutting import MISTAKE, NOTHING, SCHEMA, Cut, lanes_of
 from dlog.engine.spark.gc_tuning import spare
 from dlog.engine.spark.inputs import as_declared
-from dlog.engine.spark.slots import Slots, share_slots
+from dlog.engine.spark.tagged_rows import Slots, share_slots
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class OutputRows:
         from dlog.engine.runtime.storage.memory import Memory
         from dlog.engine.runtime.storage.records import RecordTables
         from dlog.engine.spark.arrow import ArrowCodec
-        from dlog.engine.spark.slots import in_slots
+        from dlog.engine.spark.tagged_rows import in_slots
         from dlog.engine.values.symbols import SymbolTable
 
         for batch in batches:

@@ -19,7 +19,7 @@ from dlog.engine.spark import application
 from dlog.engine.spark.error_translation import failures, reason_of
 from dlog.engine.spark.inputs import as_declared
 from dlog.engine.spark.resident_workers import SparkResidentWorkers, slots_again
-from dlog.engine.spark.slots import sql_type
+from dlog.engine.spark.tagged_rows import sql_type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError

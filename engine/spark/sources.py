@@ -26,7 +26,7 @@ from dlog.engine.spark.error_translation import failures, reason_of
 from dlog.engine.spark.foreign_files import is_parquet, parquet_reader, without_foreign_types
 from dlog.engine.spark.foreign_places import refuse_code, refuse_links
 from dlog.engine.spark.inputs import check_types, columns_of, quoted
-from dlog.engine.spark.slots import sql_type
+from dlog.engine.spark.tagged_rows import sql_type
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
 if TYPE_CHECKING:

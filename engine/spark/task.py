@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.ir.rules import Program
-from dlog.engine.spark.slots import Slots
+from dlog.engine.spark.tagged_rows import Slots
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -175,7 +175,7 @@ class _Worker:
 
     def _rows(self, executor: ShardExecutor, codec: ArrowCodec) -> Iterator[pa.RecordBatch]:
         """All rows of the outputs in the shared slots."""
-        from dlog.engine.spark.slots import in_slots
+        from dlog.engine.spark.tagged_rows import in_slots
 
         slots = self.task.output_slots
         for number, name in enumerate(self.task.outputs):

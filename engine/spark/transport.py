@@ -23,7 +23,7 @@ LEFT = b"left"
 
 
 class PeerTransport:
-    """See `dlog.engine.cluster.worker_group.Transport`. `listen` first, then `connect` once all addresses are known."""
+    """See `dlog.engine.cluster.worker_group.Transport`. It listens at once; `connect` when all addresses are known."""
 
     def __init__(self, rank: int, size: int, secrets: Secrets, host: str) -> None:
         self.rank = rank

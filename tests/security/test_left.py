@@ -144,6 +144,48 @@ def test_a_run_that_is_interrupted_while_spark_starts_leaves_no_jvm(place: Place
             os.killpg(process.pid, signal.SIGKILL)
 
 
+AT_ONCE = """import os, tempfile, threading, time
+import pyspark.java_gateway as gateway
+from dlog.engine.spark import application
+from dlog.grammar.diagnostics import DlogError
+def launch(conf=None, popen_kwargs=None):
+    assert os.path.dirname(gateway.tempfile.mkdtemp()) != tempfile.gettempdir()
+    made.append(tempfile.mkdtemp())
+    time.sleep(next(waits))
+    raise RuntimeError("no JVM")
+def start():
+    try:
+        application.start("local[1]")
+    except DlogError as error:
+        said.append(str(error))
+def seen():
+    return {**os.environ, "tempdir": tempfile.gettempdir(), "gateway": (gateway.Popen, gateway.tempfile)}
+gateway.launch_gateway, waits, made, said = launch, iter((0.5, 1.0)), [], []
+application._name_home()
+os.environ["PYSPARK_PYTHON"] = "python3"
+before = seen()
+threads = [threading.Thread(target=start) for _ in range(2)]
+for thread in threads:
+    thread.start()
+    time.sleep(0.2)
+for thread in threads:
+    thread.join()
+print(seen() == before, ["no JVM" in text for text in said])
+for place in made:
+    assert os.path.dirname(place) == tempfile.gettempdir()
+    os.rmdir(place)
+"""
+
+
+@pytest.mark.spark
+def test_threads_that_start_spark_at_once_leave_the_process_as_it_was(place: Place) -> None:
+    """And what other threads keep in temporary files meanwhile is no part of what goes with Spark."""
+    pytest.importorskip("pyspark")
+    process = place.start(AT_ONCE)
+    shown, _ = process.communicate(timeout=60)
+    assert (shown, process.returncode, place.left()) == ("True [True, True]\n", 0, [])
+
+
 @pytest.mark.spark
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no such list of processes")
 @pytest.mark.parametrize("delay", [0, 5])

@@ -6,7 +6,8 @@
 
 So its arguments may be bound where it is used (Souffle's `inline`). Several clauses become a disjunction, and under a negation
 the negation of all of them. Within an aggregate that counts a body may stand for an atom only if it has as many bindings as the
-atom (`_may_stand`); where it does not, the relation keeps its clauses, and its rows.
+atom (`_may_stand`); where it does not, the relation keeps its clauses, and its rows. One without clauses stays, too: its atoms
+bind variables, though to nothing.
 """
 
 from __future__ import annotations
@@ -68,13 +69,13 @@ def inlined(resolved: Resolved, problems: Problems) -> Resolved:
     inliner = _Inliner(definitions, resolved.attributes, problems)
     clauses = [inliner.clause(clause) for clause in others]
     clauses += _kept(resolved, inliner)
-    return replace(resolved, clauses=tuple(clauses), inline=resolved.inline - inliner.counted)
+    return replace(resolved, clauses=tuple(clauses), inline=resolved.inline - inliner.kept)
 
 
 def _kept(resolved: Resolved, inliner: _Inliner) -> list[Clause]:
-    """The clauses of inline relations that something counts."""
+    """The clauses of inline relations that keep them."""
     clauses: dict[str, list[Clause]] = {}
-    while missing := sorted(inliner.counted - clauses.keys()):
+    while missing := sorted(inliner.kept - clauses.keys()):
         for name in missing:
             own = [replace(clause, heads=(h,)) for clause in resolved.clauses for h in clause.heads if h.name == name]
             clauses[name] = [inliner.clause(clause) for clause in own]
@@ -149,7 +150,7 @@ def _atoms(body: Body) -> Iterator[Atom]:
 
 
 class _Inliner:
-    """Writes bodies in the place of atoms. `counted` are the relations of atoms that stay as they are."""
+    """Writes bodies in the place of atoms. `kept` are the relations of atoms that stay as they are."""
 
     def __init__(
         self, definitions: dict[str, list[Definition]], attributes: Mapping[str, tuple[Attribute, ...]], problems: Problems
@@ -157,7 +158,7 @@ class _Inliner:
         self.definitions = definitions
         self.attributes = attributes
         self.problems = problems
-        self.counted: set[str] = set()
+        self.kept: set[str] = set()
         self.used = 0
 
     def clause(self, clause: Clause) -> Clause:
@@ -205,12 +206,12 @@ class _Inliner:
         found = self.definitions.get(atom.name)
         if found is None:
             return atom
-        if counting != "no" and not _may_stand(found, atom, counting):
-            self.counted.add(atom.name)
+        if not found and negated:
+            return Truth(False, span=atom.span)
+        if not found or (counting != "no" and not _may_stand(found, atom, counting)):
+            self.kept.add(atom.name)
             return atom
         bodies = [self._instance(definition, atom, negated, counting) for definition in found]
-        if not bodies:
-            return Truth(False, span=atom.span)
         return bodies[0] if len(bodies) == 1 else Or(tuple(bodies), span=atom.span)
 
     def _instance(self, definition: Definition, atom: Atom, negated: bool, counting: Counting) -> Body:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dlog.engine.cluster.arrived_rows import MIN_PART_ROWS, holding, readable
 from dlog.engine.cluster.exchange import Rows
-from dlog.engine.cluster.inbox import MIN_PART_ROWS, holding, readable
 from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L

@@ -128,6 +128,11 @@ READ = {
         {(5,), (7,)},
     ),
     "no clauses": (".decl none(x: number) inline", "a(x) :- b(x), !none(x).", {(1,), (5,), (7,)}),
+    "no clauses, which bind variables": (
+        ".decl none(x: number) inline\n.decl via(x: number) inline via(x) :- none(x), x > 1.",
+        "a(7). a(y) :- none(x), y = x + 1. a(x) :- b(x) ; via(x), !none(x). a(k) :- k = count : { none(_) }.",
+        {(0,), (1,), (5,), (7,)},
+    ),
     "several heads": (
         ".decl f(x: number) inline\n.decl g(x: number)\nf(x), g(x) :- n(x, _), x > 1.",
         "a(x) :- f(x), g(x).",

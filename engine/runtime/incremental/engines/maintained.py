@@ -28,10 +28,10 @@ from dlog.engine.runtime.incremental.batches.runner import BatchRunner, input_of
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.engines.viewed import keeper_of
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics, StatisticChange
-from dlog.engine.runtime.incremental.plan_changes.program_change import derive_new, followed
+from dlog.engine.runtime.incremental.plan_changes.program_change import followed
 from dlog.engine.runtime.incremental.plan_changes.rebuilding import MIN_REBUILD_ROWS, Before, Fragmentation, all_rows, dwarfs
-from dlog.engine.runtime.incremental.plan_changes.replanning import NEVER, WORK_OF_A_ROW, Watched, exchanged, planned_again
-from dlog.engine.runtime.incremental.plan_changes.state_reuse import StateReuse
+from dlog.engine.runtime.incremental.plan_changes.replanning import NEVER, WORK_OF_A_ROW, Watched, planned_again, with_plans
+from dlog.engine.runtime.incremental.plan_changes.state_reuse import StateReuse, derive_new
 from dlog.engine.runtime.incremental.readable import ReadableRounds
 from dlog.engine.runtime.preload import preload
 from dlog.engine.runtime.storage.catalog import Catalog
@@ -218,7 +218,7 @@ class Maintained(ReadableRounds):
             return old
         self._last.is_forgotten = True
         try:
-            flow = exchanged(old, changed, self.worker, self._runner.run_new)
+            flow = with_plans(old, changed, self.worker, self._runner.run_new)
         except DlogError:  # for want of memory
             self._watched.give_up(changed)
             return old

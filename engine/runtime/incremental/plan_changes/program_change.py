@@ -51,22 +51,3 @@ def followed(
         else:
             flow.work[L.work.tick] = old.work[L.work.tick]
             return flow, state_reuse
-
-
-def derive_new(flow: Dataflow, state_reuse: StateReuse, run: Callable[[], None]) -> None:
-    """Has a batch (`run`) derive what was not taken over; then everything belongs to the dataflow. Whatever is raised, the
-    other one has all that it had."""
-    try:
-        flow.running = True
-        if flow.do_new():
-            state_reuse.show(flow.seeds)
-            run()
-        state_reuse.hide()
-    except BaseException:
-        state_reuse.give_back()
-        flow.free()
-        raise
-    flow.do_all()
-    flow.work[L.work.first] = flow.work[L.work.rounds] = 0
-    state_reuse.hand_over(flow)
-    flow.state_reuse, flow.running, flow.started = None, False, True

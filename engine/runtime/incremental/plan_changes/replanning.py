@@ -25,8 +25,7 @@ from dlog.engine.runtime.incremental.plan_changes.planner_statistics import (
     StatisticChange,
     StatisticKey,
 )
-from dlog.engine.runtime.incremental.plan_changes.program_change import derive_new
-from dlog.engine.runtime.incremental.plan_changes.state_reuse import StateReuse
+from dlog.engine.runtime.incremental.plan_changes.state_reuse import StateReuse, derive_new
 from dlog.engine.runtime.static.worker import Worker
 
 WORK_PER_PATH = 1 << 12
@@ -172,7 +171,7 @@ def planned_again(flow: Dataflow, strata: Iterable[int], now: Statistics) -> dic
     return found
 
 
-def exchanged(old: Dataflow, plans: Mapping[int, Plan], worker: Worker, run: Callable[[Dataflow], None]) -> Dataflow:
+def with_plans(old: Dataflow, plans: Mapping[int, Plan], worker: Worker, run: Callable[[Dataflow], None]) -> Dataflow:
     """A dataflow with these plans of strata that goes on where another one is; `run` runs its batch that derives what it cannot
     have from there. Whatever is raised (DlogError where memory does not suffice), the other one is as it was."""
     running, old.running = old.running, False

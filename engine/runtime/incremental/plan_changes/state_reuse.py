@@ -10,7 +10,7 @@ dataflow reads, and all of it can be given back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -325,3 +325,22 @@ def _tell_all(collection: Collection, reused: ReusedCollection) -> None:
         changes[:, L.change.diff] = 1
         log[L.items.count] = log[L.items.capacity] = len(numbers)
         log[L.items.data] = int(changes.ctypes.data)
+
+
+def derive_new(flow: Dataflow, state_reuse: StateReuse, run: Callable[[], None]) -> None:
+    """Has a batch (`run`) derive what was not taken over; then everything belongs to the dataflow. Whatever is raised, the
+    other one has all that it had."""
+    try:
+        flow.running = True
+        if flow.do_new():
+            state_reuse.show(flow.seeds)
+            run()
+        state_reuse.hide()
+    except BaseException:
+        state_reuse.give_back()
+        flow.free()
+        raise
+    flow.do_all()
+    flow.work[L.work.first] = flow.work[L.work.rounds] = 0
+    state_reuse.hand_over(flow)
+    flow.state_reuse, flow.running, flow.started = None, False, True
