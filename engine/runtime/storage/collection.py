@@ -23,6 +23,7 @@ from dlog.engine.runtime.storage.index import Index
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.memory_map import collection_arrays, give_back
 from dlog.engine.runtime.storage.native import Struct, view, words
+from dlog.engine.runtime.storage.sampling import drawn
 from dlog.engine.values.updates import Updates
 
 PREALLOCATED_CHANGES = 64
@@ -193,11 +194,10 @@ class Collection(CollectionParts):
             return self.read()[0]
         if places * sample > live * live:  # reading all takes less
             columns, _ = self.read()
-            picked = np.random.default_rng(live).integers(0, live, sample)
+            picked = drawn(live, live, sample)
             return tuple(column[picked] for column in columns)
         table = view(self.struct[L.collection.pairs], places, np.int64)
-        drawn = np.random.default_rng(live).integers(0, places, sample * places // live + sample)
-        words = table[drawn]
+        words = table[drawn(live, places, sample * places // live + sample)]
         return self._values(np.resize(words[words != 0], sample))
 
     def cells(self, number: int, rows: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dlog.engine.runtime.storage.relation import StoredRelation
+from dlog.engine.runtime.storage.sampling import drawn
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
 
@@ -77,7 +78,7 @@ def _sample_counts(relation: StoredRelation | _Held, columns: tuple[int, ...], s
     """The count of each value in a sample, and the number of rows that each sampled row stands for."""
     rows = relation.rows
     step = max(1, rows // sample)
-    picked = slice(None) if step == 1 else np.random.default_rng(rows).integers(0, rows, sample)
+    picked = slice(None) if step == 1 else drawn(rows, rows, sample)
     keys = np.zeros(rows if step == 1 else sample, np.int64)
     for number in columns:
         values = relation.column(number)[picked].astype(np.int64)
