@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -23,13 +23,9 @@ from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.thresholds import MARK, summed
 from dlog.engine.plan.one_pass import in_one_pass
-from dlog.engine.plan.static.alternating import explain_alternating
 from dlog.engine.plan.static.build import build_scope
-from dlog.engine.plan.static.iterations import explain_iterated
 from dlog.engine.plan.static.restrict import restrict
 from dlog.engine.runtime.preload import preload
-from dlog.engine.runtime.static.alternating import AlternatingRun
-from dlog.engine.runtime.static.iterated import IteratedRun
 from dlog.engine.runtime.static.scope import ScopeRun
 from dlog.engine.runtime.static.thread_pool import ThreadPool
 from dlog.engine.runtime.static.worker import VALUES, RunFailed, Worker
@@ -41,6 +37,10 @@ from dlog.engine.values.equivalence import first_pairs, pair_count, pairs_of
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
+
+if TYPE_CHECKING:
+    from dlog.engine.runtime.static.alternating import AlternatingRun
+    from dlog.engine.runtime.static.iterated import IteratedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class RuleProfile:
     iterations: int
 
 
-StratumRun: TypeAlias = ScopeRun | IteratedRun | AlternatingRun
+StratumRun: TypeAlias = "ScopeRun | IteratedRun | AlternatingRun"
 
 
 class Executor:
@@ -226,12 +226,16 @@ class Executor:
                 self._profile.append((text, costs.cycles, costs.derived, costs.new, run.iterations))
 
     def _scope_run(self, number: int, stratum: Stratum) -> StratumRun:
-        """Plans a stratum."""
+        """Plans a stratum. What few programs need is imported for these."""
         pause = lambda: self._pause(number, stratum)  # noqa: E731
         if not self.program.alternating.isdisjoint(stratum.relations):
+            from dlog.engine.runtime.static.alternating import AlternatingRun
+
             loaded = frozenset(self._loaded)
             return AlternatingRun(stratum, self.program, self.catalog, self.thread_pool, pause, self.limits, loaded)
         if self._is_iterated(stratum):
+            from dlog.engine.runtime.static.iterated import IteratedRun
+
             return IteratedRun(stratum, self.program, self.catalog, self.thread_pool, pause, self.limits)
         scope = self._plan_alone(stratum)
         self.scopes.append(scope)
@@ -289,7 +293,11 @@ class Executor:
 
     def _explained(self, stratum: Stratum, ran: Iterator[nodes.Scope]) -> str:
         if not self.program.alternating.isdisjoint(stratum.relations):
+            from dlog.engine.plan.static.alternating import explain_alternating
+
             return explain_alternating(stratum, self.program, self.catalog)
         if self._is_iterated(stratum):
+            from dlog.engine.plan.static.iterations import explain_iterated
+
             return explain_iterated(stratum, self.program, self.catalog)
         return explain(next(ran, None) or self._plan_alone(stratum), self.program)
