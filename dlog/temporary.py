@@ -18,9 +18,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
+from typing import TYPE_CHECKING, Any
 
 from dlog.locks import TO_LOCK, hold, lock
 from dlog.removal import remove_tree
+
+if TYPE_CHECKING:
+    import subprocess
 
 PREFIX = "dlog-"
 KINDS = ("cache", "dump", "kernels", "spark", "sqlite", "worker", "zipped")
@@ -47,6 +51,8 @@ class Lease:
         self.folder = folder
         self.token = secrets.token_hex(TOKEN_SIZE // 2)
         self.is_own = True
+        self.starting: list[subprocess.Popen[Any]] = []
+        """Processes that begin in the folder, and would not end when they do not find it: they end before it goes."""
         # It is open as long as the process lives, and gets its name when it is locked: whoever sweeps takes it for left before.
         with _just_made(folder) as place:
             begun, named = (folder / f".{LOCK}", folder / LOCK) if place is None else (f".{LOCK}", LOCK)
@@ -67,8 +73,18 @@ class Lease:
 
     def remove(self) -> None:
         if _kept.pop(self.folder, None) is not None and self.is_own:
+            end(self.starting)
             _remove(self.folder, self.lock.about)
         self.lock.close()
+
+
+def end(processes: list[subprocess.Popen[Any]]) -> None:
+    """Kills processes, of which one may not have come to begin, and forgets them."""
+    while processes:
+        process = processes.pop()
+        if getattr(process, "pid", None) is not None:
+            process.kill()
+            process.wait()
 
 
 def lease(kind: str, place: Path | None = None) -> Lease:

@@ -127,8 +127,8 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> bool:
         _need_java()
         _name_home()
         conf = SparkConf(loadDefaults=False).setAll(list({OTHERS_CLASSES: "", **settings}.items()))
-        with _temporary_files() as keeping, _in_environment(SAFE, "1"):
-            with _ended_where_it_fails():
+        with _temporary_files() as (keeping, starting), _in_environment(SAFE, "1"):
+            with _ended_where_it_fails(starting):
                 gateway = launch_gateway(conf, {"stderr": log, **keeping})
             SparkContext._ensure_initialized(gateway=gateway)
     SparkContext._ensure_initialized()
@@ -136,27 +136,26 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> bool:
 
 
 @contextmanager
-def _ended_where_it_fails() -> Iterator[None]:
-    """A block that has PySpark start the JVM, whose process ends with one that fails or is interrupted. By itself it would not:
-    where PySpark has given up waiting for its port, it fails before it looks whether anybody is there, and its threads stay."""
+def _ended_where_it_fails(starting: list[subprocess.Popen[Any]]) -> Iterator[None]:
+    """A block that has PySpark start the JVM, which ends with a block that fails or is interrupted and, while it is `starting`,
+    with this process. By itself it would not: where PySpark has given up waiting for its port, it fails before it looks whether
+    anybody is there, and its threads stay."""
     from pyspark import java_gateway
 
-    begun: list[Any] = []
+    from dlog.temporary import end
 
     class Begun(subprocess.Popen[Any]):
         def __init__(self, *args: Any, **named: Any) -> None:
-            begun.append(self)
+            starting.append(self)
             super().__init__(*args, **named)
 
     with _replaced(java_gateway, Popen=Begun):
         try:
             yield
         except BaseException:
-            for process in begun:
-                if getattr(process, "pid", None) is not None:
-                    process.kill()
-                    process.wait()
+            end(starting)
             raise
+        starting.clear()
 
 
 @contextmanager
@@ -184,13 +183,14 @@ def _in_environment(name: str, value: str) -> Iterator[None]:
 
 
 @contextmanager
-def _temporary_files() -> Iterator[dict[str, Any]]:
+def _temporary_files() -> Iterator[tuple[dict[str, Any], list[subprocess.Popen[Any]]]]:
     """Has the JVM, and PySpark while it starts it, keep their temporary files in a folder that is removed after them, should
-    both be killed. Arguments for the JVM's process: it holds the folder's lock, too, as it may outlive this one for a while.
-    What Java has in `/tmp` for those who watch it (`hsperfdata_USER`) it would have nowhere else. Derby, the database that
-    comes with Spark, would take from the current folder what to do, such as which file to empty, whoever has it begin."""
+    both be killed. Arguments for the JVM's process, which holds the folder's lock, too, as it may outlive this one for a while;
+    and the list of those that end with the folder while they are starting. What Java has in `/tmp` for those who watch it
+    (`hsperfdata_USER`) it would have nowhere else. Derby, the database of Spark, would take from the current folder what to
+    do, such as which file to empty, whoever has it begin."""
     if os.name != "posix":
-        yield {}
+        yield {}, []
         return
     place = _own_lease()
     if place is None:  # who takes the place of PySpark's folder with the port there is the JVM
@@ -213,7 +213,7 @@ def _temporary_files() -> Iterator[dict[str, Any]]:
         _in_environment(LAUNCHER_OPTIONS, quiet),
         place.lock.shared() as descriptor,
     ):
-        yield {"pass_fds": [descriptor]}
+        yield {"pass_fds": [descriptor]}, place.starting
 
 
 def _crash_options(folder: str) -> str:

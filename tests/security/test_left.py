@@ -128,13 +128,29 @@ except KeyboardInterrupt:
 """
 
 
+ENDING = """import threading, time, types
+import dlog, pyspark.java_gateway
+begun = threading.Event()
+def wait(seconds):
+    begun.set()
+    time.sleep(seconds)
+pyspark.java_gateway.time = types.SimpleNamespace(sleep=wait)
+text = open("quick.dl").read()
+threading.Thread(target=lambda: dlog.run(text, engine="spark"), daemon=True).start()
+begun.wait()
+time.sleep(DELAY)
+print("interrupted")
+"""
+
+
 @pytest.mark.spark
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="no groups of processes")
 @pytest.mark.parametrize("delay", [0.0, 0.7])
-def test_a_run_that_is_interrupted_while_spark_starts_leaves_no_jvm(place: Place, delay: float) -> None:
+@pytest.mark.parametrize("code", [INTERRUPTED, ENDING], ids=["interrupted", "beside a thread"])
+def test_a_run_that_is_interrupted_while_spark_starts_leaves_no_jvm(place: Place, code: str, delay: float) -> None:
     """Python waits for the JVM's port: it has no more use for that, and the JVM would not see that nobody is there."""
     pytest.importorskip("pyspark")
-    process = place.start(INTERRUPTED.replace("DELAY", str(delay)))
+    process = place.start(code.replace("DELAY", str(delay)))
     try:
         shown, _ = process.communicate(timeout=60)
         assert (shown, process.returncode) == ("interrupted\n", 0)
