@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from io import TextIOWrapper
@@ -58,6 +59,7 @@ class Writer:
         self._line: Callable[[Line], str] = _csv_line if csv else _json_line
         self._progress: Callable[[int], str] = _csv_progress if csv else _json_progress
         self._files: dict[str, TextIO] = {}
+        self._paths: dict[TextIO, str] = {}
         if output == TO_STDOUT and isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")  # as files are, whatever the terminal's
         if output != TO_STDOUT:
@@ -65,22 +67,36 @@ class Writer:
                 os.makedirs(output, exist_ok=True)
                 for name in relations:
                     suffix = "csv" if csv else "jsonl"
-                    self._files[name] = text_to_extend(_plain(Path(output, f"{name}.changes.{suffix}")), anew)
+                    path = _plain(Path(output, f"{name}.changes.{suffix}"))
+                    self._files[name] = text_to_extend(path, anew)
+                    self._paths[self._files[name]] = str(path)
 
     def write(self, lines: Sequence[Line]) -> None:
         """Writes the changes of one relation in one round."""
         if lines:
             file = self._files.get(lines[0].relation, sys.stdout)
-            file.write("".join(map(self._line, lines)))
+            with self._told(file):
+                file.write("".join(map(self._line, lines)))
 
     def progress(self, round: int) -> None:
         """Says that all up to a round has been written."""
         for file in self._files.values() or (sys.stdout,):
-            file.write(self._progress(round))
+            with self._told(file):
+                file.write(self._progress(round))
 
     def flush(self) -> None:
         for file in self._files.values() or (sys.stdout,):
-            file.flush()
+            with self._told(file):
+                file.flush()
+
+    @contextmanager
+    def _told(self, file: TextIO) -> Iterator[None]:
+        """Which file it was that could not be written, as on a full disk."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = error.filename or self._paths.get(file)
+            raise
 
 
 def _plain(path: Path) -> Path:

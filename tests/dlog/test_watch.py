@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 from dlog.__main__ import run_command
 from dlog.branch import Branch
 from dlog.sessions import Session
+from dlog.watch import writing
 from dlog.watch.change_lines import weight
 from tests.dlog.command import CLOSURE, Finished, arguments, dlog
 
@@ -499,3 +501,24 @@ def test_a_line_without_an_end_takes_no_more_than_the_memory(watch: RunWatch) ->
     finished = watch("closure.dl", "1,edge,+1,1,2\n2,edge,+1," + "3" * 4_000_000, "--memory", "4M")
     assert (finished.code, finished.out) == (1, "")
     assert re.search(r"out of memory: the limit is 4 MiB\n --> changes.txt:2:1\n", finished.err), finished.err
+
+
+@pytest.mark.parametrize("what", ["write", "flush"])
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Not standard output, which has no name, on a full disk."""
+
+    class Full:
+        def __getattr__(self, name: str) -> Callable[..., object]:
+            def refuse(*given: object) -> object:
+                if name == what:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                return None
+
+            return refuse
+
+    monkeypatch.setattr(writing, "text_to_extend", lambda path, anew: Full())
+    writer = writing.Writer(str(tmp_path), "csv", ["p"], anew=True)
+    with pytest.raises(OSError, match="No space left") as raised:
+        writer.write([writing.Line(1, "p", 1, (1,))])
+        writer.flush()
+    assert raised.value.filename == str(tmp_path / "p.changes.csv")

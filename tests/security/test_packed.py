@@ -72,7 +72,10 @@ def test_values_of_json_are_counted(tmp_path: Path, way: str, text: str) -> None
 def test_views_of_one_long_text_are_counted_each_for_itself(tmp_path: Path, packed: bool) -> None:
     one = pa.array(["a" * 4_000_000], pa.string_view())
     _, views, text = one.buffers()
-    many = pa.Array.from_buffers(one.type, 40, [None, pa.py_buffer(views.to_pybytes() * 40), text])
+    try:
+        many = pa.Array.from_buffers(one.type, 40, [None, pa.py_buffer(views.to_pybytes() * 40), text])
+    except ValueError:
+        pytest.skip("this PyArrow makes no views of buffers that are given (before 18)")
     column = pa.DictionaryArray.from_arrays(pa.array(range(40), pa.int8()), many) if packed else many
     table = pa.table({"x": column})
     with pa.ipc.new_file(tmp_path / "r.arrow", table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
