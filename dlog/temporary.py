@@ -18,13 +18,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 from dlog.locks import TO_LOCK, hold, lock
 from dlog.removal import remove_tree
-
-if TYPE_CHECKING:
-    import subprocess
 
 PREFIX = "dlog-"
 KINDS = ("cache", "dump", "kernels", "spark", "sqlite", "worker", "zipped")
@@ -42,6 +39,14 @@ _kept: dict[Path, Lease] = {}
 """The folders of this process that are still there."""
 
 
+class Process(Protocol):
+    """One that this process has started."""
+
+    def kill(self) -> None: ...
+
+    def wait(self) -> int: ...
+
+
 class Lease:
     """A folder of this process, for a block of `with` or until `remove`, which does nothing the second time, and in a process
     that was forked from the owner's."""
@@ -51,7 +56,7 @@ class Lease:
         self.folder = folder
         self.token = secrets.token_hex(TOKEN_SIZE // 2)
         self.is_own = True
-        self.starting: list[subprocess.Popen[Any]] = []
+        self.starting: list[Process] = []
         """Processes that begin in the folder, and would not end when they do not find it: they end before it goes."""
         # It is open as long as the process lives, and gets its name when it is locked: whoever sweeps takes it for left before.
         with _just_made(folder) as place:
@@ -78,7 +83,7 @@ class Lease:
         self.lock.close()
 
 
-def end(processes: list[subprocess.Popen[Any]]) -> None:
+def end(processes: list[Process]) -> None:
     """Kills processes, of which one may not have come to begin, and forgets them."""
     while processes:
         process = processes.pop()

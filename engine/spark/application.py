@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from dlog.engine.spark.rendezvous import Rendezvous
-    from dlog.temporary import Lease
+    from dlog.temporary import Lease, Process
 
 SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
@@ -136,7 +136,7 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> bool:
 
 
 @contextmanager
-def _ended_where_it_fails(starting: list[subprocess.Popen[Any]]) -> Iterator[None]:
+def _ended_where_it_fails(starting: list[Process]) -> Iterator[None]:
     """A block that has PySpark start the JVM, which ends with a block that fails or is interrupted and, while it is `starting`,
     with this process. By itself it would not: where PySpark has given up waiting for its port, it fails before it looks whether
     anybody is there, and its threads stay."""
@@ -183,7 +183,7 @@ def _in_environment(name: str, value: str) -> Iterator[None]:
 
 
 @contextmanager
-def _temporary_files() -> Iterator[tuple[dict[str, Any], list[subprocess.Popen[Any]]]]:
+def _temporary_files() -> Iterator[tuple[dict[str, Any], list[Process]]]:
     """Has the JVM, and PySpark while it starts it, keep their temporary files in a folder that is removed after them, should
     both be killed. Arguments for the JVM's process, which holds the folder's lock, too, as it may outlive this one for a while;
     and the list of those that end with the folder while they are starting. What Java has in `/tmp` for those who watch it
