@@ -38,7 +38,7 @@ _DIFFS: Final = {"+1": 1, "1": 1, "+": 1, "-1": -1, "-": -1}
 _CACHED_RECORDS = 1 << 14
 """Of each type."""
 _LINES_AHEAD = 1 << 12
-"""Lines whose records are parsed together: one by itself takes a millisecond, so many 20 ms."""
+"""Lines whose records are parsed together: one by itself takes most of a millisecond."""
 _CHANGE = 400
 """Bytes of a change beside its values, as measured, rounded up."""
 _MAX_DIGITS = 40
