@@ -444,7 +444,7 @@ def _frame(spark: SparkSession, program: rules.Program, name: str, table: Table,
 
 def _write(spark: SparkSession, program: rules.Program, outcome: job.Outcome, output: str) -> None:
     """Every `.output` and `.printsize`: through Spark, or files that the driver writes."""
-    from dlog.engine.formats import save
+    from dlog.engine.formats import remark_parameters, save
 
     for io in program.io:
         if io.action not in ("output", "printsize"):
@@ -460,6 +460,7 @@ def _write(spark: SparkSession, program: rules.Program, outcome: job.Outcome, ou
                 print(f"{io.get('name', io.relation)}\t{relation.rows}")
                 continue
             table, codec = _collected(relation)
+            remark_parameters(io)
             save(_to_file(io), program.relations[io.relation], program, table, codec.symbols, codec.records, output)
 
 
