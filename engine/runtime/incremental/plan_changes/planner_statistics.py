@@ -61,13 +61,17 @@ class RecordingStatistics:
         """Called after planning: nothing more is asked, and the rows that statistics were taken from need not be kept."""
         del self._statistics, self._second_moment
 
-    def out_of_range(self, now: Statistics, counted: Iterable[StatisticKey] = ()) -> StatisticChange | None:
+    def out_of_range(self, now: DataflowStatistics, counted: Iterable[StatisticKey] = ()) -> StatisticChange | None:
         """The first figure that is out of its range by now, of the numbers of rows and of those that are `counted`. What was
         unknown was taken to be of middling size."""
         sizes = (asked for asked in self._told if asked[0] == "rows")
         for asked in (*sizes, *(asked for asked in counted if asked in self._told)):
-            before, found = self._told[asked], _ask(now, *asked)
-            if found is not None and _apart(found, UNKNOWN_ROWS if before is None else before):
+            before = self._told[asked]
+            planned = UNKNOWN_ROWS if before is None else before
+            if asked[0] == "rows" and not any(_apart(bound, planned) for bound in now.row_bounds(asked[1])):
+                continue
+            found = _ask(now, *asked)
+            if found is not None and _apart(found, planned):
                 return StatisticChange(*asked, before, found)
         return None
 
@@ -146,6 +150,12 @@ class DataflowStatistics:
         if not self._is_known(relation):
             return None
         return self._growth(relation) + (0 if held is None else _live(held))
+
+    def row_bounds(self, relation: str) -> tuple[int, int]:
+        """What `rows` lies between, if anything is known: told at once, however many changes wait."""
+        held, waiting = self._collections.get(relation), self._coming(relation)
+        there = 0 if held is None else _live(held)
+        return there, there + (0 if waiting is None else waiting.rows)
 
     def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
         return self._figure("distinct", relation, columns, distinct_values)
