@@ -193,6 +193,19 @@ def test_a_plan_holds_for_a_range_of_figures(rows: float, left: bool) -> None:
     figures.rows("e")
     figures.close()
     assert (figures.out_of_range(_Sized(int(rows))) is not None) == left
+    assert (figures.out_of_range(_Sized(int(rows), (int(rows), int(rows)))) is not None) == left
+
+
+def test_bounds_of_rows_hold_whatever_changes_wait() -> None:
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, star(SPOKES))
+        assert engine._flow is not None
+        gone = star(SPOKES)
+        given = {"e": Updates((gone[:, 0], gone[:, 1]), np.full(len(gone), -1), np.full(len(gone), 2, np.int64))}
+        now = DataflowStatistics(given, frozenset(), engine._flow.collections)
+        low, high = now.row_bounds("e")
+        assert low <= (now.rows("e") or 0) <= high
+        assert now.row_bounds("absent") == (0, 0)
 
 
 def test_small_figures_do_not_matter() -> None:
@@ -221,14 +234,17 @@ def test_a_state_goes_on_with_a_plan_for_its_rows(tmp_path) -> None:
         assert "extend" in session.explain()
 
 
-class _Sized:
-    """Every relation has so many rows."""
+class _Sized(DataflowStatistics):
+    """Every relation has so many rows, which is known at once to lie between two numbers."""
 
-    def __init__(self, rows: int) -> None:
-        self._rows = rows
+    def __init__(self, rows: int, bounds: tuple[int, int] = (0, 1 << 40)) -> None:
+        self._rows, self._bounds = rows, bounds
 
     def rows(self, relation: str) -> int:
         return self._rows
+
+    def row_bounds(self, relation: str) -> tuple[int, int]:
+        return self._bounds
 
     def distinct(self, relation: str, columns: tuple[int, ...]) -> None:
         return None

@@ -29,18 +29,16 @@ def net(rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray) -> tuple[np.nda
 
 
 def batches(given: Sequence[np.ndarray], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
-    """The first and last rounds of the batches of a commit, of at most so many rounds; rounds far apart are not gone through
-    one by one."""
+    """The first and last rounds of the batches of a commit, of at most so many rounds, which `given` arrays name in ascending
+    order; rounds far apart are not gone through one by one."""
     if last - first < most:
         yield first, last
         return
-    present = np.sort(np.concatenate([np.array([first]), *given]))
-    present = present[np.append(True, present[1:] != present[:-1])]
-    at = 0
-    while at < len(present):
-        start = int(present[at])
-        at = int(np.searchsorted(present, start + most))
-        yield start, int(present[at - 1])
+    start: int | None = first
+    while start is not None:
+        ends = [(rounds, int(np.searchsorted(rounds, start + most))) for rounds in given]
+        yield start, max([start, *(int(rounds[end - 1]) for rounds, end in ends if end > 0)])
+        start = min((int(rounds[end]) for rounds, end in ends if end < len(rounds)), default=None)
 
 
 def of_rounds(given: Mapping[str, Updates], first: int, last: int) -> dict[str, Updates]:
