@@ -28,8 +28,8 @@ from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release, zeroed
 
 FEW = 1 << 17
-"""Rows below which a base is left once half of it is dead, and nothing is put in order again: all of it is some megabytes, and
-renewing 50,000 rows of which many changed took a tenth of the time of the rounds that changed them, looking rows up included."""
+"""Rows below which a base is left once half of it is dead, and nothing is put in order again: all rows are some megabytes, and
+putting 50,000 in order, and looking them up in a base, took a tenth of the time of the rounds that had changed them."""
 SHARE = 8
 """Of so many rows one has gone, and one is none of the base or is dead there, when a collection is worn."""
 SLOT = 9
