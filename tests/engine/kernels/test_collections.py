@@ -314,16 +314,17 @@ def test_rows_that_were_loaded_come_and_go_as_others_do(told: tuple[list[Row], l
     store.close()
 
 
-def test_a_base_that_is_mostly_dead_gives_way_to_one_of_the_rows_that_are_left() -> None:
+def test_a_base_that_is_mostly_dead_gives_way_to_ordinary_rows() -> None:
     store = Store(2)
     rows = [(x % 100, x) for x in range(1200)]
     store.load(rows)
     store.batch(removed(rows[:600]))
     assert store.collection.struct[L.collection.base_rows] == 1200
     store.batch(removed(rows[600:601]))
-    assert store.collection.struct[L.collection.base_rows] == 600
+    assert store.collection.struct[L.collection.base_rows] == 1200
     store.check()
-    store.batch(inserted((-5, y) for y in range(600)))
+    store.batch(inserted((-5, y) for y in range(601)))
+    assert store.collection.struct[L.collection.base_rows] == 0
     assert store.collection.struct[L.relation.rows] == 1200
     store.check()
     store.close()

@@ -6,7 +6,8 @@ anew. So memory stays near that of loading what is there, and what it costs is s
 come never cause it. Row numbers change, so it is done before the first change of a batch: no log has any, nor has a history.
 
 That takes the longer the more rows there are. A base of many is refilled instead (refilling.py), some at a time, as rows go,
-and renewed only where that does not help: where rows with other keys come than go, or fewer.
+and renewed only where that does not help: where rows with other keys come than go, or fewer. A base of few is left: its rows
+become ordinary ones, as all that come later are.
 """
 
 from __future__ import annotations
