@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -18,6 +18,8 @@ from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, SELF, Heavy, Plac
 from dlog.engine.values.array_pool import DoubleBuffer
 
 Columns = tuple[np.ndarray, ...]
+FEW = 64
+"""Rows up to which a message has their columns as bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,18 @@ class Rows:
     columns: Columns
     height: int
 
+    def __reduce__(self) -> tuple[Callable[..., Rows], tuple[Any, int]]:
+        """As for `ColumnType`; columns of few rows are bytes, which take a third of the time of arrays."""
+        if self.height > FEW:
+            return Rows, (self.columns, self.height)
+        return _few_rows, ([(c.dtype.str, c.tobytes()) for c in self.columns], self.height)
+
     def take(self, places: np.ndarray) -> Rows:
         return Rows(tuple(c[places] for c in self.columns), len(places))
+
+
+def _few_rows(columns: Sequence[tuple[str, bytes]], height: int) -> Rows:
+    return Rows(tuple([np.frombuffer(bytearray(content), dtype) for dtype, content in columns]), height)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +68,10 @@ class ExchangeMessage:
     rows: list[tuple[str, tuple[ColumnType, ...], Rows]] = field(default_factory=list)
     definitions: Definitions | None = None
     note: object = None
+
+    def __reduce__(self) -> tuple[type[ExchangeMessage], tuple[object, ...]]:
+        """As for `ColumnType`."""
+        return ExchangeMessage, (self.sent, self.rows, self.definitions, self.note)
 
 
 class RowExchange:

@@ -6,8 +6,9 @@ the relations that are declared, and is passed on to the planner's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from dlog.engine.ir.nodes import (
     Accumulate,
@@ -35,6 +36,15 @@ class ColumnType:
 
     kind: Kind
     record: str = ""
+
+    def __reduce__(self) -> tuple[Callable[[str, str], ColumnType], tuple[str, str]]:
+        """Each small message between workers has some, and a dataclass with slots is pickled field by field in Python."""
+        return _column_type, (self.kind.value, self.record)
+
+
+@cache
+def _column_type(kind: str, record: str) -> ColumnType:
+    return ColumnType(Kind(kind), record)
 
 
 def declared(type: Type) -> ColumnType:

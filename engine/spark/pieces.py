@@ -19,6 +19,7 @@ SMALL_BYTES = 1 << 15
 0.14 of the driver's 1.1 ms."""
 WORD = 8
 """Parts in one frame begin at multiples of so many bytes: arrays are views of them."""
+_PADDING = [bytes(size) for size in range(WORD)]
 
 
 def parts_of(message: Any) -> list[Any]:
@@ -49,8 +50,10 @@ def cut(parts: Sequence[Any]) -> list[Any]:
 
 
 def _together(views: Sequence[memoryview], sizes: Sequence[int]) -> bytes:
-    padded = (part for view, size in zip(views, sizes, strict=True) for part in (view, bytes(-size % WORD)))
-    return b"".join((struct.pack(f"<{len(sizes) + 1}Q", len(sizes), *sizes), *padded))
+    listed: list[bytes | memoryview] = [struct.pack(f"<{len(sizes) + 1}Q", len(sizes), *sizes)]
+    for view, size in zip(views, sizes, strict=True):
+        listed += (view, _PADDING[-size % WORD])
+    return b"".join(listed)
 
 
 def _pieces(view: memoryview) -> Iterator[memoryview]:

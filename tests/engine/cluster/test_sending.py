@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from dlog.engine.cluster import dictionary as dictionaries
 from dlog.engine.cluster.dictionary import Dictionary
-from dlog.engine.cluster.exchange import Rows, cut
+from dlog.engine.cluster.exchange import FEW, ExchangeMessage, Rows, cut
 from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.nodes import HalfJoin, Only
 from dlog.engine.ir.rules import Kind
@@ -19,6 +21,7 @@ from dlog.engine.plan.exchange.places import choose_homes
 from dlog.engine.plan.static.build import build_scope
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
+from dlog.engine.spark.pieces import frames_of, message_of
 from dlog.engine.values.array_pool import DoubleBuffer
 from dlog.engine.values.symbols import SymbolTable
 from dlog.pipeline import compile_program
@@ -115,3 +118,18 @@ def test_rows_are_cut_by_owner_in_their_order(workers: int) -> None:
         assert [part.height for part in parts] == [int((owners == w).sum()) for w in range(workers)]
         assert [c.dtype for c in parts[0].columns] == [c.dtype for c in columns]
     assert [part.height for part in cut(Rows(tuple(c[:0] for c in columns), 0), types, 1, dictionary, workers)] == [0] * workers
+
+
+@pytest.mark.parametrize("height", [0, 1, FEW, FEW + 1])
+@pytest.mark.parametrize("kinds", [(), (np.int64,), (np.int32, np.float64, np.int8)], ids=lambda kinds: str(len(kinds)))
+def test_a_message_arrives_as_it_was_sent(kinds: tuple[type[np.generic], ...], height: int) -> None:
+    columns = tuple((np.arange(2 * height) - 1).astype(kind)[::2] for kind in kinds)
+    types = (ColumnType(Kind.NUMBER), ColumnType(Kind.RECORD, "pair"))
+    sent = ExchangeMessage(7, [("r", types, Rows(columns, height))], note=("iteration", 3))
+    frames = [memoryview(bytes(frame)) for frame in frames_of(sent)]
+    found = message_of([SimpleNamespace(buffer=frame) for frame in frames])
+    ((name, found_types, rows),) = found.rows
+    assert (found.sent, found.definitions, found.note, name, found_types) == (7, None, ("iteration", 3), "r", types)
+    assert rows.height == height
+    assert [c.dtype for c in rows.columns] == [c.dtype for c in columns]
+    assert [c.tolist() for c in rows.columns] == [c.tolist() for c in columns]
