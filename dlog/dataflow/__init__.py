@@ -3,7 +3,7 @@
     from dlog.dataflow import Dataflow, col
 
 A `Dataflow` has inputs; methods of collections make others of them; `commit` does a round, after which outputs are up to date.
-It stands on `dlog.engine.dataflow`.
+It stands on `dlog.engine.operators`.
 """
 
 from dlog.dataflow import moving

@@ -11,8 +11,8 @@ import numpy as np
 from dlog.dataflow.kinds import Kind, Objects, comparable, decode, float_words, word_floats
 from dlog.dataflow.rows import rows_of, words_of
 from dlog.dataflow.schema import Schema
-from dlog.engine.dataflow.delta import Columns
-from dlog.engine.dataflow.groups import Groups, Outcome
+from dlog.engine.operators.delta import Columns
+from dlog.engine.operators.groups import Groups, Outcome
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 

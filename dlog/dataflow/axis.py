@@ -11,9 +11,9 @@ import numpy as np
 from dlog.arguments import bad_argument
 from dlog.dataflow.kinds import Kind, Objects, float_words, word_floats
 from dlog.dataflow.schema import Schema
-from dlog.engine.dataflow.delta import run_starts
-from dlog.engine.dataflow.groups import Groups
-from dlog.engine.dataflow.slices import GREATEST, LEAST
+from dlog.engine.operators.delta import run_starts
+from dlog.engine.operators.groups import Groups
+from dlog.engine.operators.slices import GREATEST, LEAST
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 MOST_EVENTS = 2**30

@@ -12,10 +12,10 @@ from dlog.dataflow.linear import Linear
 from dlog.dataflow.schema import Schema, column_names, mismatch
 from dlog.dataflow.scopes import Graph, Scope
 from dlog.dataflow.site import Site, Step
-from dlog.engine.dataflow.arrange import Arrange, Arranged
-from dlog.engine.dataflow.delta import Delta
-from dlog.engine.dataflow.feedback import Consolidate, negated
-from dlog.engine.dataflow.operator import Function, Operator
+from dlog.engine.operators.arrange import Arrange, Arranged
+from dlog.engine.operators.delta import Delta
+from dlog.engine.operators.feedback import Consolidate, negated
+from dlog.engine.operators.operator import Function, Operator
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 MAX_TERMS = 8

@@ -12,9 +12,9 @@ from dlog.dataflow.base import Base
 from dlog.dataflow.expressions import Expression, column_or
 from dlog.dataflow.scopes import Scope
 from dlog.dataflow.site import Site
-from dlog.engine.dataflow.arrange import entering
-from dlog.engine.dataflow.delta import Delta
-from dlog.engine.dataflow.feedback import left
+from dlog.engine.operators.arrange import entering
+from dlog.engine.operators.delta import Delta
+from dlog.engine.operators.feedback import left
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 

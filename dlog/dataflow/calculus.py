@@ -16,8 +16,8 @@ from dlog.dataflow.ordered import OrderedGroups
 from dlog.dataflow.reductions import Reductions
 from dlog.dataflow.schema import plain
 from dlog.dataflow.scopes import Scope
-from dlog.engine.dataflow.asof import AsOfJoin
-from dlog.engine.dataflow.delta import Delta, together
+from dlog.engine.operators.asof import AsOfJoin
+from dlog.engine.operators.delta import Delta, together
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 

@@ -14,10 +14,10 @@ from dlog.dataflow.outputs import Captured, Probe, Show, updates_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.scopes import Scope
 from dlog.dataflow.watermarks import Watermarked, watermarked
-from dlog.engine.dataflow import feedback
-from dlog.engine.dataflow.arrange import Arranged, Indexed
-from dlog.engine.dataflow.delta import Delta
-from dlog.engine.dataflow.sinks import Capture, Inspect
+from dlog.engine.operators import feedback
+from dlog.engine.operators.arrange import Arranged, Indexed
+from dlog.engine.operators.delta import Delta
+from dlog.engine.operators.sinks import Capture, Inspect
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 

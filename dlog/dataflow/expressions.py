@@ -14,8 +14,8 @@ import numpy as np
 from dlog.arguments import bad_argument
 from dlog.dataflow.kinds import KINDS, Kind, Objects, decode, encode
 from dlog.dataflow.schema import Schema
-from dlog.engine.dataflow.delta import Columns
 from dlog.engine.kernels.core.compiler import import_numba
+from dlog.engine.operators.delta import Columns
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 

@@ -14,12 +14,12 @@ from dlog.dataflow.kinds import Objects
 from dlog.dataflow.rows import words_of
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import Graph, Scope
-from dlog.engine.dataflow import scope as engine
-from dlog.engine.dataflow.delta import Delta
-from dlog.engine.dataflow.imports import Import
-from dlog.engine.dataflow.inputs import Source
-from dlog.engine.dataflow.operator import Operator
-from dlog.engine.dataflow.scheduler import Scheduler
+from dlog.engine.operators import scope as engine
+from dlog.engine.operators.delta import Delta
+from dlog.engine.operators.imports import Import
+from dlog.engine.operators.inputs import Source
+from dlog.engine.operators.operator import Operator
+from dlog.engine.operators.scheduler import Scheduler
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 

@@ -9,9 +9,9 @@ from dlog.arguments import bad_argument
 from dlog.dataflow.base import Base, Term, key_pairs, select_columns
 from dlog.dataflow.expressions import Expression
 from dlog.dataflow.schema import Schema, plain
-from dlog.engine.dataflow.half_join import Extend, HalfJoin, Relation, propose, settle
-from dlog.engine.dataflow.join import Join
-from dlog.engine.dataflow.operator import Operator
+from dlog.engine.operators.half_join import Extend, HalfJoin, Relation, propose, settle
+from dlog.engine.operators.join import Join
+from dlog.engine.operators.operator import Operator
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 

@@ -21,7 +21,7 @@ from dlog.dataflow.rows import shown_time, time_words, words_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.site import Bound, Site, Step
 from dlog.dataflow.windows import sliding
-from dlog.engine.dataflow.delta import Delta, repeated, together
+from dlog.engine.operators.delta import Delta, repeated, together
 from dlog.engine.values.differences import equal_rows
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 

@@ -15,12 +15,12 @@ from dlog.dataflow.kinds import Kind, Objects, decode, encode
 from dlog.dataflow.moving import Aggregate
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.windows import Windows, with_bounds
-from dlog.engine.dataflow.delta import Columns
-from dlog.engine.dataflow.groups import Groups
-from dlog.engine.dataflow.ordered import Fold, Made, Ordered, OrderedLogic, Scan, whole_groups
-from dlog.engine.dataflow.reach import Following, Gap, Range, Reach
-from dlog.engine.dataflow.reduce import reduction
-from dlog.engine.dataflow.slices import bisect
+from dlog.engine.operators.delta import Columns
+from dlog.engine.operators.groups import Groups
+from dlog.engine.operators.ordered import Fold, Made, Ordered, OrderedLogic, Scan, whole_groups
+from dlog.engine.operators.reach import Following, Gap, Range, Reach
+from dlog.engine.operators.reduce import reduction
+from dlog.engine.operators.slices import bisect
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 BOUNDS = ("window_start", "window_end")

@@ -9,8 +9,8 @@ from dlog.dataflow.kinds import decode
 from dlog.dataflow.rows import Row, rows_of, shown_time, time_words
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import Scope
-from dlog.engine.dataflow.delta import Delta
-from dlog.engine.dataflow.sinks import Capture
+from dlog.engine.operators.delta import Delta
+from dlog.engine.operators.sinks import Capture
 from dlog.engine.times.frontier import Antichain
 from dlog.tabular import Tabular
 

@@ -11,8 +11,8 @@ from dlog.dataflow.aggregates import Ordering
 from dlog.dataflow.base import Base
 from dlog.dataflow.kinds import Kind
 from dlog.dataflow.schema import Schema, column_names, plain
-from dlog.engine.dataflow.groups import Logic
-from dlog.engine.dataflow.reduce import reduction
+from dlog.engine.operators.groups import Logic
+from dlog.engine.operators.reduce import reduction
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from dlog.codec import value_preview
 from dlog.dataflow.kinds import Kind, Objects, Repeated, decode, encode
 from dlog.dataflow.schema import Schema
-from dlog.engine.dataflow.delta import Columns
+from dlog.engine.operators.delta import Columns
 from dlog.engine.times.altneu import AltNeu
 from dlog.engine.values.arrow_memory import all_within_memory, is_column, table_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError

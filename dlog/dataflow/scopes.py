@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from dlog.arguments import bad_argument
 from dlog.dataflow.kinds import Objects
-from dlog.engine.dataflow import scope as engine
-from dlog.engine.dataflow.operator import Operator
-from dlog.engine.dataflow.scheduler import Scheduler
+from dlog.engine.operators import scope as engine
+from dlog.engine.operators.operator import Operator
+from dlog.engine.operators.scheduler import Scheduler
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 

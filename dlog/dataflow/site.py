@@ -10,9 +10,9 @@ from dlog.dataflow.expressions import Frame
 from dlog.dataflow.kinds import Objects
 from dlog.dataflow.rows import rows_of
 from dlog.dataflow.schema import Schema
-from dlog.engine.dataflow.delta import Columns, Delta
-from dlog.engine.dataflow.operator import Function
-from dlog.engine.dataflow.scope import Scope
+from dlog.engine.operators.delta import Columns, Delta
+from dlog.engine.operators.operator import Function
+from dlog.engine.operators.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from dlog.dataflow.base import Base
 from dlog.dataflow.expressions import Expression, col, column_or
 from dlog.dataflow.kinds import Kind, decode, float_words, word_floats
 from dlog.dataflow.schema import Schema, mismatch, plain
-from dlog.engine.dataflow.delta import Delta
-from dlog.engine.dataflow.operator import same
-from dlog.engine.dataflow.slices import LEAST
-from dlog.engine.dataflow.watermark import LATE, RELEASED, WAITING, Release, Watermark
+from dlog.engine.operators.delta import Delta
+from dlog.engine.operators.operator import same
+from dlog.engine.operators.slices import LEAST
+from dlog.engine.operators.watermark import LATE, RELEASED, WAITING, Release, Watermark
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 STATE, TIME = "#state", "#time"

@@ -13,7 +13,7 @@ from dlog.dataflow.axis import amount, axis
 from dlog.dataflow.kinds import encode
 from dlog.dataflow.schema import Schema, column_names
 from dlog.dataflow.site import Bound, Site
-from dlog.engine.dataflow.delta import Delta, repeated
+from dlog.engine.operators.delta import Delta, repeated
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 CHUNK = 1 << 20

@@ -8,9 +8,9 @@ import numpy as np
 
 from dlog.dataflow import Collection, Dataflow, Input
 from dlog.dataflow.kinds import Kind, decode
-from dlog.engine.dataflow.delta import Delta
-from dlog.engine.dataflow.sinks import Inspect
 from dlog.engine.ir import rules
+from dlog.engine.operators.delta import Delta
+from dlog.engine.operators.sinks import Inspect
 from dlog.engine.values.domains import to_numpy
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions.follow.changes import Changes

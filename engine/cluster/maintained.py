@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dlog.engine.cluster.differences import Channel, Inbox, Outbox, SendingLowering
+from dlog.engine.cluster.channels import Channel, Inbox, Outbox, SendingLowering
 from dlog.engine.cluster.exchange import RowExchange
 from dlog.engine.cluster.worker_group import PeerFailed
 from dlog.engine.interruption import check

@@ -2,7 +2,7 @@
 
 `machine_structs`, `row_structs`, `round_structs` and `trace_structs` declare the structs that Python and kernels share,
 `instructions` the operands, `codes` the numbers that stand for something, `layout` other constants. `machine` runs lowered
-paths; `generate`, `block` and `arithmetic` are its instructions, `combine` says how values of one key come together. `static`
+paths; `block` and `arithmetic` are instructions of all, `combine` says how values of one key come together. `static`
 serves one evaluation, `incremental` maintenance over rounds, `trace` layers of sorted updates, `values` numbers and texts.
 Kernels know arrays and addresses, not programs or plans.
 """

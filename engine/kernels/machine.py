@@ -15,9 +15,9 @@ from dlog.engine.kernels.codes import Move, Operation, Status
 from dlog.engine.kernels.core.jit import entry, inlined, kernel
 from dlog.engine.kernels.core.memory import atomic_add, cycles
 from dlog.engine.kernels.core.structs import Array, Pointer
-from dlog.engine.kernels.generate import copy_carried, extend, join, scan, scan_queue
 from dlog.engine.kernels.incremental.steps.derive import derive
-from dlog.engine.kernels.incremental.steps.lookups import entries_of, once, rows_of, scan_changes, step_lookup
+from dlog.engine.kernels.incremental.steps.joins import entries_of, once, rows_of, scan_changes
+from dlog.engine.kernels.incremental.steps.lookups import step_lookup
 from dlog.engine.kernels.incremental.steps.proposals import propose_values
 from dlog.engine.kernels.instructions import (
     CalledRows,
@@ -53,7 +53,9 @@ from dlog.engine.kernels.round_structs import Control, Cycle, CycleMove, Loop, P
 from dlog.engine.kernels.static.arrange import column_of, find_groups, group_size
 from dlog.engine.kernels.static.chains import grow_arrangement
 from dlog.engine.kernels.static.emptying import empty_arrangement, empty_relation
+from dlog.engine.kernels.static.extend import extend
 from dlog.engine.kernels.static.generators import called_rows, range_values
+from dlog.engine.kernels.static.joins import copy_carried, join, scan, scan_queue
 from dlog.engine.kernels.static.merge import merge_block, next_changes
 from dlog.engine.kernels.static.runs import scan_runs, sort_changes
 from dlog.engine.kernels.static.sets import find_rows, insert_block, share_block

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dlog.engine.dataflow.reduce import Reduce, ReduceTotal
+from dlog.engine.operators.reduce import Reduce, ReduceTotal
 from tests.tpch.batches import TABLE, WAYS, Counts, feed_all
 from tests.tpch.conftest import Data
 from tests.tpch.engines import same

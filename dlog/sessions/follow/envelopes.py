@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from dlog.codec import Codec, Row
-from dlog.engine.dataflow.readings import Reading
 from dlog.engine.ir.rules import Kind, Relation
+from dlog.engine.operators.readings import Reading
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.layer import build

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import ArrangementKind, Operation, SetKind
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import atomic_add, bit_length, prefetch, wrapped_product
-from dlog.engine.kernels.generate import next_chunk, open_chain
 from dlog.engine.kernels.instructions import Sweep
 from dlog.engine.kernels.layout import BLOCK, SEEN
 from dlog.engine.kernels.machine_structs import Arrangement, Column, Level, Numbers, Relation, Words
@@ -17,6 +16,7 @@ from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import chain_of, column_of
 from dlog.engine.kernels.static.bitmaps import reserve_pages, take_bit
 from dlog.engine.kernels.static.chains import load_position
+from dlog.engine.kernels.static.joins import next_chunk, open_chain
 from dlog.engine.kernels.static.storage import load_cell, register, reserve, store_cell
 
 MATCHES = 1 << 14

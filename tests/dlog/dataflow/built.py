@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dlog.dataflow import Collection, Dataflow, Scope, Variable, col, moving
-from dlog.engine.dataflow.delta import Delta
+from dlog.engine.operators.delta import Delta
 from tests.dlog.dataflow.terms import LAST_ITERATION, MODULUS, Loop, Term
 
 A, B = col("a"), col("b")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.dataflow import AltNeu, Collection, Dataflow, Input, col
-from dlog.engine.dataflow.half_join import Extend
+from dlog.engine.operators.half_join import Extend
 from dlog.grammar.diagnostics import DlogError
 from tests.examples import examples
 

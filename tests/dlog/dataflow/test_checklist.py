@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.dataflow import Collection, Dataflow, Input
-from dlog.engine.dataflow.reduce import Reduce, ReduceTotal
+from dlog.engine.operators.reduce import Reduce, ReduceTotal
 from tests.conftest import ROOT
 from tests.dlog.dataflow.built import Built
 from tests.dlog.dataflow.terms import BINARY, LOOPED, UNARY, Term, row

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.dataflow import Collection, Dataflow, Input, col, linear, moving
-from dlog.engine.dataflow import ordered
-from dlog.engine.dataflow.ordered import Ordered
-from dlog.engine.dataflow.reach import Following, Gap, Range, Reach
+from dlog.engine.operators import ordered
+from dlog.engine.operators.ordered import Ordered
+from dlog.engine.operators.reach import Following, Gap, Range, Reach
 from dlog.grammar.diagnostics import DlogError
 from tests.dlog.dataflow import windowed
 from tests.examples import examples

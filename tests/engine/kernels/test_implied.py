@@ -11,7 +11,7 @@ import pytest
 from dlog.engine.kernels import block
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import JIT
-from dlog.engine.kernels.incremental.steps import lookups
+from dlog.engine.kernels.incremental.steps import joins
 from dlog.engine.kernels.incremental.store import base, implied
 from dlog.engine.runtime.storage.native import words
 from tests.engine.kernels.store import Change, Store
@@ -69,7 +69,7 @@ def test_every_key_is_found_from_the_number_of_a_row() -> None:
     one_by_one = [implied.cell_at(column, row) for row in range(rows)]
     numbers = np.arange(rows)
     found = np.empty(rows, np.int64)
-    lookups.take_cells(column, int(numbers.ctypes.data), rows, int(found.ctypes.data))
+    joins.take_cells(column, int(numbers.ctypes.data), rows, int(found.ctypes.data))
     assert found.tolist() == one_by_one
     store.collection.hold_keys()
     assert not is_implied(store, 0)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlog.engine.dataflow.readings import Reading
 from dlog.engine.kernels.trace_structs import MergeHeader, MergeInput
+from dlog.engine.operators.readings import Reading
 from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time, less_equal

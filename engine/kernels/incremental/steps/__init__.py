@@ -1,1 +1,1 @@
-"""Instructions of paths over rounds: seeds, look-ups at a view, extensions by a variable, sinks."""
+"""Instructions of paths over rounds: joins, look-ups at a view, extensions by a variable, sinks."""

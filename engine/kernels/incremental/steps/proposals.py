@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch, wrapped_product
-from dlog.engine.kernels.generate import copy_carried
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.histories import presence
@@ -20,6 +19,7 @@ from dlog.engine.kernels.machine_structs import Level, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.row_structs import Slab
 from dlog.engine.kernels.static.arrange import column_of
+from dlog.engine.kernels.static.joins import copy_carried
 from dlog.engine.kernels.static.storage import behind, load_cell, register, scratch_block
 
 SIEVED = 128

@@ -160,14 +160,14 @@ def carry(registers, code: RowsOf):
 
 @kernel
 def join_slab(ctl: Control, registers, code: RowsOf, slab: Slab, shared):
-    """The path's second level for the rows of a group (see `lookups.rows_of`), which may share what is carried over: 1, or -1
+    """The path's second level for the rows of a group (see `joins.rows_of`), which may share what is carried over: 1, or -1
     with ctl.error set."""
     carry(registers, code)
     index = code.index
     collection = index.collection
     columns = collection.columns
     pool = index.pool
-    limit = value_at(registers, code.time)[0] + code.neu  # of what is seen (lookups.py)
+    limit = value_at(registers, code.time)[0] + code.neu  # of what is seen (joins.py)
     inner = code.inner != 0
     history = collection.inner if inner else collection.outer
     bits = history.bits

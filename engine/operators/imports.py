@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dlog.engine.dataflow.arrange import Indexed
-from dlog.engine.dataflow.delta import Delta, Moment
-from dlog.engine.dataflow.readings import Reading
-from dlog.engine.dataflow.scheduler import Scheduler
-from dlog.engine.dataflow.scope import Scope
+from dlog.engine.operators.arrange import Indexed
+from dlog.engine.operators.delta import Delta, Moment
+from dlog.engine.operators.readings import Reading
+from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.operators.scope import Scope
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.cursor import Cursor
 from dlog.grammar.diagnostics import Diagnostic, DlogError

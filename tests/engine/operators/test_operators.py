@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.dataflow import Dataflow, col
-from dlog.engine.dataflow import join
-from dlog.engine.dataflow.calendar import Calendar
-from dlog.engine.dataflow.delta import Delta
-from dlog.engine.dataflow.groups import Active
-from dlog.engine.dataflow.scope import Rounds, Scope
+from dlog.engine.operators import join
+from dlog.engine.operators.calendar import Calendar
+from dlog.engine.operators.delta import Delta
+from dlog.engine.operators.groups import Active
+from dlog.engine.operators.scope import Rounds, Scope
 from dlog.grammar.diagnostics import DlogError
 from tests.examples import examples
 

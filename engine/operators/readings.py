@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.dataflow.delta import Columns, Delta, of_layer
-from dlog.engine.dataflow.scope import Rounds
 from dlog.engine.kernels.trace.gathering import gather_layers, seek_layers
+from dlog.engine.operators.delta import Columns, Delta, of_layer
+from dlog.engine.operators.scope import Rounds
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.batch import Batch

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.dataflow.delta import Delta, together
+from dlog.engine.operators.delta import Delta, together
 
 
 class _Block:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.dataflow.groups import Active, Groups
-from dlog.engine.dataflow.slices import GREATEST, Part, Slices
+from dlog.engine.operators.groups import Active, Groups
+from dlog.engine.operators.slices import GREATEST, Part, Slices
 
 Shift = Callable[[np.ndarray], np.ndarray]
 """Words of the order some amount further on. It is monotone, and goes no further than words go."""

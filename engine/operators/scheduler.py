@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Protocol
 
-from dlog.engine.dataflow.calendar import Calendar
-from dlog.engine.dataflow.delta import Moment
-from dlog.engine.dataflow.scope import Region, Rounds, Scope
+from dlog.engine.operators.calendar import Calendar
+from dlog.engine.operators.delta import Moment
+from dlog.engine.operators.scope import Region, Rounds, Scope
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 Key = tuple[int, ...]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.dataflow.delta import Columns
-from dlog.engine.dataflow.readings import Matches, Ranges, Reading
+from dlog.engine.operators.delta import Columns
+from dlog.engine.operators.readings import Matches, Ranges, Reading
 from dlog.engine.trace.layer import Layer
 
 LEAST, GREATEST = -(2**63), 2**63 - 1

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.dataflow.delta import Columns, run_starts
-from dlog.engine.dataflow.readings import Matches
 from dlog.engine.kernels.trace.gathering import count_groups, fill_groups
+from dlog.engine.operators.delta import Columns, run_starts
+from dlog.engine.operators.readings import Matches
 from dlog.engine.trace.layer import address_of, build
 
 

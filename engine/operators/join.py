@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.dataflow.arrange import Arranged
-from dlog.engine.dataflow.delta import Delta, Moment
-from dlog.engine.dataflow.operator import Operator, joined
-from dlog.engine.dataflow.readings import Reading, key_of
-from dlog.engine.dataflow.scheduler import Scheduler
-from dlog.engine.dataflow.scope import Scope
+from dlog.engine.operators.arrange import Arranged
+from dlog.engine.operators.delta import Delta, Moment
+from dlog.engine.operators.operator import Operator, joined
+from dlog.engine.operators.readings import Reading, key_of
+from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.operators.scope import Scope
 from dlog.engine.times import columns as T
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 

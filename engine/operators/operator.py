@@ -10,11 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dlog.engine.dataflow.calendar import Calendar
-from dlog.engine.dataflow.delta import Delta, Moment, together
-from dlog.engine.dataflow.readings import Trace
-from dlog.engine.dataflow.scheduler import Scheduler
-from dlog.engine.dataflow.scope import Rounds, Scope
+from dlog.engine.operators.calendar import Calendar
+from dlog.engine.operators.delta import Delta, Moment, together
+from dlog.engine.operators.readings import Trace
+from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.operators.scope import Rounds, Scope
 
 Function = Callable[[Delta], Delta]
 

@@ -1,4 +1,4 @@
-"""Dataflow: operators over streams of updates, and the order in which they run. Collections of `dlog.dataflow` are made of
+"""Operators over streams of updates, and the order in which they run. Collections of `dlog.dataflow` are made of
 them; rules are not: their joins are in `engine.kernels`.
 
 A stream is a sequence of *deltas*: updates `(row, time, diff)` as columns. Operators with state keep it in traces

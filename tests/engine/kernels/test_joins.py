@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Variable
-from dlog.engine.kernels import generate
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import JIT
+from dlog.engine.kernels.static import extend
 from tests.engine.kernels.paths import Store, run
 from tests.engine.kernels.workbench import EXAMPLES, MANY, WORDS, Row
 from tests.examples import examples
@@ -146,7 +146,7 @@ def test_gallop_finds_the_first_position_that_is_not_below(values: list[int], as
     for start in range(0, len(values), 7):
         for value in (*asked, *values[:5]):
             expected = max(start, bisect_left(ordered.tolist(), value))
-            assert generate.gallop(ordered.ctypes.data, ordered.itemsize, start, len(values), value) == expected
+            assert extend.gallop(ordered.ctypes.data, ordered.itemsize, start, len(values), value) == expected
 
 
 # ----------------------------------------------------------------------------------------------------------------- scan

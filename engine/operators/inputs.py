@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dlog.engine.dataflow.delta import Delta, Moment
-from dlog.engine.dataflow.operator import Operator, joined
+from dlog.engine.operators.delta import Delta, Moment
+from dlog.engine.operators.operator import Operator, joined
 
 
 class Source(Operator):

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dlog.engine.dataflow.calendar import Calendar
-from dlog.engine.dataflow.delta import Delta, Moment, empty, run_starts, together
-from dlog.engine.dataflow.operator import Operator, joined
-from dlog.engine.dataflow.readings import Trace
-from dlog.engine.dataflow.scheduler import Scheduler
-from dlog.engine.dataflow.scope import Scope
-from dlog.engine.dataflow.slices import LEAST
+from dlog.engine.operators.calendar import Calendar
+from dlog.engine.operators.delta import Delta, Moment, empty, run_starts, together
+from dlog.engine.operators.operator import Operator, joined
+from dlog.engine.operators.readings import Trace
+from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.operators.scope import Scope
+from dlog.engine.operators.slices import LEAST
 
 RELEASED, LATE, WAITING = range(3)
 """What becomes of an event, in the column behind those of its row."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.dataflow.delta import Delta, Moment
-from dlog.engine.dataflow.operator import Operator, joined
+from dlog.engine.operators.delta import Delta, Moment
+from dlog.engine.operators.operator import Operator, joined
 
 
 class Variable(Operator):

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.dataflow.arrange import Arranged
-from dlog.engine.dataflow.delta import Columns, Delta, Moment
-from dlog.engine.dataflow.groups import Active, Groups, Logic, Outcome, group
-from dlog.engine.dataflow.operator import Operator, joined
-from dlog.engine.dataflow.reach import Extent, Reach, Rest, View
-from dlog.engine.dataflow.readings import Matches, Reading, Trace
-from dlog.engine.dataflow.reduce import at_moment, changes, clipped
-from dlog.engine.dataflow.scheduler import Scheduler
-from dlog.engine.dataflow.scope import Rounds, Scope
-from dlog.engine.dataflow.slices import Slices
+from dlog.engine.operators.arrange import Arranged
+from dlog.engine.operators.delta import Columns, Delta, Moment
+from dlog.engine.operators.groups import Active, Groups, Logic, Outcome, group
+from dlog.engine.operators.operator import Operator, joined
+from dlog.engine.operators.reach import Extent, Reach, Rest, View
+from dlog.engine.operators.readings import Matches, Reading, Trace
+from dlog.engine.operators.reduce import at_moment, changes, clipped
+from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.operators.scope import Rounds, Scope
+from dlog.engine.operators.slices import Slices
 from dlog.engine.trace.layer import build
 
 ROUNDS_AT_ONCE = 16

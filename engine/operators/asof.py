@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dlog.engine.dataflow.arrange import Arranged
-from dlog.engine.dataflow.delta import Delta, Moment, empty, run_starts, together
-from dlog.engine.dataflow.operator import Operator, joined
-from dlog.engine.dataflow.readings import Reading, Trace
-from dlog.engine.dataflow.scheduler import Scheduler
-from dlog.engine.dataflow.scope import Scope
+from dlog.engine.operators.arrange import Arranged
+from dlog.engine.operators.delta import Delta, Moment, empty, run_starts, together
+from dlog.engine.operators.operator import Operator, joined
+from dlog.engine.operators.readings import Reading, Trace
+from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.operators.scope import Scope
 from dlog.engine.trace.layer import build
 
 

@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 
-from dlog.engine.dataflow.delta import Delta, Moment, empty
-from dlog.engine.dataflow.operator import Function, Operator, joined, same
-from dlog.engine.dataflow.readings import Reading, Trace
-from dlog.engine.dataflow.scheduler import Scheduler
-from dlog.engine.dataflow.scope import Scope
+from dlog.engine.operators.delta import Delta, Moment, empty
+from dlog.engine.operators.operator import Function, Operator, joined, same
+from dlog.engine.operators.readings import Reading, Trace
+from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.operators.scope import Scope
 
 
 class Indexed(Operator):

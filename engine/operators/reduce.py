@@ -16,13 +16,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dlog.engine.dataflow.arrange import Arranged
-from dlog.engine.dataflow.delta import Columns, Delta, Moment, repeated
-from dlog.engine.dataflow.groups import Active, Logic, Outcome, group
-from dlog.engine.dataflow.operator import Operator, joined
-from dlog.engine.dataflow.readings import Matches, Trace, key_of
-from dlog.engine.dataflow.scheduler import Scheduler
-from dlog.engine.dataflow.scope import Scope
+from dlog.engine.operators.arrange import Arranged
+from dlog.engine.operators.delta import Columns, Delta, Moment, repeated
+from dlog.engine.operators.groups import Active, Logic, Outcome, group
+from dlog.engine.operators.operator import Operator, joined
+from dlog.engine.operators.readings import Matches, Trace, key_of
+from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.operators.scope import Scope
 from dlog.engine.trace.layer import build
 
 

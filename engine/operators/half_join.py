@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.dataflow.arrange import Arranged
-from dlog.engine.dataflow.delta import Delta, Moment, together
-from dlog.engine.dataflow.join import products
-from dlog.engine.dataflow.operator import Operator, joined
-from dlog.engine.dataflow.scheduler import Scheduler
-from dlog.engine.dataflow.scope import Scope
+from dlog.engine.operators.arrange import Arranged
+from dlog.engine.operators.delta import Delta, Moment, together
+from dlog.engine.operators.join import products
+from dlog.engine.operators.operator import Operator, joined
+from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.operators.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, eq=False)

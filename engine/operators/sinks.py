@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dlog.engine.dataflow.delta import Delta, Moment, empty, of_layer, together
-from dlog.engine.dataflow.operator import Operator, joined
-from dlog.engine.dataflow.readings import Trace
-from dlog.engine.dataflow.scheduler import Scheduler
-from dlog.engine.dataflow.scope import Scope
+from dlog.engine.operators.delta import Delta, Moment, empty, of_layer, together
+from dlog.engine.operators.operator import Operator, joined
+from dlog.engine.operators.readings import Trace
+from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.operators.scope import Scope
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.cursor import Cursor
