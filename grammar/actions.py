@@ -63,16 +63,16 @@ def _whole(c: Children) -> Span:
     return Span(start, last.end_pos if type(last) in TOKENS else last.span.end)
 
 
-MOST = 10**20
+MAX_NUMBER = 10**20
 """More than there is of anything that has a number."""
 
 
 def _numbered(digits: str) -> int:
-    """The number of something, as written; `MOST` for all that are greater, however long they are."""
+    """The number of something, as written; `MAX_NUMBER` for all that are greater, however long they are."""
     if digits.startswith(("0x", "0b")):
-        return min(int(digits, 0), MOST)
+        return min(int(digits, 0), MAX_NUMBER)
     plain = digits.replace("_", "").lstrip("0")
-    return int(plain or "0") if len(plain) <= 20 else MOST
+    return int(plain or "0") if len(plain) <= 20 else MAX_NUMBER
 
 
 def _unescape(token: Word) -> str:

@@ -22,7 +22,7 @@ from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 
 Fields = tuple[np.ndarray, ...]
-STRETCH = 1 << 16
+VALUES_WIDENED_TOGETHER = 1 << 16
 """Values that are widened at once: so few that they stay in the processor's cache."""
 
 
@@ -64,8 +64,8 @@ class Dictionary:
                 partition.owners_of_ids(np.arange(len(distinct)), self._record_hashes(type.record, distinct), workers, by_id)
                 owners[:] = by_id[places]
             case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
-                for start in range(0, len(values), STRETCH):
-                    part = slice(start, start + STRETCH)
+                for start in range(0, len(values), VALUES_WIDENED_TOGETHER):
+                    part = slice(start, start + VALUES_WIDENED_TOGETHER)
                     partition.owners_of_values(_words(values[part]), workers, owners[part])
             case _:
                 assert_never(type.kind)

@@ -18,7 +18,7 @@ from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, SELF, Heavy, Plac
 from dlog.engine.values.array_pool import DoubleBuffer
 
 Columns = tuple[np.ndarray, ...]
-FEW = 64
+MAX_ROWS_AS_BYTES = 64
 """Rows up to which a message has their columns as bytes."""
 
 
@@ -31,7 +31,7 @@ class Rows:
 
     def __reduce__(self) -> tuple[Callable[..., Rows], tuple[Any, int]]:
         """As for `ColumnType`; columns of few rows are bytes, which take a third of the time of arrays."""
-        if self.height > FEW:
+        if self.height > MAX_ROWS_AS_BYTES:
             return Rows, (self.columns, self.height)
         return _few_rows, ([(c.dtype.str, c.tobytes()) for c in self.columns], self.height)
 

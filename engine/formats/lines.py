@@ -23,7 +23,7 @@ from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.render import MADE, NO_TEXTS, SYMBOL, Rendering, Texts, render
 from dlog.engine.formats.text import column_code, load_text, read_bytes
 from dlog.engine.formats.wrong_lines import names_of
-from dlog.engine.formats.wrong_rows import MOST, wrong_rows
+from dlog.engine.formats.wrong_rows import MAX_TOLD_MISTAKES, wrong_rows
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -58,7 +58,7 @@ def load_lines(
         texts,
         threads,
         wrong.line,
-        MOST if wrong.refuses else len(data),
+        MAX_TOLD_MISTAKES if wrong.refuses else len(data),
         partial(budget.take, file=file),
     )
     columns, good = list(table.columns), np.ones(table.rows, bool)

@@ -22,7 +22,7 @@ from dlog.engine.formats.wrong_lines import explain_line, explain_text, line_beg
 from dlog.engine.ir.rules import Io, Kind, Program, Relation
 from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line, shortened
 
-MOST = 20
+MAX_TOLD_MISTAKES = 20
 """Mistakes of a file that are told, all with their places."""
 
 
@@ -60,7 +60,7 @@ class WrongRows:
         begin = mistake.position if isinstance(mistake, BadLine) else line_begin(data, mistake.start)
         self.unread.append(begin)
         self._note(data, begin)
-        if len(self.found) < MOST:
+        if len(self.found) < MAX_TOLD_MISTAKES:
             self.found.append(self._explained(mistake))
         self._check()
 
@@ -78,14 +78,14 @@ class WrongRows:
         """A row with a wrong record; `number` is the line's, from 1."""
         begin = int(self._line_ends(data)[number - 2]) + 1 if number > 1 else 0
         self._note(data, begin)
-        if len(self.found) < MOST:
+        if len(self.found) < MAX_TOLD_MISTAKES:
             self.found.append(explained())
         self._check()
 
     def _check(self) -> None:
-        if self.refuses and len(self.found) == MOST:
-            last = Diagnostic("too-many-mistakes", f"{self.file} has {MOST} wrong lines or more: the rest is not read")
-            raise DlogError([*self.found, last])
+        if self.refuses and len(self.found) == MAX_TOLD_MISTAKES:
+            text = f"{self.file} has {MAX_TOLD_MISTAKES} wrong lines or more: the rest is not read"
+            raise DlogError([*self.found, Diagnostic("too-many-mistakes", text)])
 
     def line_of(self, data: np.ndarray, row: int) -> int:
         """The number of the line that row `row`, of those that were read, stands on. All lines without one are known then."""

@@ -120,7 +120,7 @@ class Collection(Relation):
     tags: Bytes  # TAG_*: a byte for each slot
     slot_hashes: Numbers  # of wide rows, for each slot the half of the row's hash that its home comes from; else null
     slot_homes: Inside[Homes]
-    taken: i64  # slots that are not free, those of removed rows included
+    used_slots: i64  # slots that are not free, those of removed rows included
     direct: Inside[DirectTable]  # while it is there, there are no slots
     base: Inside[Base]
     pairable: i64  # the rows may be pairs (pairs.py)
@@ -128,15 +128,15 @@ class Collection(Relation):
     pair_homes: Inside[Homes]
     indexes: Array[Pointer[Index]]
     index_count: i64
-    born: List  # rows made in this batch
+    new_rows: List  # rows made in this batch
     indexed: i64  # how many of them are in the indexes
-    doomed: List  # rows that may be nowhere any more
+    maybe_dead: List  # rows that may be nowhere any more
 
     # When they are present, and what changed.
     outer: History  # as other scopes see it; null: none
     inner: History  # as its own recursive scope sees it; null: none
-    quiet: i64  # no path looks rows up in it: a row's bit in `outer` says that it is absent, nothing more is noted
-    between: i64  # its own scope looks rows up between its rounds only: `inner` may have at once what a round makes of a row
+    no_readers: i64  # no path looks rows up in it: a row's bit in `outer` says that it is absent, nothing more is noted
+    read_between_rounds: i64  # its scope reads it between rounds only: `inner` may have at once what a round makes of a row
     log: Log  # its changes by round
     inner_log: Log  # its changes by iteration
     packed: i64  # the log has the words of pairs in the place of row numbers

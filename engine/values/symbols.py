@@ -24,7 +24,7 @@ from dlog.engine.interruption import Delayed, DelayedInFinalizer
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import entry
 from dlog.engine.kernels.core.memory import MAPS
-from dlog.engine.kernels.values.symbols import AHEAD, begin_writing, drop_slots, end_writing, find_symbol, intern
+from dlog.engine.kernels.values.symbols import STRINGS_AHEAD, begin_writing, drop_slots, end_writing, find_symbol, intern
 from dlog.engine.kernels.values.words import copy_bytes
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -134,7 +134,7 @@ class SymbolTable:
         data = np.ascontiguousarray(data)
         starts, ends = (np.ascontiguousarray(a, np.int64) for a in (starts, ends))
         ids = np.empty(len(starts), np.int32)
-        hashes = np.empty(AHEAD, np.int64)
+        hashes = np.empty(STRINGS_AHEAD, np.int64)
         bounds, out = (int(starts.ctypes.data), int(ends.ctypes.data)), (int(ids.ctypes.data), 4, int(hashes.ctypes.data))
         source = int(data.ctypes.data)
         with self._lock:

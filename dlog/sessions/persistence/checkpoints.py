@@ -41,7 +41,7 @@ MAX_UNPAUSED_IMAGE_BYTES = 1 << 20
 OVERDUE_LOG_BYTES = 1 << 26
 """Bytes that are logged while a larger one waits for a pause, after which it is copied within a commit all the same: else a
 session that never pauses would be derived anew after a crash."""
-PAUSE = 0.05
+PAUSE_SECONDS = 0.05
 """Seconds without a commit after which an image is copied."""
 Interning: TypeAlias = Callable[[], dict[str, Entries]]
 """All entries of the tables of symbols and records as of some time."""
@@ -244,7 +244,7 @@ class Copying:
 
     def _run(self) -> None:
         seen = -1
-        while not self._over.wait(PAUSE):
+        while not self._over.wait(PAUSE_SECONDS):
             state, engine = self._state(), self._engine()
             if state is None or engine is None:
                 break

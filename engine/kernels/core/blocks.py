@@ -26,7 +26,7 @@ from dlog.engine.kernels.core.structs import Struct, i64
 
 PAGE = 4096
 HUGE_PAGE = 1 << 21
-LARGE = HUGE_PAGE - (HUGE_PAGE >> 3)
+MIN_MAPPED_BYTES = HUGE_PAGE - (HUGE_PAGE >> 3)
 """Bytes from which on an array has a mapping."""
 LINE = 64
 LINES = 16
@@ -45,7 +45,7 @@ class Mapping(Struct):
 @kernel
 def cleared_block(size):
     """Zeroed bytes; 0 if there are none."""
-    if MAPS and size >= LARGE:
+    if MAPS and size >= MIN_MAPPED_BYTES:
         return mapped_block(size, size >> 3)
     return calloc(max(size, 8), 1)
 
@@ -55,7 +55,7 @@ def resized_block(address, size):
     """The block at an address (0: none) with as many bytes, which may be elsewhere; 0, and all as it was, if there are none."""
     if MAPS and address != 0 and is_mapped(address):
         return resize_mapped(address, size)
-    if not MAPS or size < LARGE:
+    if not MAPS or size < MIN_MAPPED_BYTES:
         return realloc(address, max(size, 8))
     if address == 0:
         return mapped_block(size, size >> 3)

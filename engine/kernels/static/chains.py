@@ -17,7 +17,7 @@ from dlog.engine.kernels.static.storage import load_cell, resize
 
 POOL_MAX = 2**32 - 1
 """Most words of a pool: positions are unsigned 32-bit numbers."""
-AHEAD = 8
+ROWS_AHEAD = 8
 """Rows between asking for a chain's head, for the end of the chain, and appending to it."""
 
 
@@ -87,10 +87,10 @@ def is_wanted(arrangement: Arrangement, relation: Relation, row):
 @kernel
 def ask_ahead(arrangement: Arrangement, row, end):
     """Asks for the chains that rows after this one will be appended to."""
-    if row + 2 * AHEAD < end:
-        prefetch(chain_of(arrangement, dense_group(arrangement, row + 2 * AHEAD)).address)
-    if row + AHEAD < end:
-        chain = chain_of(arrangement, dense_group(arrangement, row + AHEAD))
+    if row + 2 * ROWS_AHEAD < end:
+        prefetch(chain_of(arrangement, dense_group(arrangement, row + 2 * ROWS_AHEAD)).address)
+    if row + ROWS_AHEAD < end:
+        chain = chain_of(arrangement, dense_group(arrangement, row + ROWS_AHEAD))
         prefetch(arrangement.pool.address + chain.next * 4)
 
 

@@ -18,7 +18,7 @@ from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import load_cell, mix, register, release, rows_equal, store_cell, zeroed
 
-LARGE = 2**21
+MAX_DOUBLED_SLOTS = 2**21
 """Slots from which on tables grow by a quarter: what that saves is more than the time it takes."""
 
 
@@ -101,7 +101,7 @@ def grow_hash(ctl: Control, relation: Relation, rows):
         return True
     count = max(slots, 1024)
     while rows * 5 > count * 4:
-        count += count >> (1 if count < LARGE else 2)
+        count += count >> (1 if count < MAX_DOUBLED_SLOTS else 2)
     release(ctl, relation.slots, slots * 4)
     relation.slots = 0
     relation.slot_count = 0

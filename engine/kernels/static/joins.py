@@ -19,7 +19,7 @@ from dlog.engine.kernels.static.arrange import chain_of, column_of
 from dlog.engine.kernels.static.chains import chunk_items, load_position
 from dlog.engine.kernels.static.storage import load_cell, register
 
-SMALL = 4
+BRANCHLESS_MATCHES = 4
 """Matches of a group that are written without a branch on how many there are."""
 
 
@@ -104,8 +104,8 @@ def match_groups(arrangement: Arrangement, groups: Words, level: Level, source: 
 
 @kernel
 def match_sorted(offsets: Numbers, groups: Words, level: Level, source: Words, places: Words):
-    """`match_groups` where a group is a range. Of a small one SMALL matches are written whatever its size, and the next group's
-    go over those that are none: how many there are is nothing that a processor could guess."""
+    """`match_groups` where a group is a range. Of a small one BRANCHLESS_MATCHES matches are written whatever its size, and the
+    next group's go over those that are none: how many there are is nothing that a processor could guess."""
     rows = level.rows
     row = level.row
     at = level.at
@@ -121,8 +121,8 @@ def match_sorted(offsets: Numbers, groups: Words, level: Level, source: Words, p
             end = offsets[max(group, 0) + 1]
             if group < 0:
                 end = at
-            if end - at <= SMALL <= BLOCK - n:
-                for j in range(SMALL):
+            if end - at <= BRANCHLESS_MATCHES <= BLOCK - n:
+                for j in range(BRANCHLESS_MATCHES):
                     source[n + j] = row
                     places[n + j] = at + j
                 n += end - at

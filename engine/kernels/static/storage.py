@@ -15,7 +15,7 @@ from dlog.engine.kernels.round_structs import Control
 
 _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 ROWS_MAX = 2**31 - 2
-SMALL = 1 << 17
+MAX_DOUBLED_ITEMS = 1 << 17
 """Items above which arrays grow by an eighth: their bytes count for more than the time to move them."""
 STRIDE = 1 << 15
 """The most items by which they grow, so that growing takes no time: of what is that large the system moves pages, not bytes."""
@@ -84,7 +84,7 @@ def resize(ctl: Control, address, old_bytes, new_bytes):
 @kernel
 def grown(room):
     """Room after growing: half as much again, or less where that is much."""
-    if room < SMALL:
+    if room < MAX_DOUBLED_ITEMS:
         return room + (room >> 1)
     return room + min(room >> 3, STRIDE)
 

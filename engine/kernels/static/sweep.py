@@ -27,7 +27,7 @@ SOON = 12
 LATER = 24
 """Rows between asking for a group, for its place, and looking at it."""
 
-FEWEST = 8
+MIN_REMEMBERED_MATCHES = 8
 """Matches of a row below which it is not worth remembering that they were looked at."""
 _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 
@@ -145,7 +145,7 @@ def sweep_ranges(ctl: Control, code: Sweep, level: Level):
                 continue
             at = offsets[group]
             end = offsets[group + 1]
-            if end - at >= FEWEST and was_seen(ctl, code, bases, row, group):
+            if end - at >= MIN_REMEMBERED_MATCHES and was_seen(ctl, code, bases, row, group):
                 at = end
                 continue
         count = min(end - at, BLOCK - kept)
@@ -196,7 +196,7 @@ def sweep_chains(ctl: Control, code: Sweep, level: Level):
                 words = open_words(code, level)
                 looked += words
                 matches = chain_of(arrangement, group).count
-                if words == 0 and matches >= FEWEST and was_seen(ctl, code, bases, row, group):
+                if words == 0 and matches >= MIN_REMEMBERED_MATCHES and was_seen(ctl, code, bases, row, group):
                     level.at = level.end
                     level.left = 0
             continue
@@ -251,7 +251,7 @@ def sweep_runs(ctl: Control, code: Sweep, level: Level):
                 break
             at = starts[row]
             end = at + counts[row]
-            if end - at >= FEWEST and was_seen(ctl, code, bases, row, at):
+            if end - at >= MIN_REMEMBERED_MATCHES and was_seen(ctl, code, bases, row, at):
                 at = end
                 continue
         count = min(end - at, BLOCK - kept)

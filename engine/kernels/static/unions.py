@@ -21,7 +21,7 @@ from dlog.engine.kernels.static.components import find_root
 from dlog.engine.kernels.static.hashes import grow_hash, hash_rows, home, row_bits, slot_word
 from dlog.engine.kernels.static.storage import load_cell, mix, release, reserve, resize, store_cell, zeroed
 
-LEAST = 1024
+INITIAL_VALUES = 1024
 """Values that there is room for from the beginning."""
 
 
@@ -89,7 +89,7 @@ def number_of(union: Union, value):
 def make_room(ctl: Control, union: Union):
     """Room for half as many more values. False with ctl.error set when out of memory."""
     room = union.capacity
-    more = max(LEAST, room + (room >> 1))
+    more = max(INITIAL_VALUES, room + (room >> 1))
     values = Words(resize(ctl, union.values.address, room * 8, more * 8))
     if not values:
         return False

@@ -13,7 +13,7 @@ from dlog.engine.kernels.core.blocks import clear_rest, cleared_block, dirty_byt
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import atomic_add, prefetch
 from dlog.engine.kernels.incremental.store.homes import (
-    FEW,
+    MAX_HOMES_GROWN_AT_ONCE,
     begin_growing,
     first_to_move,
     home_of,
@@ -30,11 +30,11 @@ from dlog.engine.kernels.static.storage import store_cell
 from dlog.engine.kernels.values.utf8 import is_utf8
 from dlog.engine.kernels.values.words import copy_bytes, equal_bytes, hash_bytes
 
-AHEAD = 32
+STRINGS_AHEAD = 32
 """Strings whose slots are fetched together."""
-FEWEST = 512
+MIN_HOMES = 512
 """Homes of the smallest table."""
-RATE = 8
+SLOTS_MOVED_PER_STRING = 8
 """Slots of which the entries move, in a table that grows, for each string that comes."""
 WRITING = 2**40
 """`lock` is how many read, less this for each who writes or tries to."""
@@ -87,8 +87,8 @@ def renew_slots(table: Symbols, count):
         return False
     table.slots = slots
     set_homes(homes, count, room_for(count))
-    for first in range(0, places, FEW):
-        last = min(first + FEW, places)
+    for first in range(0, places, MAX_HOMES_GROWN_AT_ONCE):
+        last = min(first + MAX_HOMES_GROWN_AT_ONCE, places)
         if not keep_last_free(table, last - first):
             free_block(table.slots.address)
             table.slots = old
@@ -112,17 +112,17 @@ def room_for_slots(table: Symbols, extra, left):
     count = homes.count
     if (table.count + extra) * 4 > count * 3:
         while homes.edge != 0:
-            if not move_entries(table, FEW):
+            if not move_entries(table, MAX_HOMES_GROWN_AT_ONCE):
                 return False
         # A table of the likely final size, half of the strings being new, rather than one after the other.
-        more = max(count * (8 if left > count * 4 else 2), FEWEST)
-        at_once = count < FEW or left > count >> 2
+        more = max(count * (8 if left > count * 4 else 2), MIN_HOMES)
+        at_once = count < MAX_HOMES_GROWN_AT_ONCE or left > count >> 2
         if not (renew_slots(table, more) if at_once else grow_slots(table, more)):
             return False
-    if homes.edge != 0 and not move_entries(table, extra * RATE):
+    if homes.edge != 0 and not move_entries(table, extra * SLOTS_MOVED_PER_STRING):
         return False
     while not still_fits(homes, table.slots.address, 8, extra):
-        if not move_entries(table, extra * RATE):
+        if not move_entries(table, extra * SLOTS_MOVED_PER_STRING):
             return False
     return keep_last_free(table, extra)
 
@@ -251,7 +251,7 @@ def add_text(table: Symbols, address, limit, length, hashed, slot):
 def intern(table: Symbols, source, size, starts: Words, ends: Words, begin, count, ids: Words, width, hashes: Words):
     """Writes the id of the bytes `starts[i]` to `ends[i]` behind `source`, where `size` bytes are, to cell i of `ids` for i
     from `begin`; source 0 is the table's own heap. Stops before the first new string that does not fit or is not UTF-8, or
-    where there is no memory for slots, and returns its number; `count` when done. `hashes` has room for AHEAD words."""
+    where there is no memory for slots, and returns its number; `count` when done. `hashes` has room for STRINGS_AHEAD words."""
     begin_writing(table)
     done = intern_locked(table, source, size, starts, ends, begin, count, ids, width, hashes)
     end_writing(table)
@@ -264,8 +264,8 @@ def intern_locked(table: Symbols, source, size, starts: Words, ends: Words, begi
         source = table.heap
         size = table.heap_size
     limit = source + size
-    for base in range(begin, count, AHEAD):
-        ahead = min(AHEAD, count - base)
+    for base in range(begin, count, STRINGS_AHEAD):
+        ahead = min(STRINGS_AHEAD, count - base)
         if not room_for_slots(table, ahead, count - base):
             return base
         for k in range(ahead):

@@ -449,7 +449,8 @@ class StratumBuilder:
         """The stratum's recursion is ready to run, seeded by what it reads first."""
         for name in self.scope.relations:
             collection = self.flow.collections[name]
-            collection.struct[L.collection.between] = int(collection.role is Role.LATTICE and not collection.followed)
+            between_rounds = collection.role is Role.LATTICE and not collection.followed
+            collection.struct[L.collection.read_between_rounds] = int(between_rounds)
         self.flow.task(Task(TaskKind.LOOP, loop.address, reads))
 
     # -------------------------------------------------------------------------------------------- storage, for lowering

@@ -12,7 +12,7 @@ from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.relation import StoredRelation
 
-STRETCH = 1 << 21
+ROWS_PER_LOOK = 1 << 21
 """Rows or keys between two looks at what waits: interruptions, progress."""
 
 
@@ -72,8 +72,8 @@ class _Edges:
 
 
 def _stretches(size: int) -> Iterator[tuple[int, int]]:
-    for first in range(0, size, STRETCH):
-        yield first, min(first + STRETCH, size)
+    for first in range(0, size, ROWS_PER_LOOK):
+        yield first, min(first + ROWS_PER_LOOK, size)
 
 
 @contextmanager

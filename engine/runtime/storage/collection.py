@@ -111,7 +111,7 @@ class Collection(CollectionParts):
             found = np.empty(self.struct[L.collection.live], np.int32)
             count = copy_present(self.address, L.ROUND if before else 2**63 - 1, int(found.ctypes.data))
         found = found[:count]
-        if before and self.struct[L.collection.quiet] and not self.struct[L.collection.fresh]:
+        if before and self.struct[L.collection.no_readers] and not self.struct[L.collection.fresh]:
             rows, _, diffs = self.changes()
             changed, places = np.unique(rows, return_index=True)
             kept = found[~np.isin(found, changed)]
@@ -124,7 +124,7 @@ class Collection(CollectionParts):
 
     def quieten(self) -> None:
         """Notes that no path looks rows up here, or by all their values, unless one does."""
-        self.struct[L.collection.quiet] = int(not self.asked and self.role in VISIBLE)
+        self.struct[L.collection.no_readers] = int(not self.asked and self.role in VISIBLE)
         two = self.arity == 2 and Kind.FLOAT not in self.kinds
         self.struct[L.collection.pairable] = int(two and self.role is Role.INPUT and not self.asked and not self.indexes)
         self.struct[L.collection.unkeyed] = int(not self.found)
@@ -136,7 +136,7 @@ class Collection(CollectionParts):
         rows where values do."""
         streamed = self.grouped is not None and self.grouped.struct[L.reduction.streamed] != 0
         values = [self.indexes[key].struct[L.index.wanted] for key in sorted(self.indexes)]
-        left = [self.struct[field] for field in (L.collection.quiet, L.collection.unkeyed, L.collection.pairable)]
+        left = [self.struct[field] for field in (L.collection.no_readers, L.collection.unkeyed, L.collection.pairable)]
         return [*left, int(self.grouped is not None), int(streamed), *values]
 
     def take_ways(self, ways: Sequence[int]) -> bool:
@@ -144,7 +144,7 @@ class Collection(CollectionParts):
         are rows."""
         if any(left > allowed for left, allowed in zip(ways, self.ways, strict=True)):
             return False
-        self.struct[L.collection.quiet], self.struct[L.collection.unkeyed], self.struct[L.collection.pairable] = ways[:3]
+        self.struct[L.collection.no_readers], self.struct[L.collection.unkeyed], self.struct[L.collection.pairable] = ways[:3]
         for key, column in zip(sorted(self.indexes), ways[5:], strict=True):
             self.indexes[key].struct[L.index.wanted] = column
         if self.grouped is not None:

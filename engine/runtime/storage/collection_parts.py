@@ -87,7 +87,7 @@ class CollectionParts:
         wanted: list[tuple[int, int]] = []
         role = self.role
         if role in VISIBLE:
-            wanted += [(L.collection.log, L.change.size), (L.collection.born, 1), (L.collection.doomed, 1)]
+            wanted += [(L.collection.log, L.change.size), (L.collection.new_rows, 1), (L.collection.maybe_dead, 1)]
             self._point_history(L.collection.outer, iterations=False)
         if role in _INNER:
             wanted.append((L.collection.inner_log, L.change.size))
@@ -101,7 +101,7 @@ class CollectionParts:
         if role in (Role.LATTICE, Role.GROUPS):
             wanted.append((L.collection.touched, 1))
         if role in (Role.GROUPS, Role.CANDIDATES):
-            wanted.append((L.collection.doomed, 1))
+            wanted.append((L.collection.maybe_dead, 1))
         for field, size in wanted:
             self.struct.point(field, self._list(size))
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.incremental.store.implied import BITS as SAMPLED
-from dlog.engine.kernels.incremental.store.slots import NARROW
+from dlog.engine.kernels.incremental.store.implied import SAMPLE_BITS as SAMPLED
+from dlog.engine.kernels.incremental.store.slots import MAX_REHASHED_COLUMNS
 from dlog.engine.kernels.row_structs import CandidatePlace
 from dlog.engine.kernels.static import storage
 from dlog.engine.runtime.storage.native import Struct
@@ -34,7 +34,7 @@ COLLECTION = (
     L.collection.slot_homes_edge,
     L.collection.slot_homes_room,
     L.collection.live,
-    L.collection.taken,
+    L.collection.used_slots,
     L.collection.grouping_sum_words,
     L.collection.grouping_record_bytes,
     L.collection.base_rows,
@@ -148,7 +148,7 @@ def collection_arrays(collection: HasColumns) -> Iterator[Array]:
     room = struct[L.collection.slot_homes_room]
     yield _whole(struct, L.collection.row_slots, room * 4)
     yield _whole(struct, L.collection.tags, room, 0)
-    yield _whole(struct, L.collection.slot_hashes, room * 4 if struct[L.relation.arity] > NARROW else 0)
+    yield _whole(struct, L.collection.slot_hashes, room * 4 if struct[L.relation.arity] > MAX_REHASHED_COLUMNS else 0)
     yield _whole(struct, L.collection.direct_rows, struct[L.collection.direct_count] * 4)
     yield _whole(struct, L.collection.pairs, struct[L.collection.pair_homes_room] * 8, 2)
     base = struct[L.collection.base_rows]

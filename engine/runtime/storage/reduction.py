@@ -64,7 +64,7 @@ class Reduction:
         if (
             result.role is Role.RESULT
             and self.candidates is None
-            and result.struct[L.collection.quiet]
+            and result.struct[L.collection.no_readers]
             and result.struct[L.collection.unkeyed]
         ):
             result.grouped = self

@@ -127,7 +127,7 @@ def pause(session: dlog.Session) -> None:
 def test_a_commit_gives_up_the_copy_of_a_large_image_and_the_next_pause_makes_it(
     reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(checkpoints, "PAUSE", 0.001)
+    monkeypatch.setattr(checkpoints, "PAUSE_SECONDS", 0.001)
     monkeypatch.setattr(maintained, "IMAGE_PIECE_BYTES", 1 << 12)
     s = reopen(sync="never")
     taken: list[int | None] = []
@@ -163,7 +163,7 @@ def test_a_commit_gives_up_the_copy_of_a_large_image_and_the_next_pause_makes_it
 def test_a_session_without_a_pause_has_an_image_once_much_was_logged(
     reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(checkpoints, "PAUSE", 3600)
+    monkeypatch.setattr(checkpoints, "PAUSE_SECONDS", 3600)
     monkeypatch.setattr(checkpoints, "OVERDUE_LOG_BYTES", 1 << 10)
     s = reopen(sync="never")
     put(s, *((k, k + 1) for k in range(600)))
@@ -183,7 +183,7 @@ def test_a_session_without_a_pause_has_an_image_once_much_was_logged(
 def test_sessions_end_and_go_on_with_other_rules_while_an_image_waits_for_a_pause(
     reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(checkpoints, "PAUSE", 3600.0)
+    monkeypatch.setattr(checkpoints, "PAUSE_SECONDS", 3600.0)
     s = reopen(sync="never")
     put(s, *((k, k + 1) for k in range(600)))
     first = s._engine._state.checkpoints._copying  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ import pytest
 
 from dlog.engine.cluster import dictionary as dictionaries
 from dlog.engine.cluster.dictionary import Dictionary
-from dlog.engine.cluster.exchange import FEW, ExchangeMessage, Rows, cut
+from dlog.engine.cluster.exchange import MAX_ROWS_AS_BYTES, ExchangeMessage, Rows, cut
 from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.nodes import HalfJoin, Only
 from dlog.engine.ir.rules import Kind
@@ -97,7 +97,7 @@ def test_columns_of_any_width_are_cut_by_the_library(monkeypatch: pytest.MonkeyP
         symbols.intern(word)
     dictionary = Dictionary(symbols, RecordTables(Memory(None)), {}, 4)
     wanted = dictionary.owners(ColumnType(kind), np.array([0, 2, 1], np.int64), 4).tolist()
-    monkeypatch.setattr(dictionaries, "STRETCH", 2)
+    monkeypatch.setattr(dictionaries, "VALUES_WIDENED_TOGETHER", 2)
     monkeypatch.setattr(Kernel, "dispatcher", property(lambda kernel: pytest.fail(f"{kernel.name} by Numba")))
     column = np.array([0, 9, 2, 9, 1, 9], dtype)[::2]
     assert dictionary.owners(ColumnType(kind), column, 4).tolist() == wanted
@@ -120,7 +120,7 @@ def test_rows_are_cut_by_owner_in_their_order(workers: int) -> None:
     assert [part.height for part in cut(Rows(tuple(c[:0] for c in columns), 0), types, 1, dictionary, workers)] == [0] * workers
 
 
-@pytest.mark.parametrize("height", [0, 1, FEW, FEW + 1])
+@pytest.mark.parametrize("height", [0, 1, MAX_ROWS_AS_BYTES, MAX_ROWS_AS_BYTES + 1])
 @pytest.mark.parametrize("kinds", [(), (np.int64,), (np.int32, np.float64, np.int8)], ids=lambda kinds: str(len(kinds)))
 def test_a_message_arrives_as_it_was_sent(kinds: tuple[type[np.generic], ...], height: int) -> None:
     columns = tuple((np.arange(2 * height) - 1).astype(kind)[::2] for kind in kinds)

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from dlog.engine.kernels.core.blocks import HUGE_PAGE, LARGE, LINE, LINES
+from dlog.engine.kernels.core.blocks import HUGE_PAGE, LINE, LINES, MIN_MAPPED_BYTES
 from dlog.engine.kernels.static import storage
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import view
@@ -56,7 +56,7 @@ def resident() -> int:
         return int(words.read().split()[1]) * mmap.PAGESIZE
 
 
-@pytest.mark.parametrize("size", [LARGE, LARGE + 1, HUGE_PAGE, 3 * HUGE_PAGE + 5, 40 * HUGE_PAGE])
+@pytest.mark.parametrize("size", [MIN_MAPPED_BYTES, MIN_MAPPED_BYTES + 1, HUGE_PAGE, 3 * HUGE_PAGE + 5, 40 * HUGE_PAGE])
 def test_a_large_block_is_zero_and_begins_at_a_huge_page(memory: Memory, size: int) -> None:
     address = storage.zeroed(memory.control.address, size)
     assert is_at_huge_page(address)
@@ -68,10 +68,10 @@ def test_a_large_block_is_zero_and_begins_at_a_huge_page(memory: Memory, size: i
 def test_a_block_that_grows_by_little_keeps_whole_huge_pages(memory: Memory) -> None:
     block = Block(memory)
     for step in range(40):
-        block.resize(LARGE + step * 300_000, step)
+        block.resize(MIN_MAPPED_BYTES + step * 300_000, step)
         assert mapped_bytes(block.address) % HUGE_PAGE == 0 or step == 0
     assert block.is_right()
-    block.resize(LARGE + 300_000, 0)
+    block.resize(MIN_MAPPED_BYTES + 300_000, 0)
     assert mapped_bytes(block.address) < 2 * HUGE_PAGE and block.is_right()
     block.free()
 
@@ -84,13 +84,13 @@ def mapped_bytes(address: int) -> int:
 @pytest.mark.slow
 def test_blocks_keep_what_is_in_them_as_they_grow_and_shrink(memory: Memory) -> None:
     random = Random(4)
-    sizes = (8, 1000, LARGE - 1, LARGE, HUGE_PAGE - 64, HUGE_PAGE, 3 * HUGE_PAGE + 77, 9 * HUGE_PAGE)
+    sizes = (8, 1000, MIN_MAPPED_BYTES - 1, MIN_MAPPED_BYTES, HUGE_PAGE - 64, HUGE_PAGE, 3 * HUGE_PAGE + 77, 9 * HUGE_PAGE)
     blocks = [Block(memory) for _ in range(5)]
     for step in range(150):
         block = random.choice(blocks)
         block.resize(random.choice(sizes) + random.choice((0, 0, 8, 4096)), step)
         assert all(b.is_right() for b in blocks if b.size)
-        assert is_at_huge_page(block.address) or block.size < LARGE
+        assert is_at_huge_page(block.address) or block.size < MIN_MAPPED_BYTES
     for block in blocks:
         block.free()
 
@@ -106,10 +106,10 @@ def test_a_block_that_shrinks_gives_its_pages_back(memory: Memory) -> None:
 
 
 def test_blocks_of_equal_length_begin_at_different_lines(memory: Memory) -> None:
-    made = [storage.zeroed(memory.control.address, LARGE) for _ in range(8)]
+    made = [storage.zeroed(memory.control.address, MIN_MAPPED_BYTES) for _ in range(8)]
     assert len({address % HUGE_PAGE for address in made}) > 4
     for address in made:
-        storage.release(memory.control.address, address, LARGE)
+        storage.release(memory.control.address, address, MIN_MAPPED_BYTES)
 
 
 def test_what_cannot_be_had_changes_nothing(memory: Memory) -> None:

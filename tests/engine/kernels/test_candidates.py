@@ -100,7 +100,7 @@ def test_each_group_has_the_candidates_that_came_and_did_not_go(steps: list[Step
 @pytest.mark.slow
 def test_a_list_whose_best_value_changes_each_time_is_found_by_hash_where_others_are_asked_for() -> None:
     groups = Groups()
-    values = [-value for value in range(5 * candidates.LONG)]
+    values = [-value for value in range(5 * candidates.MIN_HASHED_CANDIDATES)]
     for value in values:
         groups.step(7, value, True)
     groups.check([7])
@@ -115,7 +115,7 @@ def test_a_list_whose_best_value_changes_each_time_is_found_by_hash_where_others
 @pytest.mark.parametrize("apart", [1, 2**33])
 def test_a_list_grows_long_and_short_again(apart: int) -> None:
     groups, random = Groups(), Random(4)
-    values = [v * apart for v in range(5 * candidates.LONG)]
+    values = [v * apart for v in range(5 * candidates.MIN_HASHED_CANDIDATES)]
     for _ in range(2):
         random.shuffle(values)
         for value in values:
@@ -124,7 +124,7 @@ def test_a_list_grows_long_and_short_again(apart: int) -> None:
         for value in values:
             groups.step(7, value, True)
         groups.check([7, 8])
-        assert groups.longest > candidates.LONG
+        assert groups.longest > candidates.MIN_HASHED_CANDIDATES
         assert groups.reduction.struct[L.reduction.table_used] == len(values)
         random.shuffle(values)
         for number, value in enumerate(values):

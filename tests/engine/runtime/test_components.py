@@ -111,7 +111,7 @@ def test_values_of_every_kind_are_compared_as_such(kind: str, op: str) -> None:
 
 
 def test_rows_that_were_there_before_the_rules_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(components, "STRETCH", 2)
+    monkeypatch.setattr(components, "ROWS_PER_LOOK", 2)
     text = text_of("at nodes", "one relation")
     facts = {"edge": [(1, 2, 0), (2, 3, 0), (4, 3, 0), (5, 4, 0)], "node": [(1,), (2,), (3,), (4,)], "p": [(5, 1), (1, 9)]}
     assert ran(text, facts)["p"] == [(1, 1), (2, 1), (3, 1), (4, 1), (5, 1)]

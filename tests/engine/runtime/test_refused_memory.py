@@ -33,7 +33,12 @@ def refuse(engine: Maintained, *fields: int) -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(
     "places",
-    [(L.collection.outer, L.history.items), (L.collection.outer, L.history.entries), (L.collection.log,), (L.collection.born,)],
+    [
+        (L.collection.outer, L.history.items),
+        (L.collection.outer, L.history.entries),
+        (L.collection.log,),
+        (L.collection.new_rows,),
+    ],
 )
 @pytest.mark.parametrize("wide", [0, 1 << 40])
 @pytest.mark.parametrize("program", [STEPS, COUNTS])

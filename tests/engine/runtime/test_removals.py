@@ -8,7 +8,7 @@ import pytest
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.store import removals
-from dlog.engine.kernels.incremental.store.indexes import LONG
+from dlog.engine.kernels.incremental.store.indexes import LONG_GROUP_ROWS
 from tests.engine.runtime.maintaining import EDGES, commit, engine_of, rows
 
 DISTANCES = EDGES + (
@@ -17,7 +17,7 @@ DISTANCES = EDGES + (
 )
 TRIANGLES = EDGES + ".decl r(x: number, y: number)\n.output r\nr(x, z) :- e(x, y), e(y, z), e(x, z).\n"
 HUB = 1
-SPOKES = 3 * LONG
+SPOKES = 3 * LONG_GROUP_ROWS
 
 
 def distances(edges: set[tuple[int, int]]) -> set[tuple[int, int]]:
@@ -51,7 +51,7 @@ def test_what_is_left_of_a_long_group_is_found(program: str, twin, far: int, at_
         parts = [sorted(edges)] if at_once else [sorted(edges)[i::7] for i in range(7)]
         for part in parts:
             commit(engine, *((0, 1, *edge) for edge in part))
-        for size in (1, removals.FEW, removals.FEW + 1, LONG, SPOKES):
+        for size in (1, removals.MAX_SEARCHED_ROWS, removals.MAX_SEARCHED_ROWS + 1, LONG_GROUP_ROWS, SPOKES):
             spokes = [edge for edge in sorted(edges) if edge[0] == HUB]
             gone = random.sample(spokes, min(size, len(spokes)))
             commit(engine, *((0, -1, *edge) for edge in gone))

@@ -63,13 +63,13 @@ class Twins:
         assert flow is not None
         for path, _ in flow.owners:
             path.struct[L.path.few] = Few.NOT
-        flow.collections["r"].struct[L.collection.between] = 0
+        flow.collections["r"].struct[L.collection.read_between_rounds] = 0
 
     @property
     def between(self) -> bool:
         flow = self.engines[0]._flow
         assert flow is not None
-        return bool(flow.collections["r"].struct[L.collection.between])
+        return bool(flow.collections["r"].struct[L.collection.read_between_rounds])
 
     def ways(self) -> set[int]:
         flow = self.engines[0]._flow
@@ -115,7 +115,7 @@ def test_results_are_the_same_row_by_row_and_in_blocks(program: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("program", ["distances", "labels", "weighted"])
 def test_results_are_the_same_where_what_is_touched_is_asked_for_before(program: str) -> None:
-    twins, random, nodes = Twins(PROGRAMS[program]), Random(program), direct.MANY + 1000
+    twins, random, nodes = Twins(PROGRAMS[program]), Random(program), direct.MIN_UNCACHED_PLACES + 1000
     edges = {(random.randrange(x), x) for x in range(1, nodes)} | {(random.randrange(nodes), 1) for _ in range(200)}
     twins.commit([[(1, *edge) for edge in sorted(edges)]])
     twins.commit([changing(random, edges, nodes, 1) for _ in range(100)])
@@ -126,7 +126,7 @@ def test_results_are_the_same_where_what_is_touched_is_asked_for_before(program:
 def test_groups_too_long_to_go_through_row_by_row(program: str) -> None:
     """A hub among the few nodes whose results change, and many behind it."""
     twins, hub = Twins(PROGRAMS[program]), 5
-    spokes = [(1, hub, node) for node in range(100, 101 + small_deltas.SHORT)]
+    spokes = [(1, hub, node) for node in range(100, 101 + small_deltas.MAX_GROUP_ROWS)]
     twins.commit([[(1, 0, 1), (1, 1, 2), (1, 2, 3), (1, 1, 4), *spokes]])
     twins.commit([[(1, 2, hub), (1, 2, 6), (1, 6, 7)], [(1, 1, hub)], [(-1, 0, 1)], [(1, 0, 1), (-1, 1, hub)], [(-1, 2, hub)]])
     assert len(rows(twins.engines[0])) > 4

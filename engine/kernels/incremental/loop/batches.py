@@ -25,7 +25,7 @@ from dlog.engine.kernels.layout import NEVER, ROUND
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Change, ItemArray, List
 
-STRIDE = 8
+ROWS_AHEAD = 8
 """Rows between two stages of what is asked for of rows that are removed."""
 
 
@@ -67,16 +67,16 @@ def settle(ctl: Control, collection: Collection):
     """Ends a batch: rounds are forgotten, absent rows removed; false with ctl.error set. The change log stays."""
     outer = collection.outer
     inner = collection.inner
-    doomed = collection.doomed
-    born = collection.born
+    maybe_dead = collection.maybe_dead
+    new_rows = collection.new_rows
     if collection.grouped or collection.packed != 0:
         done = True
-    elif collection.quiet != 0:
-        done = settle_quiet(ctl, collection, doomed, 1)
+    elif collection.no_readers != 0:
+        done = settle_unread(ctl, collection, maybe_dead, 1)
         if not inner:
-            # Rows of a recursive scope are doomed whenever a round leaves them without derivations.
-            done = done and settle_quiet(ctl, collection, collection.log, (Change.size >> 3))
-            done = done and settle_quiet(ctl, collection, born, 1)
+            # Rows of a recursive scope may be dead whenever a round leaves them without derivations.
+            done = done and settle_unread(ctl, collection, collection.log, (Change.size >> 3))
+            done = done and settle_unread(ctl, collection, new_rows, 1)
     elif not inner:
         done = settle_all(ctl, collection)
     else:
@@ -86,8 +86,8 @@ def settle(ctl: Control, collection: Collection):
         done = done and leave_groups(ctl, indexes[i])
     if not done:
         return False
-    list_again(ctl, doomed)
-    list_again(ctl, born)
+    list_again(ctl, maybe_dead)
+    list_again(ctl, new_rows)
     reduction = collection.reduction
     if reduction and reduction.missing:
         list_empty(ctl, reduction.missing)
@@ -110,7 +110,7 @@ def settle_all(ctl: Control, collection: Collection):
     bits = outer.bits
     items = outer.items
     for i in range(items.count):
-        if i + 3 * STRIDE < items.count:
+        if i + 3 * ROWS_AHEAD < items.count:
             warm_removal(collection, items.data, i)
         row = items.data[i].row
         here = presence(outer, row, 9223372036854775807) > 0
@@ -127,22 +127,22 @@ def settle_some(ctl: Control, collection: Collection):
     """`settle` of a collection of a recursive scope, where items may stay; false with ctl.error set."""
     log = collection.log
     outer = collection.outer
-    doomed = collection.doomed
+    maybe_dead = collection.maybe_dead
     if collection.fresh != 0:
         items = outer.items
         for i in range(items.count):
-            if not list_push(ctl, doomed, items.data[i].row):
+            if not list_push(ctl, maybe_dead, items.data[i].row):
                 return False
     else:
         for i in range(log.count):
             if not settle_row(ctl, collection, log.data[i].row):
                 return False
-        born = collection.born
-        for i in range(born.count):
-            if not settle_row(ctl, collection, born.data[i]):
+        new_rows = collection.new_rows
+        for i in range(new_rows.count):
+            if not settle_row(ctl, collection, new_rows.data[i]):
                 return False
-    for i in range(doomed.count):
-        if not settle_row(ctl, collection, doomed.data[i]):
+    for i in range(maybe_dead.count):
+        if not settle_row(ctl, collection, maybe_dead.data[i]):
             return False
     return True
 
@@ -170,7 +170,7 @@ def settle_row(ctl: Control, collection: Collection, row):
 
 
 @kernel
-def settle_quiet(ctl: Control, collection: Collection, rows: List, words):
+def settle_unread(ctl: Control, collection: Collection, rows: List, words):
     """Removes the absent ones of rows listed as the first of so many words, unless something keeps them; false with ctl.error
     set."""
     bits = collection.outer.bits
@@ -213,11 +213,11 @@ def is_needed(collection: Collection, row):
 def warm_removal(collection: Collection, items: ItemArray, i):
     """Asks for what removing the rows of later items will touch: first their values, then their groups, then their slabs."""
     columns = collection.columns
-    far = items[i + 3 * STRIDE].row
+    far = items[i + 3 * ROWS_AHEAD].row
     for c in range(collection.arity):
         column = columns[c]
         prefetch(column.data + far * column.width)
     indexes = collection.indexes
     for i in range(collection.index_count):
-        warm_group(indexes[i], items[i + 2 * STRIDE].row)
-        warm_slab(indexes[i], items[i + STRIDE].row)
+        warm_group(indexes[i], items[i + 2 * ROWS_AHEAD].row)
+        warm_slab(indexes[i], items[i + ROWS_AHEAD].row)

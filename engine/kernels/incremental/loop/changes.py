@@ -19,7 +19,7 @@ from dlog.engine.kernels.row_structs import Change, Changes
 def announce(ctl: Control, collection: Collection, row, time, diff):
     """A row becomes present (+1) or absent (-1) for the rest of the world; false with ctl.error set."""
     outer = collection.outer
-    if collection.quiet != 0:
+    if collection.no_readers != 0:
         fresh = collection.fresh != 0
         # What has changed without being logged could not be taken back.
         if not fresh and not push_change(ctl, collection.log, row, time, diff, 0):
@@ -28,7 +28,7 @@ def announce(ctl: Control, collection: Collection, row, time, diff):
             clear_bit(outer.bits, row)
         else:
             put_bit(outer.bits, row)
-        return not fresh or diff > 0 or list_push(ctl, collection.doomed, row)
+        return not fresh or diff > 0 or list_push(ctl, collection.maybe_dead, row)
     if collection.fresh != 0:
         # All rows of a fresh collection count as its changes (`log_fresh`).
         if diff > 0 and get_bit(outer.bits, row) == 0:
@@ -153,8 +153,8 @@ def flush_round(ctl: Control, collection: Collection, derived: Changes, first, l
 def doom(ctl: Control, collection: Collection, row):
     """Marks a row for removal when the batch settles, and, in a fresh collection, as absent; false with ctl.error set."""
     outer = collection.outer
-    if collection.quiet != 0:
+    if collection.no_readers != 0:
         put_bit(outer.bits, row)
     elif get_bit(outer.bits, row) == 0 and not open_item(ctl, outer, row):
         return False
-    return list_push(ctl, collection.doomed, row)
+    return list_push(ctl, collection.maybe_dead, row)

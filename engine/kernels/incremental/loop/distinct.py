@@ -13,7 +13,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import announce, doom, log_fresh
-from dlog.engine.kernels.incremental.loop.supports import AHEAD, gather_bucket, may_hold, schedule, support_at
+from dlog.engine.kernels.incremental.loop.supports import ROWS_AHEAD, gather_bucket, may_hold, schedule, support_at
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.histories import (
     add_entry,
@@ -48,8 +48,8 @@ def process_distinct(ctl: Control, scope: Scope, collection: Collection, iterati
     rows = gather_bucket(ctl, scope, collection, iteration)
     data = collection.derivation.buckets[iteration].data
     for i in range(rows):
-        if i + AHEAD < rows:
-            warm_support(collection, data[i + AHEAD])
+        if i + ROWS_AHEAD < rows:
+            warm_support(collection, data[i + ROWS_AHEAD])
         if not evaluate_row(ctl, collection, data[i], iteration, time):
             return False
     list_empty(ctl, collection.derivation.buckets[iteration])
@@ -116,10 +116,10 @@ def end_distinct(ctl: Control, collection: Collection, time):
     data = touched.data
     count = touched.count
     for i in range(count):
-        if i + 2 * AHEAD < count:
-            prefetch(collection.derivation.support.address + data[i + 2 * AHEAD] * 4)
-        if i + AHEAD < count:
-            warm_support(collection, data[i + AHEAD])
+        if i + 2 * ROWS_AHEAD < count:
+            prefetch(collection.derivation.support.address + data[i + 2 * ROWS_AHEAD] * 4)
+        if i + ROWS_AHEAD < count:
+            warm_support(collection, data[i + ROWS_AHEAD])
         if not end_row(ctl, collection, data[i], time):
             return False
     list_empty(ctl, touched)

@@ -18,7 +18,7 @@ from dlog.engine.kernels.round_structs import Collection, Control, Fused, Work
 from dlog.engine.kernels.row_structs import List
 from dlog.engine.kernels.static.storage import behind, resize
 
-FEWEST = 1024
+INITIAL_CHANGES = 1024
 """Changes that there is room for at first."""
 _UNLIMITED = 4611686018427387904
 
@@ -114,7 +114,7 @@ def columns_room(ctl: Control, kept: List, wanted):
     if wanted <= capacity:
         return True
     columns = kept.words
-    target = max(wanted, capacity * 2, FEWEST)
+    target = max(wanted, capacity * 2, INITIAL_CHANGES)
     moved = Words(resize(ctl, kept.data.address, capacity * columns * 8, target * columns * 8))
     if not moved:
         return False

@@ -15,7 +15,7 @@ from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import behind, mix
 
-AHEAD = 32
+ROWS_AHEAD = 32
 """Rows whose slots are asked for before they are looked at."""
 
 
@@ -48,8 +48,8 @@ def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, st
     values = ctl.scratch
     hashes = behind(values, BLOCK)
     places = behind(hashes, BLOCK)
-    for first in range(0, count, AHEAD):
-        size = min(AHEAD, count - first)
+    for first in range(0, count, ROWS_AHEAD):
+        size = min(ROWS_AHEAD, count - first)
         based = collection.base.rows != 0
         search_rows(collection, columns, step, first, size, places, hashes, values)
         for i in range(size):

@@ -11,7 +11,7 @@ from dlog.engine.kernels.round_structs import Collection, Log, Reduction
 from dlog.engine.kernels.row_structs import Change, ChangeArray
 from dlog.engine.kernels.static.storage import behind, load_cell
 
-_FEW = 8
+MAX_COMPARED_CHANGES = 8
 """Changes of a round that are compared with each other."""
 
 
@@ -146,7 +146,7 @@ def may_repeat(log: Log):
         if change.time != log.data[first].time:
             first = i
             continue
-        if i - first >= _FEW:
+        if i - first >= MAX_COMPARED_CHANGES:
             return True
         for other in range(first, i):
             if log.data[other].row == change.row:

@@ -17,7 +17,7 @@ from dlog.engine.kernels.round_structs import Bucket, Buckets, Collection, Colle
 from dlog.engine.kernels.row_structs import List, Support
 from dlog.engine.kernels.static.storage import clear_words, resize
 
-AHEAD = 32
+ROWS_AHEAD = 32
 """Rows of a bucket that are asked for before they are looked at."""
 
 
@@ -166,9 +166,9 @@ def gather_bucket(ctl: Control, scope: Scope, collection: Collection, iteration)
     count = bucket.count
     rows = 0
     for i in range(count):
-        if i + AHEAD < count:
-            prefetch(stamps.address + data[i + AHEAD] * 4)
-            prefetch(heads.address + data[i + AHEAD] * 4)
+        if i + ROWS_AHEAD < count:
+            prefetch(stamps.address + data[i + ROWS_AHEAD] * 4)
+            prefetch(heads.address + data[i + ROWS_AHEAD] * 4)
         row = data[i]
         stamp = stamps[row]
         if stamp < round_tick and not list_push(ctl, touched, row):

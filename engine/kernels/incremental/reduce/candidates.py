@@ -25,7 +25,7 @@ from dlog.engine.kernels.round_structs import Control, Reduction
 from dlog.engine.kernels.row_structs import CandidatePlace, CandidatePlaces
 from dlog.engine.kernels.static.storage import mix, release, zeroed
 
-LONG = 16
+MIN_HASHED_CANDIDATES = 16
 """Candidates that are passed in a list from which on its own are found by hash."""
 
 
@@ -50,11 +50,11 @@ def candidate_row(ctl: Control, reduction: Reduction, group, value):
         passed += 1
         before = at
         at = record.next
-    if passed >= LONG and not hash_list(ctl, reduction, group):
+    if passed >= MIN_HASHED_CANDIDATES and not hash_list(ctl, reduction, group):
         return -1
     if at != 0 and candidate_value(candidates, at - 1) == value:
         return at - 1
-    if passed >= LONG:
+    if passed >= MIN_HASHED_CANDIDATES:
         return add_hashed(ctl, reduction, group, value)
     return insert_candidate(ctl, reduction, group, value, before, at)
 

@@ -30,7 +30,7 @@ def announce_group(ctl: Control, reduction: Reduction, group, time, had, before)
     else:
         if place.count == 0:
             clear_words(Words(place.address), groups.grouping.sum_words)
-        if not list_push(ctl, groups.doomed, group):
+        if not list_push(ctl, groups.maybe_dead, group):
             return False
     if had == has and before == after:
         return True

@@ -11,7 +11,7 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import log_fresh
 from dlog.engine.kernels.incremental.loop.distinct import settle_inner
-from dlog.engine.kernels.incremental.loop.supports import AHEAD, schedule, support_at
+from dlog.engine.kernels.incremental.loop.supports import ROWS_AHEAD, schedule, support_at
 from dlog.engine.kernels.incremental.reduce.candidate import candidate_at, candidate_value, value_at
 from dlog.engine.kernels.incremental.reduce.candidates import unlink
 from dlog.engine.kernels.incremental.reduce.derivations import (
@@ -44,9 +44,9 @@ from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Sc
 from dlog.engine.kernels.row_structs import History
 from dlog.engine.kernels.static.storage import behind
 
-STRETCH = 64
+GROUPS_AHEAD = 64
 """Groups whose parts are asked for before they are looked at."""
-FEW = 16
+MAX_UNPREFETCHED_GROUPS = 16
 """Groups up to which nothing is asked for."""
 
 
@@ -64,8 +64,8 @@ def process_lattice(ctl: Control, scope: Scope, reduction: Reduction, iteration,
     round_tick = scope.round_tick
     for i in range(count):
         data = candidates.derivation.buckets[iteration].data
-        if i % STRETCH == 0:
-            warm_groups(reduction, behind(data, i), min(STRETCH, count - i))
+        if i % GROUPS_AHEAD == 0:
+            warm_groups(reduction, behind(data, i), min(GROUPS_AHEAD, count - i))
         group = data[i]
         stamp = stamps[group]
         if stamp != tick:
@@ -81,7 +81,7 @@ def process_lattice(ctl: Control, scope: Scope, reduction: Reduction, iteration,
 @kernel
 def warm_groups(reduction: Reduction, data: Words, count):
     """Asks for what looking at these groups will touch."""
-    if count < FEW:
+    if count < MAX_UNPREFETCHED_GROUPS:
         return
     groups = reduction.groups
     candidates = reduction.candidates
@@ -205,7 +205,10 @@ def emit_value(ctl: Control, scope: Scope, reduction: Reduction, group, row, dif
     if not list_push(ctl, result.touched, made):
         return False
     inner = result.inner
-    noted = change_iteration(ctl, inner, made, time, diff) if result.between != 0 else add_entry(ctl, inner, made, time, diff)
+    if result.read_between_rounds != 0:
+        noted = change_iteration(ctl, inner, made, time, diff)
+    else:
+        noted = add_entry(ctl, inner, made, time, diff)
     if not noted:
         return False
     return push_change(ctl, result.inner_log, made, time, diff, 0)
@@ -219,8 +222,8 @@ def end_lattice(ctl: Control, reduction: Reduction, time):
     count = touched.count
     for i in range(count):
         data = touched.data
-        if i % STRETCH == 0:
-            warm_groups(reduction, behind(data, i), min(STRETCH, count - i))
+        if i % GROUPS_AHEAD == 0:
+            warm_groups(reduction, behind(data, i), min(GROUPS_AHEAD, count - i))
         if not end_group(ctl, reduction, data[i], time):
             return False
     list_empty(ctl, touched)
@@ -242,14 +245,14 @@ def end_group(ctl: Control, reduction: Reduction, group, time):
     if reduction.result.fresh != 0:
         # It is known; its rows are announced together (`log_fresh`, `end_value`).
         groups = reduction.groups
-        return current_of(groups, group) != 0 or list_push(ctl, groups.doomed, group)
+        return current_of(groups, group) != 0 or list_push(ctl, groups.maybe_dead, group)
     known = best_derived(reduction, group)
     row = -1
     if known >= 0:
         row = candidate_result(ctl, reduction, group, known)
         if row < 0:
             return False
-    elif not list_push(ctl, reduction.groups.doomed, group):
+    elif not list_push(ctl, reduction.groups.maybe_dead, group):
         return False
     return replace_result(ctl, reduction, group, row, time)
 
@@ -264,8 +267,8 @@ def end_candidates(ctl: Control, reduction: Reduction):
     count = touched.count
     for i in range(count):
         data = touched.data
-        if i + AHEAD < count:
-            prefetch(candidate_at(candidates, data[i + AHEAD]).address)
+        if i + ROWS_AHEAD < count:
+            prefetch(candidate_at(candidates, data[i + ROWS_AHEAD]).address)
         row = data[i]
         place = candidate_at(candidates, row)
         group = place.group
@@ -314,11 +317,11 @@ def end_value(ctl: Control, result: Collection, row):
     gone = get_bit(outer.bits, row) == 0 and (kept == 0 or sum_entries(inner, row) <= 0)
     # A fresh row counts as present outside until it says otherwise.
     if gone and result.fresh != 0:
-        if result.quiet != 0:
+        if result.no_readers != 0:
             put_bit(outer.bits, row)
         elif not open_item(ctl, outer, row):
             return False
-    return kept != 0 or list_push(ctl, result.doomed, row)
+    return kept != 0 or list_push(ctl, result.maybe_dead, row)
 
 
 @kernel

@@ -166,12 +166,12 @@ def trim_fresh(ctl: Control, reduction: Reduction):
 @kernel
 def remove_groups(ctl: Control, groups: Collection):
     """Removes the groups that ended without members; false with ctl.error set."""
-    doomed = groups.doomed
-    for i in range(doomed.count):
-        group = doomed.data[i]
+    maybe_dead = groups.maybe_dead
+    for i in range(maybe_dead.count):
+        group = maybe_dead.data[i]
         if is_empty(groups, group) and not remove_row(ctl, groups, group):
             return False
-    list_empty(ctl, doomed)
+    list_empty(ctl, maybe_dead)
     return True
 
 
@@ -233,7 +233,7 @@ def update_sum(ctl: Control, reduction: Reduction, group, time):
     else:
         if place.count == 0:
             clear_words(Words(place.address), groups.grouping.sum_words)
-        if not list_push(ctl, groups.doomed, group):
+        if not list_push(ctl, groups.maybe_dead, group):
             return False
     return replace_result(ctl, reduction, group, row, time)
 
@@ -271,7 +271,7 @@ def best_round(ctl: Control, reduction: Reduction, derived: Changes, first, last
             row = candidate_result(ctl, reduction, group, known)
             if row < 0:
                 return False
-        elif not list_push(ctl, groups.doomed, group):
+        elif not list_push(ctl, groups.maybe_dead, group):
             return False
         if not replace_result(ctl, reduction, group, row, time):
             return False
@@ -320,16 +320,16 @@ def drop_candidates(ctl: Control, reduction: Reduction, derived: Changes, first,
     """Removes the candidates of a round that have no derivations left and are not derived later in this batch."""
     if last < derived.count:
         # A later round of the batch may name the same row: it is cleared away when the batch is over.
-        doomed = reduction.candidates.doomed
+        maybe_dead = reduction.candidates.maybe_dead
         for i in range(first, last):
-            if not list_push(ctl, doomed, derived.data[i].row):
+            if not list_push(ctl, maybe_dead, derived.data[i].row):
                 return False
         return True
-    doomed = reduction.candidates.doomed
-    for i in range(doomed.count):
-        if not drop_candidate(ctl, reduction, doomed.data[i]):
+    maybe_dead = reduction.candidates.maybe_dead
+    for i in range(maybe_dead.count):
+        if not drop_candidate(ctl, reduction, maybe_dead.data[i]):
             return False
-    doomed.count = 0
+    maybe_dead.count = 0
     for i in range(first, last):
         if not drop_candidate(ctl, reduction, derived.data[i].row):
             return False

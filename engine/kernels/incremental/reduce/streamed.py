@@ -20,7 +20,7 @@ from dlog.engine.kernels.round_structs import Collection, Control, Reduction
 from dlog.engine.kernels.row_structs import Change, ChangeArray, TouchedGroup
 from dlog.engine.kernels.static.storage import behind
 
-FEW = 8
+MAX_COMPARED_CONTRIBUTIONS = 8
 """Contributions of a round that are compared with each other."""
 
 
@@ -53,7 +53,7 @@ def stream_block(ctl: Control, reduction: Reduction, rows: Words, times: Words, 
                 first = counted
                 continue
         last = end_of_round(times, first, n)
-        if opened == time or last == n or last - first > FEW:
+        if opened == time or last == n or last - first > MAX_COMPARED_CONTRIBUTIONS:
             done = extend_round(ctl, reduction, rows, time, diffs, values, first, last)
         else:
             done = whole_round(ctl, reduction, rows, time, diffs, values, first, last)
@@ -101,7 +101,7 @@ def count_rounds(ctl: Control, reduction: Reduction, rows: Words, times: Words, 
             entry = count_group(ctl, groups, sums, group, time, diff, entry)
         else:
             last = end_of_round(times, at, n)
-            if last == n or last - at > FEW:
+            if last == n or last - at > MAX_COMPARED_CONTRIBUTIONS:
                 break
             entry = count_few(ctl, groups, sums, rows, time, diffs, at, last, entry)
         at = last
@@ -151,7 +151,7 @@ def count_group(ctl: Control, groups: Collection, sums: Words, group, time, diff
 def note_count(ctl: Control, groups: Collection, group, time, before, after, entry: Change) -> Change:
     """Writes the log's entry of a group that had so many members and has so many now; returns where the next one goes."""
     if after <= 0:
-        list_push(ctl, groups.doomed, group)
+        list_push(ctl, groups.maybe_dead, group)
     entry.row = group_word(group, before > 0, after > 0)
     entry.time = time
     entry.diff = before
@@ -261,6 +261,6 @@ def end_stream(ctl: Control, reduction: Reduction):
     alive = groups.alive
     for group in range(groups.rows):
         empty = get_bit(alive, group) != 0 and sum_at(groups, group).count == 0
-        if empty and not list_push(ctl, groups.doomed, group):
+        if empty and not list_push(ctl, groups.maybe_dead, group):
             return False
     return True

@@ -21,9 +21,9 @@ from dlog.engine.kernels.static.storage import behind
 
 CHUNK = 1 << 15
 """Changes of a path that are shared at first."""
-MOST = 1 << 19
+MAX_ROWS_OF_PART = 1 << 19
 """Rows, about, that a part of a path may make; where it makes a quarter of them, the next step has no more changes."""
-AHEAD = 16
+ROWS_AHEAD = 16
 """New rows of a part whose slots are asked for before they are looked for."""
 
 
@@ -57,7 +57,7 @@ def follow_part(ctl: Control, share: Share, part, parts):
     work = ctl.work
     budget = ctl.budget
     ctl.work = 0
-    ctl.budget = MOST
+    ctl.budget = MAX_ROWS_OF_PART
     own.status = run_path(share.path, ctl)
     own.made = ctl.work
     ctl.work = work
@@ -85,7 +85,7 @@ def end_part(ctl: Control, share: Share):
         rows += other.found.count
         most = max(most, other.made)
         ctl.work += other.made
-    if most * 4 < MOST:
+    if most * 4 < MAX_ROWS_OF_PART:
         share.chunk <<= 1
     share.next = share.end
     if rows == 0:
@@ -109,7 +109,7 @@ def take_found(ctl: Control, share: Share, other: Share):
         found = behind(other.found.data, i * FOUND_WORDS)
         row = found[0] & ROW
         if row == ROW_UNKNOWN:
-            ahead = behind(values, AHEAD * arity)
+            ahead = behind(values, ROWS_AHEAD * arity)
             if ahead.address < behind(other.values.data, other.values.count).address:
                 warm_values(collection, ahead, arity)
             row = find_or_add(ctl, collection, values, hash_values(values, arity))

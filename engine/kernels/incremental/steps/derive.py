@@ -20,7 +20,7 @@ from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Share
 from dlog.engine.kernels.static.storage import behind, register, scratch_block
 
-FEW = 8
+MAX_UNPREFETCHED_ROWS = 8
 """Rows of a block up to which nothing is asked for ahead."""
 
 
@@ -142,7 +142,7 @@ def reduce_block(ctl: Control, pc: Reduce, n):
 @kernel
 def candidate_block(ctl: Control, reduction: Reduction, values: Words, n, rows: Words):
     """rows[i] becomes the candidate of group rows[i] with values[i]; false with ctl.error set."""
-    if n > FEW:
+    if n > MAX_UNPREFETCHED_ROWS:
         warm_candidates(reduction, values, n, rows)
     for i in range(n):
         row = candidate_row(ctl, reduction, rows[i], values[i])
@@ -156,7 +156,7 @@ def candidate_block(ctl: Control, reduction: Reduction, values: Words, n, rows: 
 def lattice_block(ctl: Control, reduction: Reduction, pc: Reduce, values: Words, n, rows: Words):
     """Adds derivations of values[i] in groups rows[i], at the iterations and with the diffs of the sink's registers; false with
     ctl.error set."""
-    if n > FEW:
+    if n > MAX_UNPREFETCHED_ROWS:
         warm_candidates(reduction, values, n, rows)
         warm_results(reduction, n, rows)
     diffs = register(ctl, pc.diff)

@@ -15,7 +15,7 @@ from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import behind, mix, register, scratch_block
 
-WIDE = BLOCK // 2
+MAX_COLUMNS = BLOCK // 2
 """Columns that fit half a block."""
 
 
@@ -59,7 +59,7 @@ def find_in_base(ctl: Control, collection: Collection, registers: Words, n, rows
     """`find_block` of a collection with a base."""
     arity = collection.arity
     buffer = scratch_block(ctl, 2)
-    columns = WordColumns(buffer.address + WIDE * 8)
+    columns = WordColumns(buffer.address + MAX_COLUMNS * 8)
     hashes = scratch_block(ctl, 3)
     for c in range(arity):
         columns[c] = register(ctl, registers[c])
@@ -89,7 +89,7 @@ def find_block(ctl: Control, collection: Collection, registers: Words, n, rows: 
     if collection.direct.count != 0 and collection.base.rows == 0:
         return find_directly(ctl, collection, register(ctl, registers[0]), n, rows, making)
     arity = collection.arity
-    if collection.base.rows != 0 and n > 1 and arity <= WIDE:
+    if collection.base.rows != 0 and n > 1 and arity <= MAX_COLUMNS:
         return find_in_base(ctl, collection, registers, n, rows, making)
     buffer = scratch_block(ctl, 2)
     hashes = scratch_block(ctl, 3)

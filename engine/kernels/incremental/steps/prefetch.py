@@ -24,7 +24,7 @@ STEP = 8
 """Changes between two steps of what is asked for."""
 STEPS = 5
 """Steps behind a change's values: what they lead to, what this leads to, and so on."""
-FEW = 16
+MAX_CHANGES_PER_ROUND = 16
 """Changes of a round up to which later ones are worth a look."""
 
 
@@ -50,7 +50,7 @@ def warm_paths(seeding: Seed):
         if not plain or not are_many(path.target):
             continue
         first = changes.lo
-        for at in range(first, min(changes.hi, first + FEW)):
+        for at in range(first, min(changes.hi, first + MAX_CHANGES_PER_ROUND)):
             warm_change(path, seed, changes, at)
 
 

@@ -27,11 +27,11 @@ from dlog.engine.kernels.round_structs import Control, Path, Reduction
 from dlog.engine.kernels.row_structs import Change, History, Slab
 from dlog.engine.kernels.static.storage import load_cell, scratch_block
 
-FEW = 64
+MAX_CHANGES = 64
 """Changes up to which a path goes through them row by row."""
-SHORT = 256
+MAX_GROUP_ROWS = 256
 """Rows of a group up to which they are gone through row by row."""
-SEVERAL = 4
+MIN_PREFETCHED_ROWS = 4
 """Rows of a group from which on what they lead to is asked for first."""
 _ITERATION = 0xFFFFFFFF
 
@@ -42,7 +42,7 @@ def run_few(path: Path, ctl: Control, first, last):
     with ctl.error set."""
     changes = path.list
     upper = ScanChanges(path.code[0])
-    many = last - first > FEW or ctl.work > ctl.budget
+    many = last - first > MAX_CHANGES or ctl.work > ctl.budget
     if path.few == Few.NOT or many:
         return first
     seed = upper.collection
@@ -59,7 +59,7 @@ def run_few(path: Path, ctl: Control, first, last):
             group = value_at(registers, lower.group)[0]
             if group >= 0:
                 slab = slab_at(lower.index, group)
-                if slab.count > SHORT:
+                if slab.count > MAX_GROUP_ROWS:
                     return at  # nothing has come of this change yet: blocks begin with it
                 way = path.few
                 if way == Few.VALUE:
@@ -218,7 +218,7 @@ def join_values(ctl: Control, registers, code: RowsOf, slab: Slab, key):
     ctl.work = ctl.work + count + 8
     if count > 0:
         touch_reduced(ctl, reduction)
-    if count >= SEVERAL and are_many(groups):
+    if count >= MIN_PREFETCHED_ROWS and are_many(groups):
         warm_values(ctl, reduction, pool, start, count, data, width, value)
     for at in range(start, start + count):
         row = row_at(pool, at)

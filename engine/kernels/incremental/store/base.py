@@ -14,9 +14,9 @@ from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release
 
-SHORT = 24
+MAX_COUNTED_VALUES = 24
 """Values that are counted rather than halved."""
-LINES = 128
+MAX_PREFETCHED_BYTES = 128
 """Bytes of a key's rows up to which both ends are asked for before they are searched, not the middle."""
 
 
@@ -83,7 +83,7 @@ def search_base(collection: Collection, columns: WordColumns, step, first, n, ro
             if group >= 0:
                 low = offsets[group]
                 high = offsets[group + 1] - 1
-                if (high - low) * width > LINES:
+                if (high - low) * width > MAX_PREFETCHED_BYTES:
                     low = (low + high) >> 1
                     high = low
                 prefetch(data.address + low * width)
@@ -121,7 +121,7 @@ def find_base_groups(collection: Collection, keys: Words, step, first, n, groups
 @kernel
 def search_values(data: Numbers, first, last, value):
     """Where a value is among the ascending 4-byte values [first, last), or -1."""
-    while last - first > SHORT:
+    while last - first > MAX_COUNTED_VALUES:
         middle = (first + last) >> 1
         if data[middle] < value:
             first = middle + 1

@@ -11,10 +11,10 @@ from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import store_cell, zeroed
 
-AHEAD = 16
-SHORT = 24
+ROWS_AHEAD = 16
+MAX_INSERTION_SORTED_ROWS = 24
 """Rows of a key up to which they are sorted by insertion."""
-FEWEST = 64
+MIN_BASE_ROWS = 64
 """Rows below which there is no base."""
 
 
@@ -117,9 +117,9 @@ def scatter(collection: Collection, c, values: Words, keys: Words, offsets: Numb
     data = column.data
     width = column.width
     for i in range(count):
-        if i + 2 * AHEAD < count:
-            prefetch(offsets.address + (keys[i + 2 * AHEAD] - low) * 4)
-            prefetch(data + offsets[keys[i + AHEAD] - low] * width)
+        if i + 2 * ROWS_AHEAD < count:
+            prefetch(offsets.address + (keys[i + 2 * ROWS_AHEAD] - low) * 4)
+            prefetch(data + offsets[keys[i + ROWS_AHEAD] - low] * width)
         group = keys[i] - low
         at = offsets[group]
         offsets[group] = at + 1
@@ -150,7 +150,7 @@ def order_groups(collection: Collection, offsets: Numbers, groups):
         last = offsets[group + 1]
         offsets[group] = rows
         start = rows
-        if pairs and last - first <= SHORT:
+        if pairs and last - first <= MAX_INSERTION_SORTED_ROWS:
             rows = order_values(Numbers(other.data), first, last, rows)
         else:
             rows = order_rows(collection, key, first, last, rows)
@@ -228,7 +228,7 @@ def swap_rows(collection: Collection, key, left, right):
 @kernel
 def sort_rows(collection: Collection, key, first, last):
     """Sorts rows [first, last) by all columns but the key, in place: by insertion where they are few, else as a heap."""
-    if last - first <= SHORT:
+    if last - first <= MAX_INSERTION_SORTED_ROWS:
         for row in range(first + 1, last):
             at = row
             while at > first and compare_rows(collection, key, at - 1, at) > 0:

@@ -33,7 +33,7 @@ from dlog.engine.kernels.round_structs import Collection, Control, Index
 from dlog.engine.kernels.row_structs import History
 from dlog.engine.kernels.static.storage import ROWS_MAX, grown, release, resize, spare
 
-AHEAD = 8
+ROWS_AHEAD = 8
 """Rows whose groups are asked for before they are looked at."""
 
 # ----------------------------------------------------------------------------------------------------------------- room
@@ -213,30 +213,30 @@ def add_values(ctl: Control, collection: Collection, values: Words, hashed):
     clear_row(collection, row)
     fresh = collection.fresh
     outer = collection.outer
-    if collection.quiet != 0:
+    if collection.no_readers != 0:
         if fresh == 0:
             put_bit(outer.bits, row)
     elif not born_absent(ctl, outer, row, fresh):
         return -1
-    if not born_absent(ctl, collection.inner, row, fresh | collection.between):
+    if not born_absent(ctl, collection.inner, row, fresh | collection.read_between_rounds):
         return -1
     # Not before: a living row without a history has always been there, also for what takes a failed batch back.
     put_bit(collection.alive, row)
     collection.live += 1
-    born = collection.born
-    if born and fresh == 0 and not list_push(ctl, born, row):
+    new_rows = collection.new_rows
+    if new_rows and fresh == 0 and not list_push(ctl, new_rows, row):
         return -1
     return row
 
 
 @kernel
 def enter_indexes(ctl: Control, collection: Collection):
-    """Adds the rows born since the last call to the indexes; false with ctl.error set. Never while a path runs: it may stand in
+    """Adds the rows made since the last call to the indexes; false with ctl.error set. Never while a path runs: it may stand in
     a slab."""
-    born = collection.born
+    new_rows = collection.new_rows
     fresh = collection.fresh != 0
     first = collection.indexed
-    last = collection.rows if fresh else born.count
+    last = collection.rows if fresh else new_rows.count
     indexes = collection.indexes
     for i in range(collection.index_count):
         index = indexes[i]
@@ -244,11 +244,11 @@ def enter_indexes(ctl: Control, collection: Collection):
             if not build_index(ctl, index, last):
                 return False
             continue
-        rows = born.data
+        rows = new_rows.data
         for number in range(first, last):
-            if not fresh and number + 2 * AHEAD < last:
-                warm_group(index, rows[number + 2 * AHEAD])
-                warm_slab(index, rows[number + AHEAD])
+            if not fresh and number + 2 * ROWS_AHEAD < last:
+                warm_group(index, rows[number + 2 * ROWS_AHEAD])
+                warm_slab(index, rows[number + ROWS_AHEAD])
             row = number if fresh else rows[number]
             if not may_insert(index, row) and not hold_rows(ctl, collection, index, number, last, fresh):
                 return False
@@ -260,11 +260,11 @@ def enter_indexes(ctl: Control, collection: Collection):
 
 @kernel
 def hold_rows(ctl: Control, collection: Collection, index: Index, first, last, fresh):
-    """Makes an index of values one of row numbers. Rows [first, last) of those born, or, of a fresh collection, with these
+    """Makes an index of values one of row numbers. Rows [first, last) of those made, or, of a fresh collection, with these
     numbers, are not in it yet. False with ctl.error set."""
     clear_index(ctl, index)
     alive = collection.alive
-    rows = collection.born.data
+    rows = collection.new_rows.data
     for number in range(first, last):
         clear_bit(alive, number if fresh else rows[number])
     done = True

@@ -13,13 +13,13 @@ from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import lengthen, release, resize, zeroed
 
 SPREAD = 2
-"""A direct table has at most this many places for each row, and `FEWEST` more."""
-FEWEST = 1024
+"""A direct table has at most this many places for each row, and `MIN_DIRECT_PLACES` more."""
+MIN_DIRECT_PLACES = 1024
 HOPE = 2
 """Of so many rows that are expected, one counts until all have come."""
 EDGE = 1 << 40
 """Values beyond are not looked up directly."""
-MANY = 1 << 15
+MIN_UNCACHED_PLACES = 1 << 15
 """Places from which on the cache does not have what rows lead to."""
 
 
@@ -41,7 +41,7 @@ def has_place(collection: Collection, value):
 @kernel
 def are_many(collection: Collection):
     """Whether what the rows lead to is worth being asked for before it is looked at."""
-    return collection.direct.count >= MANY
+    return collection.direct.count >= MIN_UNCACHED_PLACES
 
 
 @kernel
@@ -59,7 +59,7 @@ def set_direct(collection: Collection, value, number):
 @kernel
 def are_close(low, high, rows):
     """Whether values from `low` to `high` lie close enough together for so many rows."""
-    return low > -EDGE and high < EDGE and high - low < rows * SPREAD + FEWEST
+    return low > -EDGE and high < EDGE and high - low < rows * SPREAD + MIN_DIRECT_PLACES
 
 
 @kernel
@@ -107,7 +107,7 @@ def extend_direct(ctl: Control, collection: Collection, value):
     if not are_close(min(low, value), max(high, value), rows):
         return 0
     # Ahead as far as the values may lie apart anyway.
-    spare = min(count >> 1, rows * SPREAD + FEWEST - 1 - (max(high, value) - min(low, value)))
+    spare = min(count >> 1, rows * SPREAD + MIN_DIRECT_PLACES - 1 - (max(high, value) - min(low, value)))
     if value < low:
         # Where none of the values is negative, none is to be expected: places there would take the others' away.
         low = value - spare if value < 0 else max(value - spare, 0)

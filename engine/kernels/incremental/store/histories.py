@@ -232,7 +232,7 @@ def is_here(collection: Collection, row):
     history = collection.outer
     if get_bit(history.bits, row) == 0:
         return True
-    return collection.quiet == 0 and presence(history, row, 9223372036854775807) > 0
+    return collection.no_readers == 0 and presence(history, row, 9223372036854775807) > 0
 
 
 @kernel
@@ -364,7 +364,7 @@ def copy_present(collection: Collection, limit, numbers: Numbers):
             continue
         here = plain
         if get_bit(bits, row) != 0:
-            here = collection.quiet == 0 and presence(history, row, limit) > 0
+            here = collection.no_readers == 0 and presence(history, row, limit) > 0
         if here:
             numbers[count] = row
             count += 1

@@ -21,9 +21,9 @@ from dlog.engine.kernels.machine_structs import Homes, Numbers, Words
 
 ALL = 1 << 32
 """The edge when nothing has moved yet."""
-FEW = 1 << 13
+MAX_HOMES_GROWN_AT_ONCE = 1 << 13
 """Homes up to which a table grows at once."""
-BEHIND = 1 << 10
+PLACES_BEHIND = 1 << 10
 """Places behind the last home of a large table, at first."""
 
 
@@ -37,7 +37,7 @@ def home_of(homes: Homes, hashed):
 @kernel
 def room_for(count):
     """Places of a new table with so many homes."""
-    return count + min((count >> 3) + 2, BEHIND)
+    return count + min((count >> 3) + 2, PLACES_BEHIND)
 
 
 @kernel

@@ -14,9 +14,9 @@ from dlog.engine.kernels.machine_structs import Column, Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release, resize, zeroed
 
-FEWEST = 1 << 12
+MIN_IMPLIED_ROWS = 1 << 12
 """Rows below which the column is worth its memory."""
-BITS = 6
+SAMPLE_BITS = 6
 """Of the number of rows between two whose keys are noted."""
 
 
@@ -39,8 +39,8 @@ def implied_key(collection: Collection, row):
         return collection.base.tail[row - base]
     samples = collection.base.samples
     offsets = collection.base.offsets
-    first = samples[row >> BITS]
-    last = samples[(row >> BITS) + 1]
+    first = samples[row >> SAMPLE_BITS]
+    last = samples[(row >> SAMPLE_BITS) + 1]
     while first < last:
         middle = (first + last + 1) >> 1
         if offsets[middle] <= row:
@@ -71,7 +71,7 @@ def warm_cell(column: Column, row):
     if row >= base:
         prefetch(collection.base.tail.address + (row - base) * 4)
     else:
-        prefetch(collection.base.samples.address + (row >> BITS) * 4)
+        prefetch(collection.base.samples.address + (row >> SAMPLE_BITS) * 4)
 
 
 @kernel
@@ -83,7 +83,7 @@ def gather_keys(column: Column, rows: Words, n, target: Words):
     tail = collection.base.tail
     for i in range(n):
         row = max(rows[i], 0)
-        prefetch(tail.address + (row - base) * 4 if row >= base else samples.address + (row >> BITS) * 4)
+        prefetch(tail.address + (row - base) * 4 if row >= base else samples.address + (row >> SAMPLE_BITS) * 4)
     for i in range(n):
         target[i] = implied_key(collection, max(rows[i], 0))
 
@@ -94,7 +94,7 @@ def gather_keys(column: Column, rows: Words, n, target: Words):
 @kernel
 def may_be_implied(collection: Collection):
     """Whether the base is large, its key takes 4 bytes, and all indexes are by it."""
-    if collection.base.rows < FEWEST or key_column(collection).width != 4:
+    if collection.base.rows < MIN_IMPLIED_ROWS or key_column(collection).width != 4:
         return False
     indexes = collection.indexes
     for i in range(collection.index_count):
@@ -120,9 +120,9 @@ def imply_key(ctl: Control, collection: Collection):
         release(ctl, samples.address, sample_bytes(base))
         release(ctl, tail.address, (capacity - base) * 4)
         return False
-    for number in range((base - 1 >> BITS) + 1):
-        samples[number] = data[number << BITS] - low
-    samples[(base - 1 >> BITS) + 1] = data[base - 1] - low
+    for number in range((base - 1 >> SAMPLE_BITS) + 1):
+        samples[number] = data[number << SAMPLE_BITS] - low
+    samples[(base - 1 >> SAMPLE_BITS) + 1] = data[base - 1] - low
     for row in range(base, collection.rows):
         tail[row - base] = data[row]
     release(ctl, data.address, capacity * 4)
@@ -136,7 +136,7 @@ def imply_key(ctl: Control, collection: Collection):
 @kernel
 def sample_bytes(base):
     """Of the noted keys of so many rows, and that of the last."""
-    return ((base - 1 >> BITS) + 2) * 4
+    return ((base - 1 >> SAMPLE_BITS) + 2) * 4
 
 
 @kernel

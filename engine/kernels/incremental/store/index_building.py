@@ -24,7 +24,7 @@ from dlog.engine.kernels.round_structs import Collection, Control, Index
 from dlog.engine.kernels.row_structs import Slab, Slabs
 from dlog.engine.kernels.static.storage import load_cell, release, resize, spare, zeroed
 
-AHEAD = 16
+ROWS_AHEAD = 16
 FREE_SIZES = 124
 """Lists of freed slabs, by their sizes (`indexes.size_for`)."""
 
@@ -231,8 +231,8 @@ def build_dense(ctl: Control, index: Index, rows):
     slabs = index.slabs.address - index.low * Slab.size
     used = 0
     for row in range(rows):
-        if row + 2 * AHEAD < rows:
-            prefetch((Slab(slabs + load_cell(data, width, row + 2 * AHEAD) * Slab.size)).address)
+        if row + 2 * ROWS_AHEAD < rows:
+            prefetch((Slab(slabs + load_cell(data, width, row + 2 * ROWS_AHEAD) * Slab.size)).address)
         slab = Slab(slabs + load_cell(data, width, row) * Slab.size)
         count = slab.count
         used += 1 if count == 0 else 0
@@ -242,9 +242,9 @@ def build_dense(ctl: Control, index: Index, rows):
     index.used = used
     pool = index.pool
     for row in range(rows):
-        if row + 2 * AHEAD < rows:
-            prefetch((Slab(slabs + load_cell(data, width, row + 2 * AHEAD) * Slab.size)).address)
-            slab = Slab(slabs + load_cell(data, width, row + AHEAD) * Slab.size)
+        if row + 2 * ROWS_AHEAD < rows:
+            prefetch((Slab(slabs + load_cell(data, width, row + 2 * ROWS_AHEAD) * Slab.size)).address)
+            slab = Slab(slabs + load_cell(data, width, row + ROWS_AHEAD) * Slab.size)
             prefetch(pool.address + (slab.start + slab.count) * 4)
         slab = Slab(slabs + load_cell(data, width, row) * Slab.size)
         place_item(pool, slab, row, item_of_row(index, row))
@@ -307,7 +307,7 @@ def place_rows(index: Index, groups: Numbers, rows):
     pool = index.pool
     slabs = index.slabs
     for row in range(rows):
-        if row + AHEAD < rows:
-            prefetch((slabs[groups[row + AHEAD]]).address)
+        if row + ROWS_AHEAD < rows:
+            prefetch((slabs[groups[row + ROWS_AHEAD]]).address)
         slab = slabs[groups[row]]
         place_item(pool, slab, row, row)

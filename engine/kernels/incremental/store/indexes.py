@@ -21,11 +21,11 @@ from dlog.engine.kernels.round_structs import Control, Index
 from dlog.engine.kernels.row_structs import Slab
 from dlog.engine.kernels.static.storage import grown, mix, register, resize
 
-STRETCH = 64
+ROWS_COMPARED_TOGETHER = 64
 """Rows of a slab that are compared together."""
-LONG = 1024
+LONG_GROUP_ROWS = 1024
 """Rows of a group from which on it is not searched for each row that leaves it."""
-LEAST = 6
+MIN_SHRINKING_ITEMS = 6
 """Items of a slab from which on it gives way to a smaller one."""
 # ----------------------------------------------------------------------------------------------------------------- slabs
 
@@ -112,7 +112,7 @@ def shorten_slab(ctl: Control, index: Index, slab: Slab):
         slab.start = index.pool[start]
         slab.capacity = 0
         free_slab(index, start, capacity)
-    elif capacity >= LEAST and count * 2 <= capacity:
+    elif capacity >= MIN_SHRINKING_ITEMS and count * 2 <= capacity:
         return move_slab(ctl, index, slab, count + (count >> 3))
     return True
 
@@ -163,7 +163,7 @@ def index_remove(ctl: Control, index: Index, row):
         group = 0
     slab = slab_at(index, group)
     last = slab.count - 1
-    if last >= LONG:
+    if last >= LONG_GROUP_ROWS:
         return push_change(ctl, index.gone, row, group, 0, 0)
     if slab.capacity == 0 and last > 0:
         if shorten_run(slab, row):
@@ -202,13 +202,13 @@ def place_of(pool: Numbers, start, count, item):
     """Where an item is among `count` from `start` on, of which it is one. Many are asked together, without a branch."""
     at = start
     end = start + count
-    while at + STRETCH <= end:
+    while at + ROWS_COMPARED_TOGETHER <= end:
         hits = 0
-        for i in range(STRETCH):
+        for i in range(ROWS_COMPARED_TOGETHER):
             hits += 1 if pool[at + i] == item else 0
         if hits != 0:
             break
-        at += STRETCH
+        at += ROWS_COMPARED_TOGETHER
     while pool[at] != item:
         at += 1
     return at

@@ -22,7 +22,7 @@ from dlog.engine.kernels.incremental.store.groups import (
     slab_at,
 )
 from dlog.engine.kernels.incremental.store.homes import (
-    FEW,
+    MAX_HOMES_GROWN_AT_ONCE,
     begin_growing,
     first_to_move,
     home_of,
@@ -39,9 +39,9 @@ from dlog.engine.kernels.round_structs import Control, Index
 from dlog.engine.kernels.row_structs import Slab, Slabs
 from dlog.engine.kernels.static.storage import behind, lengthen, release, zeroed
 
-RATE = 16
+SLOTS_MOVED_PER_GROUP = 16
 """Slots of which the groups move, in a table that grows, for each that comes."""
-PAUSE = 8
+GROUPS_PER_MOVE = 8
 """Groups that come before some move, so that memory answers for many at once."""
 _HALF = 0xFFFFFFFF
 
@@ -112,21 +112,22 @@ def home_of_group(index: Index, group):
 def grow_slots(ctl: Control, index: Index, keys):
     """Makes room for so many keys, one more than there are: half of the slots stay free, or less while they grow in number.
     False with ctl.error set."""
+    fuel = GROUPS_PER_MOVE * SLOTS_MOVED_PER_GROUP
     if keys * 2 > index.slot_homes.count:
         while index.slot_homes.edge != 0:
-            if not move_groups(ctl, index, FEW):
+            if not move_groups(ctl, index, MAX_HOMES_GROWN_AT_ONCE):
                 return False
         count = max(index.slot_homes.count * 2, 64)
         while count < keys * 2:
             count *= 2
-        at_once = index.slot_homes.count < FEW
+        at_once = index.slot_homes.count < MAX_HOMES_GROWN_AT_ONCE
         if not (renew_slots(ctl, index, count) if at_once else more_slots(ctl, index, count)):
             return False
-    elif index.slot_homes.edge != 0 and keys % PAUSE == 0 and not move_groups(ctl, index, PAUSE * RATE):
+    elif index.slot_homes.edge != 0 and keys % GROUPS_PER_MOVE == 0 and not move_groups(ctl, index, fuel):
         return False
     homes = slots_of(index)
     while not still_fits(homes, index.slots.address, 4, 1):
-        if not move_groups(ctl, index, PAUSE * RATE):
+        if not move_groups(ctl, index, fuel):
             return False
     return keep_last_free(ctl, index, 1)
 

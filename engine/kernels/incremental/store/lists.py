@@ -11,7 +11,7 @@ from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.row_structs import Changes, Items, List, Pool
 from dlog.engine.kernels.static.storage import grown, release, resize
 
-LARGE = 1 << 17
+MAX_KEPT_WORDS = 1 << 17
 """Words above which an emptied list is not kept: a megabyte."""
 
 
@@ -52,7 +52,7 @@ def lists_free(ctl: Control, items, count):
 def list_empty(ctl: Control, items: Items):
     """Empties a list, and gives its memory back where that is much."""
     items.count = 0
-    if items.capacity * items.words > LARGE:
+    if items.capacity * items.words > MAX_KEPT_WORDS:
         list_free(ctl, items)
 
 
@@ -61,7 +61,7 @@ def list_again(ctl: Control, items: List):
     """Empties a list, and gives its memory back where that is much and most of it was not used."""
     count = items.count
     items.count = 0
-    if items.capacity > count * 4 and items.capacity * items.words > LARGE:
+    if items.capacity > count * 4 and items.capacity * items.words > MAX_KEPT_WORDS:
         list_free(ctl, items)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.inputs import apply_columns, apply_input, make_rows, may_be_pairs
-from dlog.engine.kernels.incremental.store.base_building import FEWEST, choose_key, load_base
+from dlog.engine.kernels.incremental.store.base_building import MIN_BASE_ROWS, choose_key, load_base
 from dlog.engine.kernels.incremental.store.collections import cell, enter_indexes, put_cell, reserve_rows
 from dlog.engine.kernels.incremental.store.histories import put_bit
 from dlog.engine.kernels.incremental.store.pairs import can_be_pairs, load_pairs
@@ -32,7 +32,7 @@ def load_columns(ctl: Control, collection: Collection, columns: WordColumns, cou
     if not reserve_rows(ctl, collection, (count + 63) & ~63):
         return False
     key = -1
-    if collection.rows == 0 and count >= FEWEST:
+    if collection.rows == 0 and count >= MIN_BASE_ROWS:
         key = choose_key(collection, columns, count)
     done = load_base(ctl, collection, columns, count, key) if key >= 0 else load_slots(ctl, collection, columns, count)
     if not done:
@@ -86,7 +86,7 @@ def load_block(ctl: Control, collection: Collection, columns: WordColumns, first
                 return False
         rows += 1
     collection.live = collection.live + rows - start
-    collection.taken = collection.taken + rows - start
+    collection.used_slots = collection.used_slots + rows - start
     return True
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.homes import (
-    FEW,
+    MAX_HOMES_GROWN_AT_ONCE,
     begin_growing,
     first_to_move,
     homes_from,
@@ -28,11 +28,11 @@ from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Change, ChangeArray
 from dlog.engine.kernels.static.storage import behind, lengthen, mix, release, zeroed
 
-FEWEST = 64
+MIN_HOMES = 64
 """Homes of the smallest table."""
-SMALL = 1 << 18
+MAX_CACHED_PAIRS = 1 << 18
 """Pairs up to which a table has three homes for each: it stays in the cache, and runs of taken places are short."""
-RATE = 16
+PLACES_MOVED_PER_PAIR = 16
 """Places of which the pairs move, in a table that grows, for each that comes."""
 STEP = BLOCK // 2
 """Changes that are looked at together: as many fit the scratch blocks that are free."""
@@ -101,8 +101,8 @@ def resize_pairs(ctl: Control, collection: Collection, count):
         return False
     collection.pairs = table
     set_homes(homes, count, room_for(count))
-    for first in range(0, places, FEW):
-        last = min(first + FEW, places)
+    for first in range(0, places, MAX_HOMES_GROWN_AT_ONCE):
+        last = min(first + MAX_HOMES_GROWN_AT_ONCE, places)
         if not keep_last_free(ctl, collection, last - first):
             drop_pairs(ctl, collection)
             collection.pairs = old
@@ -126,20 +126,20 @@ def room_for_pairs(ctl: Control, collection: Collection, extra):
     wanted = collection.live + extra
     count = collection.pair_homes.count
     if wanted * 4 > count * 3:
-        more = max(wanted * 3 if wanted < SMALL else wanted + (wanted >> 1), FEWEST)
+        more = max(wanted * 3 if wanted < MAX_CACHED_PAIRS else wanted + (wanted >> 1), MIN_HOMES)
         while collection.pair_homes.edge != 0:
-            if not move_pairs(ctl, collection, FEW):
+            if not move_pairs(ctl, collection, MAX_HOMES_GROWN_AT_ONCE):
                 return False
-        if count < FEW or extra > count >> 4:
+        if count < MAX_HOMES_GROWN_AT_ONCE or extra > count >> 4:
             if not resize_pairs(ctl, collection, more):
                 return False
         elif not grow_pairs(ctl, collection, more):
             return False
-    if not move_pairs(ctl, collection, extra * RATE):
+    if not move_pairs(ctl, collection, extra * PLACES_MOVED_PER_PAIR):
         return False
     homes = homes_of(collection)
     while not still_fits(homes, collection.pairs.address, 8, extra):
-        if not move_pairs(ctl, collection, RATE):
+        if not move_pairs(ctl, collection, PLACES_MOVED_PER_PAIR):
             return False
     return keep_last_free(ctl, collection, extra)
 

@@ -10,7 +10,7 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.groups import slab_at
 from dlog.engine.kernels.incremental.store.histories import clear_bit, put_bit
-from dlog.engine.kernels.incremental.store.implied import BITS, is_implied, key_column
+from dlog.engine.kernels.incremental.store.implied import SAMPLE_BITS, is_implied, key_column
 from dlog.engine.kernels.incremental.store.indexes import free_slab
 from dlog.engine.kernels.incremental.store.slots import remove_slot
 from dlog.engine.kernels.machine_structs import Numbers, Words
@@ -120,7 +120,7 @@ def write_keys_of(collection: Collection, first, last, ends: Words, start):
             if not implied:
                 store_cell(column.data, column.width, row, base.low + first + i)
             else:
-                if row & (1 << BITS) - 1 == 0:
-                    base.samples[row >> BITS] = first + i
+                if row & (1 << SAMPLE_BITS) - 1 == 0:
+                    base.samples[row >> SAMPLE_BITS] = first + i
                 if row == base.rows - 1:
-                    base.samples[(row >> BITS) + 1] = first + i
+                    base.samples[(row >> SAMPLE_BITS) + 1] = first + i

@@ -22,10 +22,10 @@ from dlog.engine.kernels.round_structs import Collection, Control, Index
 from dlog.engine.kernels.row_structs import Slab
 from dlog.engine.kernels.static.storage import behind, release, zeroed
 
-STRETCH = 1024
+STRETCH_PLACES = 1024
 """Places of a stretch, or up to twice as many; a key that has more is left alone."""
-AHEAD = 16
-SCANNED = 64
+ROWS_AHEAD = 16
+MAX_ITEMS_PER_PLACE = 64
 """Items of an index that are looked at for each place, until a stretch is left as it is: groups there are too long."""
 
 
@@ -37,8 +37,8 @@ def refill(ctl: Control, collection: Collection, share):
         return True
     base = collection.base
     base.refilled = max(base.refilled, base.removed - collection.live // share)
-    while (base.removed - base.refilled) * share >= STRETCH:
-        base.refilled += STRETCH // share
+    while (base.removed - base.refilled) * share >= STRETCH_PLACES:
+        base.refilled += STRETCH_PLACES // share
         if not refill_stretch(ctl, collection, number):
             return False
     return True
@@ -67,7 +67,7 @@ def refill_stretch(ctl: Control, collection: Collection, number):
     base.next = last
     start = offsets[first]
     places = offsets[last] - start
-    if places == 0 or places > 2 * STRETCH:
+    if places == 0 or places > 2 * STRETCH_PLACES:
         return True
     living = count_living(collection.alive, start, places)
     home = collection.indexes[number]
@@ -111,8 +111,8 @@ def fill_places(ctl: Control, collection: Collection, number, first, last, stayi
 def stretch_end(offsets: Numbers, first, keys):
     """The key behind a stretch: of one key, or of as many as have no more places than it is to have twice."""
     last = first + 1
-    while last < keys and last - first < 2 * STRETCH and offsets[last] - offsets[first] < STRETCH:
-        if offsets[last + 1] - offsets[first] > 2 * STRETCH:
+    while last < keys and last - first < 2 * STRETCH_PLACES and offsets[last] - offsets[first] < STRETCH_PLACES:
+        if offsets[last + 1] - offsets[first] > 2 * STRETCH_PLACES:
             break
         last += 1
     return last
@@ -204,15 +204,15 @@ def insert_row(collection: Collection, order: Words, begin, n, row):
 def find_spots(collection: Collection, number, order: Words, places, spots: Words):
     """spots[i] = where an index has the row for place i, index after index: a position in its pool, or the complement of the
     group that has only that row. False where this takes too long."""
-    scanned = places * SCANNED
+    scanned = places * MAX_ITEMS_PER_PLACE
     for k in range(collection.index_count):
         index = collection.indexes[k]
         found = behind(spots, k * places)
         if k != number and index.values == 0:
             for i in range(places):
-                if i + 2 * AHEAD < places:
-                    warm_group(index, number_of(order[i + 2 * AHEAD]))
-                    warm_slab(index, number_of(order[i + AHEAD]))
+                if i + 2 * ROWS_AHEAD < places:
+                    warm_group(index, number_of(order[i + 2 * ROWS_AHEAD]))
+                    warm_slab(index, number_of(order[i + ROWS_AHEAD]))
                 if order[i] >= 0:
                     group = group_with(index, order[i])
                     slab = slab_at(index, group)

@@ -20,7 +20,7 @@ from dlog.engine.kernels.round_structs import Control, Index
 from dlog.engine.kernels.row_structs import Change, Changes, List, Slab
 from dlog.engine.kernels.static.storage import clear_words, release, zeroed
 
-FEW = 32
+MAX_SEARCHED_ROWS = 32
 """Rows up to which a group that they leave is searched for each: as many are compared in the time of one look-up by hash."""
 _MIX = -7046029254386353131
 _PLACED = 1 << 40
@@ -60,7 +60,7 @@ def leave_group(ctl: Control, index: Index, gone: Changes, first, last):
         return True
     if slab.capacity == 0 and not extend_slab(ctl, index, slab):
         return False
-    if last - first > FEW:
+    if last - first > MAX_SEARCHED_ROWS:
         return sweep_slab(ctl, index, slab, gone, first, last)
     pool = index.pool
     start = slab.start

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.store.base import drop_base
-from dlog.engine.kernels.incremental.store.base_building import FEWEST, choose_key, load_base
+from dlog.engine.kernels.incremental.store.base_building import MIN_BASE_ROWS, choose_key, load_base
 from dlog.engine.kernels.incremental.store.collections import free_number, trim_rows
 from dlog.engine.kernels.incremental.store.direct import drop_direct
 from dlog.engine.kernels.incremental.store.histories import get_bit
@@ -28,24 +28,27 @@ from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release, zeroed
 
-FEW = 1 << 17
+MIN_RENEWED_ROWS = 1 << 17
 """Rows below which a base is left once half of it is dead, and nothing is put in order again: all rows are some megabytes, and
-putting 50,000 in order, and looking them up in a base, took a tenth of the time of the rounds that had changed them."""
-SHARE = 8
-"""Of so many rows one has gone, and one is none of the base or is dead there, when a collection is worn."""
-SLOT = 9
+putting 50,000 in order, and looking them up in a base, took a tenth of the time of the rounds that had changed them (the bench
+`rounds`, `least_general` with an edge replaced)."""
+MIN_REFILLED_ROWS = 1 << 18
+"""Rows from which a base is refilled."""
+SHARE_OF_MANY = 8
+"""Of so many rows one has gone, and one is none of the base or is dead there, when a collection that is refilled is worn."""
+SHARE_OF_FEW = 2
+"""The same of fewer rows, whose memory counts for less than the time of renewals."""
+SLOT_BYTES = 9
 """Bytes of a slot at most, and of a key: a number, a tag and half a hash."""
-MANY = 1 << 18
-FEW_SHARE = 2
-"""The same with fewer than so many rows, whose memory counts for less than the time of renewals."""
 
 
 @kernel
 def share_of(collection: Collection):
     """Of how many rows one is to have gone before something is done."""
-    if collection.live < MANY:
-        return FEW_SHARE
-    return SHARE * 2 if is_implied(collection) else SHARE  # others weigh the more the less a row of the base takes
+    if collection.live < MIN_REFILLED_ROWS:
+        return SHARE_OF_FEW
+    # Others weigh the more the less a row of the base takes.
+    return SHARE_OF_MANY * 2 if is_implied(collection) else SHARE_OF_MANY
 
 
 @kernel
@@ -58,12 +61,12 @@ def is_worn(collection: Collection, share):
 def renew(ctl: Control, collection: Collection):
     """Renews a collection if it is worn and there is memory for that, not where this batch has changed it already. One of many
     rows is refilled before, and renewed only when it is worn twice as much. False with ctl.error set."""
-    if collection.pairs or collection.log.count != 0 or collection.live < FEWEST:
+    if collection.pairs or collection.log.count != 0 or collection.live < MIN_BASE_ROWS:
         return True
-    if collection.live < FEW:
+    if collection.live < MIN_RENEWED_ROWS:
         return leave_base(ctl, collection)
     share = share_of(collection)
-    if collection.live >= MANY and collection.base.rows != 0 and home_index(collection) >= 0:
+    if collection.live >= MIN_REFILLED_ROWS and collection.base.rows != 0 and home_index(collection) >= 0:
         if not refill(ctl, collection, share):
             return False
         share >>= 1
@@ -141,7 +144,7 @@ def leave_base(ctl: Control, collection: Collection):
     """Makes rows of a base that is mostly dead ordinary ones, if there is memory for that; false with ctl.error set."""
     rows = collection.base.rows
     live = collection.live
-    size = (more_slots(live) + collection.capacity) * SLOT
+    size = (more_slots(live) + collection.capacity) * SLOT_BYTES
     if collection.base.dead * 2 <= rows or ctl.account.bytes + size > ctl.limit:
         return True
     if not write_keys(ctl, collection):

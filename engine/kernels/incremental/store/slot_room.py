@@ -15,7 +15,7 @@ from dlog.engine.kernels.incremental.store.direct import (
 )
 from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.homes import (
-    FEW,
+    MAX_HOMES_GROWN_AT_ONCE,
     begin_growing,
     first_to_move,
     homes_from,
@@ -27,8 +27,8 @@ from dlog.engine.kernels.incremental.store.homes import (
     still_fits,
 )
 from dlog.engine.kernels.incremental.store.slots import (
-    AHEAD,
-    NARROW,
+    MAX_REHASHED_COLUMNS,
+    ROWS_AHEAD,
     enter_slot,
     hash_of_slot,
     hash_row,
@@ -45,9 +45,9 @@ from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import lengthen, release, resize, zeroed
 
-RATE = 32
+SLOTS_MOVED_PER_ROW = 32
 """Slots of which the rows move, in a table that grows, for each that comes."""
-PAUSE = 8
+ROWS_PER_MOVE = 8
 """Rows that come before some move, so that memory answers for many at once."""
 DIRECT_ROWS = 1024
 """Rows from which values in slots are looked at whether they have become close."""
@@ -61,7 +61,7 @@ def make_slot(ctl: Control, collection: Collection, values: Words):
     single = collection.arity == 1
     if single and collection.slot_homes.count == 0:
         return make_place(ctl, collection, values[0])
-    taken = collection.taken
+    taken = collection.used_slots
     count = collection.slot_homes.count
     growing = collection.slot_homes.edge != 0
     # An eighth of all slots stays free; while they move, half as many.
@@ -74,11 +74,11 @@ def make_slot(ctl: Control, collection: Collection, values: Words):
                 return found > 0 and make_place(ctl, collection, values[0])
         if not more_homes(ctl, collection, more_slots(rows)):
             return False
-    elif growing and taken % PAUSE == 0 and not move_slots(ctl, collection, PAUSE * RATE):
+    elif growing and taken % ROWS_PER_MOVE == 0 and not move_slots(ctl, collection, ROWS_PER_MOVE * SLOTS_MOVED_PER_ROW):
         return False
     homes = slots_of(collection)
     while not still_fits(homes, collection.tags.address, 1, 1):
-        if not move_slots(ctl, collection, PAUSE * RATE):
+        if not move_slots(ctl, collection, ROWS_PER_MOVE * SLOTS_MOVED_PER_ROW):
             return False
     return keep_last_free(ctl, collection, 1)
 
@@ -88,10 +88,10 @@ def more_homes(ctl: Control, collection: Collection, count):
     """Has a table that is full grow to so many homes or, where those are not more, get rid of removed rows; false with
     ctl.error set."""
     while collection.slot_homes.edge != 0:
-        if not move_slots(ctl, collection, FEW):
+        if not move_slots(ctl, collection, MAX_HOMES_GROWN_AT_ONCE):
             return False
     old = collection.slot_homes.count
-    if old < FEW or count * 2 < old:
+    if old < MAX_HOMES_GROWN_AT_ONCE or count * 2 < old:
         return resize_slots(ctl, collection, count)
     homes = slots_of(collection)
     count = homes_from(homes, collection.tags.address, 1, max(count, old))
@@ -113,7 +113,7 @@ def lengthen_slots(ctl: Control, collection: Collection, room):
     if not lengthen(ctl, collection.ref.tags, old, room):
         collection.row_slots = Numbers(resize(ctl, table, room * 4, old * 4))
         return False
-    if collection.arity > NARROW:
+    if collection.arity > MAX_REHASHED_COLUMNS:
         hashes = resize(ctl, collection.slot_hashes.address, old * 4, room * 4)
         if hashes == 0:
             collection.row_slots = Numbers(resize(ctl, table, room * 4, old * 4))
@@ -159,7 +159,7 @@ def take_out(collection: Collection, first, last, rows: Words, hashes: Words):
     are asked for. Returns how many."""
     table = collection.row_slots
     tags = collection.tags
-    wide = collection.arity > NARROW
+    wide = collection.arity > MAX_REHASHED_COLUMNS
     column = collection.columns[0]
     second = column if collection.arity < 2 else collection.columns[1]
     n = 0
@@ -177,14 +177,14 @@ def take_out(collection: Collection, first, last, rows: Words, hashes: Words):
                 prefetch(second.data + row * second.width)
             n += 1
         tags[at] = TAG_FREE
-    collection.taken -= gone
+    collection.used_slots -= gone
     return n
 
 
 @kernel
 def put_back(collection: Collection, rows: Words, n, hashes: Words):
     """Gives rows slots anew; the hashes of narrow ones are not there yet."""
-    if collection.arity <= NARROW:
+    if collection.arity <= MAX_REHASHED_COLUMNS:
         for i in range(n):
             hashes[i] = hash_row(collection, rows[i])
     for i in range(n):
@@ -247,7 +247,7 @@ def forget_slots(collection: Collection):
     collection.row_slots = Numbers(0)
     collection.tags = Bytes(0)
     collection.slot_hashes = Numbers(0)
-    collection.taken = 0
+    collection.used_slots = 0
     set_homes(slots_of(collection), 0, 0)
 
 
@@ -277,14 +277,14 @@ def resize_slots(ctl: Control, collection: Collection, count):
     homes = slots_of(collection)
     table, tags, hashes = collection.row_slots, collection.tags, collection.slot_hashes
     old, edge = homes.old, homes.edge
-    before, room, taken = homes.count, homes.room, collection.taken
+    before, room, taken = homes.count, homes.room, collection.used_slots
     forget_slots(collection)
     if not fill_slots(ctl, collection, count):
         drop_slots(ctl, collection)
         collection.row_slots = table
         collection.tags = tags
         collection.slot_hashes = hashes
-        collection.taken = taken
+        collection.used_slots = taken
         set_homes(homes, before, room)
         homes.old = old
         homes.edge = edge
@@ -305,13 +305,13 @@ def fill_slots(ctl: Control, collection: Collection, count):
     alive = collection.alive
     rows = collection.rows
     for row in range(collection.base.rows, rows):
-        if row + AHEAD < rows:
-            warm_slot(collection, hash_row(collection, row + AHEAD))
+        if row + ROWS_AHEAD < rows:
+            warm_slot(collection, hash_row(collection, row + ROWS_AHEAD))
         if get_bit(alive, row) != 0:
             if not keep_last_free(ctl, collection, 1):
                 return False
             put_row(collection, hash_row(collection, row), row)
-            collection.taken += 1
+            collection.used_slots += 1
     return True
 
 

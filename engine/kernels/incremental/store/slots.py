@@ -20,13 +20,13 @@ from dlog.engine.kernels.incremental.store.implied import cell_at
 from dlog.engine.kernels.layout import TAG_FREE, TAG_GONE, TAG_ROW
 from dlog.engine.kernels.machine_structs import Homes, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection
-from dlog.engine.kernels.static.storage import SMALL, mix
+from dlog.engine.kernels.static.storage import MAX_DOUBLED_ITEMS, mix
 
-AHEAD = 16
+ROWS_AHEAD = 16
 """Rows whose slots are asked for before they are looked at."""
-NEAR = 16
+SLOTS_SEARCHED_AHEAD = 16
 """Slots of a row that are looked at when it is searched ahead."""
-NARROW = 2
+MAX_REHASHED_COLUMNS = 2
 """Columns up to which a row's hash is made anew when its slot moves: 4 bytes a slot for a read or two of memory do not pay."""
 ABSENT, UNKNOWN = -1, -2
 
@@ -70,7 +70,7 @@ def enter_slot(collection: Collection, at, hashed, row):
     """Puts a row with this hash into a slot."""
     collection.row_slots[at] = row
     collection.tags[at] = tag_of(hashed)
-    if collection.arity > NARROW:
+    if collection.arity > MAX_REHASHED_COLUMNS:
         collection.slot_hashes[at] = hashed >> 32
 
 
@@ -89,7 +89,7 @@ def slots_for(rows):
 @kernel
 def more_slots(rows):
     """How many slots so many rows get when more come."""
-    return max(rows * 2, 64) if rows < SMALL else rows + (rows >> 1)
+    return max(rows * 2, 64) if rows < MAX_DOUBLED_ITEMS else rows + (rows >> 1)
 
 
 @kernel
@@ -147,7 +147,7 @@ def place_row(collection: Collection, hashed, row):
     while tags[at] >= TAG_ROW:
         at += 1
     if tags[at] == TAG_FREE:
-        collection.taken += 1
+        collection.used_slots += 1
     enter_slot(collection, at, hashed, row)
 
 
@@ -167,7 +167,7 @@ def remove_slot(collection: Collection, row):
         at += 1
     if tags[at + 1] == TAG_FREE:
         tags[at] = TAG_FREE
-        collection.taken -= 1
+        collection.used_slots -= 1
     else:
         tags[at] = TAG_GONE
 
@@ -190,7 +190,7 @@ def warm_slot(collection: Collection, hashed):
     at = slot_of(collection, hashed)
     prefetch(collection.row_slots.address + at * 4)
     prefetch(collection.tags.address + at)
-    if collection.arity > NARROW:
+    if collection.arity > MAX_REHASHED_COLUMNS:
         prefetch(collection.slot_hashes.address + at * 4)
 
 
@@ -256,7 +256,7 @@ def near_slot(collection: Collection, hashed):
     tags = collection.tags
     wanted = tag_of(hashed)
     home = slot_of(collection, hashed)
-    for at in range(home, min(home + NEAR, collection.slot_homes.room)):
+    for at in range(home, min(home + SLOTS_SEARCHED_AHEAD, collection.slot_homes.room)):
         tag = tags[at]
         if tag == wanted:
             return at

@@ -194,10 +194,10 @@ class StateReuse:
                 continue
             if struct[L.collection.unkeyed] and collection.found:
                 raise CannotReuse(self._stratum_of(reused.name))
-            if struct[L.collection.quiet] and collection.asked:
+            if struct[L.collection.no_readers] and collection.asked:
                 if collection.grouped is not None or _has_absent(collection):
                     raise CannotReuse(self._stratum_of(reused.name))
-                struct[L.collection.quiet] = 0
+                struct[L.collection.no_readers] = 0
             for index in collection.indexes.values():
                 if index.read:
                     index.hold_rows()
