@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,11 @@ class RowUpdates(Updates):
         if name not in ("columns", "diffs", "rounds"):
             raise AttributeError(name)
         count = len(self.diff_of)
-        table = np.array(list(self.diff_of), np.int64).reshape(count, self.arity)
+        words = np.fromiter(chain.from_iterable(self.diff_of), np.int64, count * self.arity)
+        table = words.reshape(count, self.arity)
         arrays = {
             "columns": tuple(np.ascontiguousarray(table[:, i]) for i in range(self.arity)),
-            "diffs": np.array(list(self.diff_of.values()), np.int64),
+            "diffs": np.fromiter(self.diff_of.values(), np.int64, count),
             "rounds": np.full(count, self.round, np.int64),
         }
         for made, value in arrays.items():

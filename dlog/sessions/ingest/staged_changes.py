@@ -54,7 +54,9 @@ class StagedChanges:
 
     def stage(self, relation: str, rows: Any, diff: Diff) -> None:
         """Rows that are to come (+1) or to go (-1)."""
-        row_reader = self.row_reader(relation)
+        row_reader = self._row_readers.get(relation) if type(relation) is str else None
+        if row_reader is None:
+            row_reader = self.row_reader(relation)
         few = row_reader.few(rows)
         if few is None:
             self._stage_many(row_reader, rows, diff)
@@ -62,9 +64,12 @@ class StagedChanges:
         staged = self.staged.get(relation)
         if staged is None:
             staged = self.staged[relation] = Staged(row_reader.arity)
-        self._check_room(staged.bytes_with(len(few)) - staged.bytes_with(0))
+        if self._memory is not None:
+            self._check_room(staged.bytes_with(len(few)) - staged.bytes_with(0))
         if staged.frames or self._indexes:
             self._stage_few(relation, staged, few, diff)
+        elif len(few) == 1:
+            staged.single[few[0]] = diff
         else:
             staged.single.update(dict.fromkeys(few, diff))  # at once, whatever interrupts
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from dlog.engine.values.updates import RowUpdates, Updates
 
+MAX_ROWS_STAGED_ONE_BY_ONE = 32
+"""Rows up to which a list of words takes less time than arrays."""
 _NOTHING = np.empty(0, np.int64)
 
 
@@ -45,6 +47,9 @@ def of_rounds(given: Mapping[str, Updates], first: int, last: int) -> dict[str, 
     """The changes of rounds first to last."""
     result = {}
     for name, updates in given.items():
+        if updates.rows and first <= updates.first and updates.last <= last:
+            result[name] = updates
+            continue
         low, high = np.searchsorted(updates.rounds, (first, last + 1))
         if low < high:
             columns = tuple(column[low:high] for column in updates.columns)
@@ -54,7 +59,7 @@ def of_rounds(given: Mapping[str, Updates], first: int, last: int) -> dict[str, 
 
 def staged(updates: Updates, first: int) -> tuple[Any, int]:
     """Changes as the kernels take them, rows of values, diff and round of the batch as words: what holds them, and where."""
-    if isinstance(updates, RowUpdates):
+    if isinstance(updates, RowUpdates) and updates.rows <= MAX_ROWS_STAGED_ONE_BY_ONE:
         words = array("q", updates.flat(updates.round - first))
         return words, words.buffer_info()[0]
     rows = np.empty((updates.rows, len(updates.columns) + 2), np.int64)
