@@ -229,9 +229,9 @@ def repl(
     """Type rules, facts and queries: a session that follows every change. Works in a pipe, too.
 
     PROGRAM is a Datalog program to begin with."""
-    from dlog.repl import Options, run_repl
+    from dlog.repl import ReplOptions, run_repl
 
-    asked = Options(program, facts, texts.include, texts.macros, jobs, memory, max_iterations, state, sync.value)
+    asked = ReplOptions(program, facts, texts.include, texts.macros, jobs, memory, max_iterations, state, sync.value)
     context.exit(run_repl(replace(asked, modules=modules.names, module_folders=modules.folders)))
 
 

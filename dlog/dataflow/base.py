@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from dlog.dataflow.linear import Linear
 from dlog.dataflow.schema import Schema, column_names, mismatch
-from dlog.dataflow.scopes import Graph, Scope
-from dlog.dataflow.site import Site, Step
+from dlog.dataflow.scopes import DataflowGraph, Scope
+from dlog.dataflow.site import LinearStep, Site
 from dlog.engine.operators.arrange import Arrange, Arranged
 from dlog.engine.operators.delta import Delta
 from dlog.engine.operators.feedback import Consolidate, negated
@@ -52,7 +52,7 @@ class Base(Linear):
         """Another collection."""
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> DataflowGraph:
         return self.scope.graph
 
     @property
@@ -62,7 +62,7 @@ class Base(Linear):
 
     # -------------------------------------------------------------------------------------------------------------- linear
 
-    def _then(self, step: Step) -> Self:
+    def _then(self, step: LinearStep) -> Self:
         schema, function = step.bind(Site(self.schema, self.scope.inner, self.graph.objects))
         return self._changed(step.name, function, schema)
 

@@ -19,7 +19,7 @@ from dlog.engine.operators.delta import Columns
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
-class Frame:
+class DeltaFrame:
     """The columns of a delta, as values."""
 
     def __init__(self, schema: Schema, words: Columns, rows: int, objects: Objects) -> None:
@@ -44,10 +44,10 @@ class Expression(ABC):
     @abstractmethod
     def kind(self, schema: Schema) -> Kind: ...
     @abstractmethod
-    def evaluate(self, frame: Frame) -> np.ndarray:
+    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
         """The values, as many as the frame has rows."""
 
-    def words(self, frame: Frame) -> np.ndarray:
+    def words(self, frame: DeltaFrame) -> np.ndarray:
         return encode(self.kind(frame.schema), self.evaluate(frame), frame.objects)
 
     def alias(self, name: str) -> Expression:
@@ -134,10 +134,10 @@ class Column(Expression):
     def kind(self, schema: Schema) -> Kind:
         return schema.kind(self.name)
 
-    def evaluate(self, frame: Frame) -> np.ndarray:
+    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
         return frame[self.name]
 
-    def words(self, frame: Frame) -> np.ndarray:
+    def words(self, frame: DeltaFrame) -> np.ndarray:
         return frame.words[frame.schema.place(self.name)]
 
 
@@ -151,7 +151,7 @@ class Literal(Expression):
         found = type(self.value.item() if isinstance(self.value, np.generic) else self.value)
         return found if found in KINDS else object
 
-    def evaluate(self, frame: Frame) -> np.ndarray:
+    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
         kind = self.kind(frame.schema)
         values: np.ndarray = np.empty(frame.rows, object if kind in (str, object) else kind)
         values.fill(self.value)
@@ -170,10 +170,10 @@ class _Named(Expression):
     def kind(self, schema: Schema) -> Kind:
         return self.inner.kind(schema)
 
-    def evaluate(self, frame: Frame) -> np.ndarray:
+    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
         return self.inner.evaluate(frame)
 
-    def words(self, frame: Frame) -> np.ndarray:
+    def words(self, frame: DeltaFrame) -> np.ndarray:
         return self.inner.words(frame)
 
 
@@ -193,7 +193,7 @@ class _Binary(Expression):
         names = f"{self.left.kind(schema).__name__} and {self.right.kind(schema).__name__}"
         raise DlogError(Diagnostic("bad-expression", f"there is no `{self.sign}` of {names}"))
 
-    def evaluate(self, frame: Frame) -> np.ndarray:
+    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
         left, right = self.left.evaluate(frame), self.right.evaluate(frame)
         if self.kind(frame.schema) is int:
             left, right = left.astype(np.int64), right.astype(np.int64)
@@ -216,7 +216,7 @@ class _Comparison(Expression):
             raise DlogError(Diagnostic("bad-expression", f"there is no `{self.sign}` of {names}"))
         return bool
 
-    def evaluate(self, frame: Frame) -> np.ndarray:
+    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
         return np.asarray(self.function(self.left.evaluate(frame), self.right.evaluate(frame)), bool)
 
 
@@ -233,7 +233,7 @@ class _Applied(Expression):
     def _compiled(self) -> Callable[..., Any]:
         return import_numba().vectorize(nopython=True)(self.function)  # type: ignore[no-any-return]
 
-    def evaluate(self, frame: Frame) -> np.ndarray:
+    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
         values = [argument.evaluate(frame) for argument in self.arguments]
         if not frame.rows:
             return np.empty(0, self.result)

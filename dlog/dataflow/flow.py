@@ -13,7 +13,7 @@ from dlog.dataflow.collection import Arrangement, Collection
 from dlog.dataflow.kinds import Objects
 from dlog.dataflow.rows import words_of
 from dlog.dataflow.schema import Schema
-from dlog.dataflow.scopes import Graph, Scope
+from dlog.dataflow.scopes import DataflowGraph, Scope
 from dlog.engine.operators import scope as engine
 from dlog.engine.operators.delta import Delta
 from dlog.engine.operators.imports import Import
@@ -49,7 +49,7 @@ class Dataflow:
     def __init__(self, *, max_iterations: int | None = None, beside: Dataflow | None = None) -> None:
         """`max_iterations` ends loops that do not end. `beside` is a dataflow from which this one may import arrangements."""
         limit = whole_or_none("max_iterations", max_iterations, 1, "a whole number, 1 or more")
-        self._graph: Graph = Graph(Scheduler(limit), Objects() if beside is None else beside._graph.objects)
+        self._graph: DataflowGraph = DataflowGraph(Scheduler(limit), Objects() if beside is None else beside._graph.objects)
         self.scope = Scope(self._graph, engine.Scope())
         """The root: where inputs are."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dlog.arguments import bad_argument
-from dlog.dataflow.expressions import Expression, Frame, column_or, lit
+from dlog.dataflow.expressions import DeltaFrame, Expression, column_or, lit
 from dlog.dataflow.kinds import Kind, encode
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.windows import Windows
@@ -34,7 +34,7 @@ class Aggregate:
             raise bad_argument(self.name, "an aggregate of numbers", given.__name__)
         return self.result or (int if given is bool else given)
 
-    def words(self, windows: Windows, frame: Frame, rows: np.ndarray) -> np.ndarray:
+    def words(self, windows: Windows, frame: DeltaFrame, rows: np.ndarray) -> np.ndarray:
         values = self.of.evaluate(frame)[rows]
         values = values.astype(np.int64) if values.dtype == bool else values
         with np.errstate(all="ignore"):

@@ -10,7 +10,7 @@ import numpy as np
 from dlog.arguments import bad_argument, whole
 from dlog.dataflow.axis import Back, Events, Forth, Sorting, amount, axis, sorting
 from dlog.dataflow.base import Base
-from dlog.dataflow.expressions import Expression, Frame, Literal, column_or
+from dlog.dataflow.expressions import DeltaFrame, Expression, Literal, column_or
 from dlog.dataflow.kinds import Kind, Objects, decode, encode
 from dlog.dataflow.moving import Aggregate
 from dlog.dataflow.schema import Schema, column_names, plain
@@ -171,9 +171,9 @@ def _moving(schema: Schema, sort: Sorting, bounds: Bounds, aggregates: list[Aggr
     return run
 
 
-def _frame(schema: Schema, groups: Groups, objects: Objects) -> Frame:
+def _frame(schema: Schema, groups: Groups, objects: Objects) -> DeltaFrame:
     owners = groups.owners
-    return Frame(schema, (*(key[owners] for key in groups.keys), *groups.columns), len(owners), objects)
+    return DeltaFrame(schema, (*(key[owners] for key in groups.keys), *groups.columns), len(owners), objects)
 
 
 # ---------------------------------------------------------------------------------------------------------------- folds

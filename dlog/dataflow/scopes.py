@@ -13,7 +13,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
 @dataclass(eq=False)
-class Graph:
+class DataflowGraph:
     """What all parts of a dataflow share."""
 
     scheduler: Scheduler
@@ -36,7 +36,7 @@ class Graph:
 class Scope:
     """Where a collection's times are of one form. The root's are rounds."""
 
-    graph: Graph
+    graph: DataflowGraph
     inner: engine.Scope
     parent: Scope | None = None
 

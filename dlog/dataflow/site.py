@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dlog.dataflow.expressions import Frame
+from dlog.dataflow.expressions import DeltaFrame
 from dlog.dataflow.kinds import Objects
 from dlog.dataflow.rows import rows_of
 from dlog.dataflow.schema import Schema
@@ -23,8 +23,8 @@ class Site:
     scope: Scope
     objects: Objects
 
-    def frame(self, delta: Delta) -> Frame:
-        return Frame(self.schema, delta.columns, delta.rows, self.objects)
+    def frame(self, delta: Delta) -> DeltaFrame:
+        return DeltaFrame(self.schema, delta.columns, delta.rows, self.objects)
 
     def hidden(self, delta: Delta) -> Columns:
         return delta.columns[len(self.schema.names) :]
@@ -38,7 +38,7 @@ Bound = tuple[Schema, Function]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LinearStep:
     """One linear operator, by name, and what binds it to where it is applied."""
 
     name: str

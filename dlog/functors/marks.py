@@ -14,7 +14,7 @@ _MARK: Final = "__dlog_functor__"
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class FunctorMark:
     """What a function is called with, values (`""`) or blocks, and whether Numba may compile it."""
 
     blocks: Blocks = ""
@@ -56,7 +56,7 @@ def functor(
     kind: Blocks = "numpy" if blocks is True else blocks or ""
 
     def mark(marked: Function) -> Function:
-        setattr(marked, _MARK, Mark(kind, compiled and not kind))
+        setattr(marked, _MARK, FunctorMark(kind, compiled and not kind))
         return marked
 
     return mark if function is None else mark(function)
@@ -64,10 +64,10 @@ def functor(
 
 def is_marked(value: object) -> bool:
     """Whether it is said of something that it is for a functor."""
-    return isinstance(getattr_static(value, _MARK, None), Mark)
+    return isinstance(getattr_static(value, _MARK, None), FunctorMark)
 
 
-def mark_of(function: Function) -> Mark:
+def mark_of(function: Function) -> FunctorMark:
     """What is said of a function; one without a mark is called value by value."""
-    found: Mark = getattr(function, _MARK, Mark())
+    found: FunctorMark = getattr(function, _MARK, FunctorMark())
     return found

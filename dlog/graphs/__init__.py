@@ -6,23 +6,23 @@ from typing import Any
 
 from dlog import arguments
 from dlog.graphs.core import Graph
-from dlog.graphs.frames import SparkGraph, SparkLive, SparkLiveResult, SparkMotifs, SparkResult, frames_of
+from dlog.graphs.frames import SparkGraph, SparkGraphResult, SparkLive, SparkLiveResult, SparkMotifs, frames_of
 from dlog.graphs.live import Live, LiveResult
-from dlog.graphs.results import Motifs, Result
+from dlog.graphs.results import GraphResult, Motifs
 from dlog.graphs.running import Running
 from dlog.graphs.sources import IdColumns, read
 
 __all__ = [
     "Graph",
+    "GraphResult",
     "Live",
     "LiveResult",
     "Motifs",
-    "Result",
     "SparkGraph",
+    "SparkGraphResult",
     "SparkLive",
     "SparkLiveResult",
     "SparkMotifs",
-    "SparkResult",
     "graph",
 ]
 

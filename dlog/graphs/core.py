@@ -14,7 +14,7 @@ from dlog.graphs.mistakes import mistake
 from dlog.graphs.names import ArrowNames, Codes, ObjectNames, number_columns, number_objects
 from dlog.graphs.numbered import Numbered
 from dlog.graphs.questions import Question
-from dlog.graphs.results import Motifs, Result
+from dlog.graphs.results import GraphResult, Motifs
 from dlog.graphs.running import Running
 from dlog.graphs.sources import IdColumns, SourceGraph
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dlog.graphs.live import Live
 
 
-class Graph(ArrayAnalyses[Result]):
+class Graph(ArrayAnalyses[GraphResult]):
     """Vertices and edges, with their attributes, and everything that can be asked about them. Made by `dlog.graph`.
 
     `len` is the number of vertices."""
@@ -116,8 +116,8 @@ class Graph(ArrayAnalyses[Result]):
 
         return to_networkx(self)
 
-    def _answer(self, question: Question) -> Result:
-        return Result(self, question.shape, question.answer(self.numbered, self.running))
+    def _answer(self, question: Question) -> GraphResult:
+        return GraphResult(self, question.shape, question.answer(self.numbered, self.running))
 
     def __len__(self) -> int:
         return len(self.names)

@@ -39,7 +39,7 @@ class _Exported(Tabular):
         return _spark(self._graph.origin).createDataFrame(self.table)
 
 
-class Result(_Exported):
+class GraphResult(_Exported):
     """The answer to one question about a graph. Rows that belong to vertices are in the order of their ids.
 
     `len` counts the rows, and iterating gives them as tuples of Python values."""
@@ -115,7 +115,7 @@ class Result(_Exported):
         return python_rows(self._graph.names, self._shape, self._columns)
 
     def _title(self) -> str:
-        return title("Result", [name for name, _ in self._shape.columns], len(self))
+        return title("GraphResult", [name for name, _ in self._shape.columns], len(self))
 
     def _first(self, rows: int) -> pa.Table | None:
         return decoded(self._graph.names, self._shape, tuple(column[:rows] for column in self._columns))

@@ -35,7 +35,7 @@ class Drawable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ProofLine:
     parts: Parts
 
     @property
@@ -52,7 +52,7 @@ class _Node:
     last: bool
 
 
-def proof_lines(proof: Drawable, depth: int | None = None) -> Iterator[Line]:
+def proof_lines(proof: Drawable, depth: int | None = None) -> Iterator[ProofLine]:
     """A proof as a tree, the row first; `depth` levels below it, all by default."""
     seen: set[object] = set()
     stack = [_Node(proof, 0, "", True)]
@@ -63,11 +63,11 @@ def proof_lines(proof: Drawable, depth: int | None = None) -> Iterator[Line]:
         branch = "" if root else "`-- " if node.last else "|-- "
         below = node.guide + ("" if root else "    " if node.last else "|   ")
         inner, note = premise.inside(depth is not None and node.depth >= depth, seen)
-        yield Line((("guide", node.guide + branch), *premise.parts(), *note))
+        yield ProofLine((("guide", node.guide + branch), *premise.parts(), *note))
         stack += reversed([_Node(p, node.depth + 1, below, i == len(inner) - 1) for i, p in enumerate(inner)])
 
 
-def first_lines(lines: Iterator[Line]) -> str:
+def first_lines(lines: Iterator[ProofLine]) -> str:
     """As many lines as a prompt shows; no more of a proof is looked for."""
     found = [
         line.plain if len(line.plain) <= MAX_LINE_CHARACTERS else line.plain[:MAX_LINE_CHARACTERS] + MORE

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from dlog.codec import Row
-from dlog.proofs.drawing import MORE, Line, first_lines, one_line
+from dlog.proofs.drawing import MORE, ProofLine, first_lines, one_line
 from dlog.proofs.wording import literal_of, row_text
 
 
@@ -45,28 +45,28 @@ class WhyNot:
         return f"<pre>{escape(repr(self))}</pre>"
 
 
-def explanation_lines(why: WhyNot) -> Iterator[Line]:
+def explanation_lines(why: WhyNot) -> Iterator[ProofLine]:
     """Why a row is not there, a rule after the other."""
-    yield Line((("row", row_text(why.relation, why.row)), ("bad", " does not hold")))
+    yield ProofLine((("row", row_text(why.relation, why.row)), ("bad", " does not hold")))
     if not why.failures:
-        yield Line((("", f"  `{why.relation}` has no rules, and the row is no fact"),))
+        yield ProofLine((("", f"  `{why.relation}` has no rules, and the row is no fact"),))
     for failure in why.failures:
-        yield Line((("guide", "  "), ("rule", one_line(failure.rule))))
+        yield ProofLine((("guide", "  "), ("rule", one_line(failure.rule))))
         yield from _failed(failure)
     if why.closest:
         rows = ", ".join(row_text(why.relation, row) for row in why.closest)
-        yield Line((("note", f"  closest rows: {rows}"),))
+        yield ProofLine((("note", f"  closest rows: {rows}"),))
 
 
-def _failed(failure: Failure) -> Iterator[Line]:
+def _failed(failure: Failure) -> Iterator[ProofLine]:
     if failure.literal is None:
-        yield Line((("guide", "    "), ("bad", failure.reasons[0])))
+        yield ProofLine((("guide", "    "), ("bad", failure.reasons[0])))
         return
     held = f"{', '.join(failure.met)} {'holds' if len(failure.met) == 1 else 'hold'}, " if failure.met else ""
-    yield Line((("guide", "    "), ("", held), ("bad", failure.literal), ("", " fails:")))
+    yield ProofLine((("guide", "    "), ("", held), ("bad", failure.literal), ("", " fails:")))
     for reason, bindings in zip(failure.reasons, failure.bindings, strict=True):
         values = ", ".join(f"{name} = {literal_of(value)}" for name, value in bindings.items())
-        yield Line((("guide", "      "), ("", reason), ("note", f"  with {values}" if values else "")))
+        yield ProofLine((("guide", "      "), ("", reason), ("note", f"  with {values}" if values else "")))
     more = failure.misses - len(failure.reasons)
     if more > 0:
-        yield Line((("guide", "      "), ("note", f"{MORE} and {more} more {'binding' if more == 1 else 'bindings'}")))
+        yield ProofLine((("guide", "      "), ("note", f"{MORE} and {more} more {'binding' if more == 1 else 'bindings'}")))

@@ -12,12 +12,12 @@ from __future__ import annotations
 import sys
 from io import TextIOWrapper
 
-from dlog.repl.shell import Options, Shell
+from dlog.repl.shell import ReplOptions, Shell
 
-__all__ = ["Options", "Shell", "run_repl"]
+__all__ = ["ReplOptions", "Shell", "run_repl"]
 
 
-def run_repl(options: Options) -> int:
+def run_repl(options: ReplOptions) -> int:
     """Runs the REPL: at a terminal the prompt, else the lines of standard input; returns the exit code."""
     from dlog.repl.commands import obey
     from dlog.repl.screen import Screen

@@ -12,7 +12,7 @@ from dlog.grammar.suggest import closest
 from dlog.repl.manual import PAGES, SYNTAX, page_of
 
 if TYPE_CHECKING:
-    from dlog.proofs.drawing import Line
+    from dlog.proofs.drawing import ProofLine
     from dlog.repl.shell import Shell
 
 DEPTH: Final = 6
@@ -153,7 +153,7 @@ def _rows(shell: Shell, command: str, atom: str) -> list[tuple[str, Any]]:
     return rows
 
 
-def _show(shell: Shell, line: Line) -> None:
+def _show(shell: Shell, line: ProofLine) -> None:
     shell.screen.line(*line.parts)
 
 

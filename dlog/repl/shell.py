@@ -29,7 +29,7 @@ LIMIT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ReplOptions:
     """The options of `dlog repl`."""
 
     program: Path | None = None
@@ -51,7 +51,7 @@ class Shell:
     shown; `staging` is true after `begin`; `seconds` is what the last statement took; `obey` executes a
     command (`commands.obey`); `statement` is the present one."""
 
-    options: Options
+    options: ReplOptions
     screen: Screen
     obey: Callable[[Shell], None] = field(repr=False)
     interactive: bool = False

@@ -27,7 +27,7 @@ from dlog.sessions.follow.envelopes import envelope
 from dlog.sessions.follow.followers import Committed
 from dlog.sessions.follow.history import window
 from dlog.sessions.follow.sources import Answers, Named, Source
-from dlog.sessions.follow.subscriptions import LIMIT, Callback, Slow, Subscription, Terms
+from dlog.sessions.follow.subscriptions import LIMIT, Callback, Slow, Subscription, SubscriptionTerms
 from dlog.sessions.ingest.staged_changes import StagedChanges
 from dlog.sessions.ingest.streams import by_relation_of, rounds_of
 from dlog.sessions.ingest.written import rows_of_facts
@@ -270,7 +270,7 @@ class Changing(Reading):
         most = whole("limit", limit, 0, "a number of changes, 0 or more")
         if slow not in get_args(Slow):
             raise bad_argument("slow", f"one of {', '.join(get_args(Slow))}", slow)
-        terms = Terms(snapshot, progress, end, most, slow)
+        terms = SubscriptionTerms(snapshot, progress, end, most, slow)
         with self._lock:
             source = self._source(what)
             form = envelope(source.relation, _columns("key", key), _columns("order", order))

@@ -12,7 +12,7 @@ from dlog.engine.kernels.round_structs import Collection, Index, Reduction
 from dlog.engine.kernels.row_structs import Changes
 
 
-class Move(Struct):
+class RegisterMove(Struct):
     """A register that is carried over to another."""
 
     source: i64
@@ -50,7 +50,7 @@ class ViewedProposer(Struct):
     neu: i64  # whether at `neu`; -1: whoever is in the own scope is looked up later
 
 
-Moves = Array[Move]
+Moves = Array[RegisterMove]
 Binds = Array[Bind]
 Forms = Array[Form]
 

@@ -30,7 +30,7 @@ from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.spark.arrow import ArrowCodec
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
-from dlog.repl import Options, run_repl
+from dlog.repl import ReplOptions, run_repl
 from dlog.watch.watch import Watch, watch
 from tests.engine.formats.fakes import relation
 from tests.examples import examples
@@ -214,7 +214,7 @@ def test_standard_input_and_the_repl(monkeypatch: pytest.MonkeyPatch, capsys: py
         "error: line 2 (`x`): byte 0xff is not UTF-8\n --> <stdin>:2:2\n  | b\\xff\n  |  ^\n  = text files are UTF-8"
     )
     fed(b'.decl p(x: symbol)\np("\xc3\xa9").\n?- p(x).\np("\xff").\n')
-    assert run_repl(Options()) == 1
+    assert run_repl(ReplOptions()) == 1
     out, err = capsys.readouterr()
     assert "é" in out
     assert 'error: byte 0xff is not UTF-8\n --> <input>:4:4\n  |\n4 | p("\\udcff").\n' in err

@@ -8,6 +8,6 @@ from __future__ import annotations
 from dlog.graphs.frames.core import SparkGraph
 from dlog.graphs.frames.given import frames_of
 from dlog.graphs.frames.live import SparkLive, SparkLiveResult
-from dlog.graphs.frames.results import SparkMotifs, SparkResult
+from dlog.graphs.frames.results import SparkGraphResult, SparkMotifs
 
-__all__ = ["SparkGraph", "SparkLive", "SparkLiveResult", "SparkMotifs", "SparkResult", "frames_of"]
+__all__ = ["SparkGraph", "SparkGraphResult", "SparkLive", "SparkLiveResult", "SparkMotifs", "frames_of"]

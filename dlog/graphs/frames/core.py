@@ -13,7 +13,7 @@ from dlog.graphs.core import Graph
 from dlog.graphs.frames.asking import is_named_beside, ruled
 from dlog.graphs.frames.given import arranged
 from dlog.graphs.frames.numbers import Numbers
-from dlog.graphs.frames.results import SparkMotifs, SparkResult
+from dlog.graphs.frames.results import SparkGraphResult, SparkMotifs
 from dlog.graphs.frames.running import SparkRunning
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.questions import Computation, Question, Rules
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dlog.graphs.frames.live import SparkLive
 
 
-class SparkGraph(Analyses[SparkResult]):
+class SparkGraph(Analyses[SparkGraphResult]):
     """Vertices and edges that stay in Spark, with their attributes, and everything that can be asked about them. Made by
     `dlog.graph` of DataFrames, which checks columns and types; rows are checked when something is first asked. `release` gives
     back what Spark keeps for it.
@@ -90,7 +90,7 @@ class SparkGraph(Analyses[SparkResult]):
         """Gives back what Spark keeps for the graph: answers that were not read yet are lost."""
         self.numbers.release()
 
-    def _answer(self, question: Question) -> SparkResult:
+    def _answer(self, question: Question) -> SparkGraphResult:
         need_running(self.origin)
         match question:
             case Rules(on_spark=None):
@@ -101,7 +101,7 @@ class SparkGraph(Analyses[SparkResult]):
                 answer = compute(self.numbers, self.running)
             case _:
                 assert_never(question)
-        return SparkResult(self, question.shape, answer)
+        return SparkGraphResult(self, question.shape, answer)
 
     def _codes(self, ids: Any, where: str) -> Codes:
         """The codes of ids; the ids themselves where the question checks beside that the graph has them."""

@@ -11,7 +11,7 @@ from dlog.graphs.exchange import graphframe_of
 from dlog.graphs.frames.running import Answer
 from dlog.graphs.mistakes import mistake
 from dlog.graphs.questions import Shape
-from dlog.graphs.results import Result, title
+from dlog.graphs.results import GraphResult, title
 from dlog.spark import first_of
 from dlog.tabular import Tabular
 
@@ -57,7 +57,7 @@ class _Fetched(Tabular):
         return self.df.count() if self._answer.count is None else self._answer.count
 
 
-class SparkResult(_Fetched):
+class SparkGraphResult(_Fetched):
     """The answer to one question about a graph in Spark.
 
     `len` counts the rows. Iterating gives them as tuples of Python values, and `table` as an Arrow table, in the order of their
@@ -103,7 +103,7 @@ class SparkResult(_Fetched):
         local = self._graph.local
         columns = zip(self._shape.columns, self.table.columns, strict=True)
         codes = (local.names.encode(c, name) if holds == "vertex" else c.to_numpy() for (name, holds), c in columns)
-        return Result(local, self._shape, tuple(codes)).to_networkx()
+        return GraphResult(local, self._shape, tuple(codes)).to_networkx()
 
     def _need_vertices(self) -> None:
         if self._shape.of != "vertex":
@@ -111,7 +111,7 @@ class SparkResult(_Fetched):
             raise mistake("not-of-vertices", f"the result ({names}) does not have one row for a vertex", "`df` has its rows")
 
     def _title(self) -> str:
-        return title("SparkResult", self.df.columns, len(self))
+        return title("SparkGraphResult", self.df.columns, len(self))
 
 
 class SparkMotifs(_Fetched):

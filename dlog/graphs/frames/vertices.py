@@ -32,14 +32,14 @@ class Many:
     least: Any
 
 
-class Mark(NamedTuple):
+class VertexMark(NamedTuple):
     """The numbers of vertices, and of DataFrames of them, that had come at one time."""
 
     few: int
     many: int
 
 
-NONE = Mark(0, 0)
+NONE = VertexMark(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,11 @@ class Vertices:
     # --------------------------------------------------------------------------------------------------------- those that came
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> VertexMark:
         """How many have come until now."""
-        return Mark(len(self._few), len(self._many))
+        return VertexMark(len(self._few), len(self._many))
 
-    def between(self, until: Mark, since: Mark = NONE) -> Came:
+    def between(self, until: VertexMark, since: VertexMark = NONE) -> Came:
         """The vertices that came between two times."""
         return Came(self._few[since.few : until.few], self._many[since.many : until.many])
 

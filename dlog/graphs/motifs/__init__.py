@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.graphs.motifs.parser import parse
-from dlog.graphs.motifs.rules import Column, compile_motif
+from dlog.graphs.motifs.rules import AnswerColumn, compile_motif
 from dlog.graphs.numbered import Numbered
 from dlog.graphs.results import Motifs
 from dlog.graphs.running import Columns
@@ -51,7 +51,7 @@ def _relation(graph: Numbered, name: str) -> Columns:
     return (*(np.concatenate([column, column]) for column in number), *both)
 
 
-def _decoded(graph: ArrayGraph, column: Column, codes: Codes) -> pa.Array:
+def _decoded(graph: ArrayGraph, column: AnswerColumn, codes: Codes) -> pa.Array:
     """Vertices and edges as structs of their columns, null where there is none; numbers as they are."""
     if column.holds == "value":
         return pa.array(codes)

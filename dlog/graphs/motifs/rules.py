@@ -36,7 +36,7 @@ INPUTS = ("vertex", "edge", "link")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class AnswerColumn:
     """A column of the answer."""
 
     name: str
@@ -48,7 +48,7 @@ class Compiled:
     """A program whose relation `motif` has `columns`; `inputs` are those of INPUTS that it reads."""
 
     text: str
-    columns: tuple[Column, ...]
+    columns: tuple[AnswerColumn, ...]
     inputs: tuple[str, ...]
 
 
@@ -57,7 +57,7 @@ class _Body:
     """The body of one rule: its atoms, and the variables or numbers of its columns."""
 
     atoms: list[str] = field(default_factory=list)
-    values: dict[Column, str] = field(default_factory=dict)
+    values: dict[AnswerColumn, str] = field(default_factory=dict)
     edges: dict[int, str] = field(default_factory=dict)
     """By the place of each atom of a named edge: the same without its number."""
     vertices: set[str] = field(default_factory=set)
@@ -172,7 +172,7 @@ def _body(terms: Iterable[tuple[Term, str, int]], walks: dict[str, str]) -> _Bod
 
 def _name(body: _Body, vertex: Vertex) -> None:
     if vertex.name is not None:
-        body.values.setdefault(Column(vertex.name, "vertex"), _variable(vertex))
+        body.values.setdefault(AnswerColumn(vertex.name, "vertex"), _variable(vertex))
 
 
 def _variable(vertex: Vertex) -> str:
@@ -185,9 +185,9 @@ def _atom(edge: Edge, column: str, length: int, body: _Body, walks: dict[str, st
     link = "link" if edge.directed else "either"
     body.vertices |= {_variable(end) for end in (edge.src, edge.dst) if end.name is not None}
     if edge.name is not None:
-        body.values[Column(edge.name, "edge")] = f"e_{edge.name}"
+        body.values[AnswerColumn(edge.name, "edge")] = f"e_{edge.name}"
         if column:
-            body.values[Column(column, "value")] = str(length)
+            body.values[AnswerColumn(column, "value")] = str(length)
         body.edges[len(body.atoms)] = f"{link}({ends})"
         return f"{'edge' if edge.directed else 'either_edge'}(e_{edge.name}, {ends})"
     if (edge.least, edge.most) == (1, 1):
@@ -199,7 +199,7 @@ def _atom(edge: Edge, column: str, length: int, body: _Body, walks: dict[str, st
     if not column:
         return f"{name}({ends}, {edge.least})"
     hop = f"n{column}"
-    body.values[Column(column, "value")] = hop
+    body.values[AnswerColumn(column, "value")] = hop
     return f"{name}({ends}, {hop}), {hop} >= {edge.least}"
 
 

@@ -36,7 +36,7 @@ LIMIT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SubscriptionTerms:
     """What a subscriber asked for; see `Session.subscribe`."""
 
     snapshot: bool = True
@@ -54,7 +54,7 @@ class Subscription:
     called in the thread that commits, after the commit.
     """
 
-    def __init__(self, name: str, terms: Terms, envelope: Envelope, callback: Callback | None) -> None:
+    def __init__(self, name: str, terms: SubscriptionTerms, envelope: Envelope, callback: Callback | None) -> None:
         self.name, self.terms = name, terms
         self._envelope, self._callback = envelope, callback
         self._waiting: deque[tuple[int, Iterator[Item]]] = deque()

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dlog.interruption import heeded_interruption
-from dlog.repl import Options, Shell
+from dlog.repl import ReplOptions, Shell
 from dlog.repl.commands import COMMANDS, obey
 from dlog.repl.manual import PAGES
 from dlog.repl.prompt import GREETING
@@ -35,7 +35,7 @@ class Conversation:
 
     def __init__(self, program: Path | None = None, interactive: bool = False, facts: str | None = None) -> None:
         self.out = io.StringIO()
-        self.shell = Shell(Options(program, facts), Screen(self.out, self.out, colours=False), obey, interactive)
+        self.shell = Shell(ReplOptions(program, facts), Screen(self.out, self.out, colours=False), obey, interactive)
 
     def say(self, text: str) -> str:
         self.out.seek(0)

@@ -21,7 +21,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text
 
 from dlog.highlighting import DatalogLexer
-from dlog.repl import Options, Shell
+from dlog.repl import ReplOptions, Shell
 from dlog.repl.commands import _file_arguments, obey
 from dlog.repl.prompt import ProgramCompleter, PromptLexer, converse, data_folder
 from dlog.repl.screen import Screen
@@ -39,12 +39,12 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path / "data"
 
 
-def typed(keys: str, options: Options | None = None, out: io.StringIO | None = None) -> str:
+def typed(keys: str, options: ReplOptions | None = None, out: io.StringIO | None = None) -> str:
     """What is shown when these keys are pressed."""
     out = out or io.StringIO()
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         pipe.send_text(keys)
-        code = converse(Shell(options or Options(), Screen(out, out, colours=False), obey, interactive=True))
+        code = converse(Shell(options or ReplOptions(), Screen(out, out, colours=False), obey, interactive=True))
     assert code == 0
     return out.getvalue().split("\n", 1)[1]
 
@@ -66,7 +66,7 @@ def test_alt_enter_executes_anything() -> None:
 
 def test_a_program_is_checked_before_the_first_prompt(tmp_path: Path) -> None:
     closure(tmp_path)
-    options = Options(tmp_path / "closure.dl", str(tmp_path / "facts"))
+    options = ReplOptions(tmp_path / "closure.dl", str(tmp_path / "facts"))
     assert typed(f"?- path(1, X).{ENTER}{CTRL_D}", options) == "X\n-\n2\n3\n2 rows\n"
     (tmp_path / "closure.dl").write_text("path(1).\n")
     with pytest.raises(Exception, match="unknown relation `path`"):
