@@ -7,6 +7,7 @@ maintains the program is behind `dlog.engine.rounds_engine.RoundsEngine`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -205,15 +206,16 @@ class Session(Changing):
 
     @delayed
     def close(self) -> None:
-        """Ends the session; what is staged is lost. Relations that were read stay readable."""
-        with self._lock:
+        """Ends the session; what is staged is lost. Relations that were read stay readable. Where one part of it cannot be
+        closed, all others are before that is raised: nobody could close them later."""
+        with self._lock, ExitStack() as parts:
             if not self._closed:
                 self._closed = True
-                self._followers.close()
+                parts.callback(self._engines.close)
+                parts.callback(self._engine.close)
+                parts.callback(self._followers.close)
                 self._staged_changes.restore({})
                 self._read = {}
-                self._engine.close()
-                self._engines.close()
 
     def __enter__(self) -> Session:
         return self

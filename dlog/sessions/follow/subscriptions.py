@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isnan
 from threading import Condition, get_ident
@@ -162,9 +163,10 @@ class Subscription:
     def _notify(self) -> None:
         """Wakes whoever waits for something to take, or for room."""
         self._arrived.notify_all()
-        for loop, waker in self._wakers:
-            loop.call_soon_threadsafe(_wake, waker)
-        self._wakers = []
+        wakers, self._wakers = self._wakers, []
+        for loop, waker in wakers:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits there any more
+                loop.call_soon_threadsafe(_wake, waker)
 
     # -------------------------------------------------------------------------------------------------------------- taking
 

@@ -13,6 +13,7 @@ see it a moment early. If it cannot be logged, the engine is let go, and made an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from threading import RLock
@@ -385,22 +386,26 @@ class Durable(PlainRounds):
     # ------------------------------------------------------------------------------------------------------------- closing
 
     def close(self) -> None:
-        """Writes what the next session can begin with, if the engine has it, and lets go of the state."""
+        """Writes what the next session can begin with, if the engine has it, and lets go of the state, and of the engine."""
         inner = self._inner
-        try:
-            if inner is not None and self._state.round:
-                image = inner.image()
-                unimaged = image is not None and not self._state.imaged(self._fingerprint)
-                if self._stale or unimaged or not self._state.settled:
-                    derived = {name: partial(inner.table, name) for name in sorted(self._ruled) if self._worth(inner, name)}
-                    self._state.settle(self._fingerprint, derived, image, self._gathered(inner))
-        except DlogError as error:
-            if not workers_lost(error):  # the next session evaluates
-                raise
-        finally:
-            self._state.close()
+        with ExitStack() as parts:
             if inner is not None:
-                inner.close()
+                parts.callback(inner.close)
+            parts.callback(self._state.close)
+            try:
+                if inner is not None and self._state.round:
+                    self._settle(inner)
+            except DlogError as error:
+                if not workers_lost(error):  # the next session evaluates
+                    raise
+
+    def _settle(self, inner: RoundsEngine) -> None:
+        """Writes what the next session can begin with, unless it is there."""
+        image = inner.image()
+        unimaged = image is not None and not self._state.imaged(self._fingerprint)
+        if self._stale or unimaged or not self._state.settled:
+            derived = {name: partial(inner.table, name) for name in sorted(self._ruled) if self._worth(inner, name)}
+            self._state.settle(self._fingerprint, derived, image, self._gathered(inner))
 
     def _worth(self, inner: RoundsEngine, relation: str) -> bool:
         """Whether the rows of a relation with rules are written: many that are elsewhere, or pairs of an equivalence relation,

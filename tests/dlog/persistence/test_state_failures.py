@@ -21,6 +21,8 @@ from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.state import files
 from dlog.engine.state.store import Store
 from dlog.grammar.diagnostics import DlogError, InternalError
+from dlog.sessions.engines import Engines
+from dlog.sessions.follow.followers import Followers
 from dlog.sessions.persistence import checkpoints, external_relations
 from tests.dlog.command import ROOT
 from tests.dlog.persistence.state_sessions import PATHS, Open, code, put, refused, runs
@@ -148,6 +150,24 @@ def test_a_checkpoint_that_fails_loses_nothing(reopen: Open, monkeypatch: pytest
         assert code(s.close) == "state-file"
     s = reopen()
     assert s.round == 20 and len(s["path"]) == 210
+
+
+def test_what_fails_as_a_session_is_closed_keeps_nothing_open(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+    monkeypatch.setattr(Engines, "close", lambda engines: closed.append("what engines share"))
+    s = reopen()
+    put(s, (1, 2))
+    monkeypatch.setattr(type(s._engine._inner), "close", lambda engine: closed.append("the engine"))  # type: ignore[attr-defined]
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "create", full)
+        assert code(s.close) == "state-file"
+    assert closed == ["the engine", "what engines share"]
+    s = reopen()
+    put(s, (2, 3))
+    monkeypatch.setattr(Followers, "close", full)
+    with pytest.raises(OSError):
+        s.close()
+    assert closed == 2 * ["the engine", "what engines share"] and reopen().round == 2
 
 
 def test_one_session_at_a_time(reopen: Open, tmp_path: Path) -> None:

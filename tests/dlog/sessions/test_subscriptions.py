@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from tests.dlog.persistence.state_sessions import PATHS, Open, code
+from tests.dlog.persistence.state_sessions import PATHS, Open, code, put
 from tests.dlog.sessions.test_history import commit, states_by_round
 from tests.examples import examples
 from tests.rounds import Story, grouped, stories
@@ -349,6 +349,30 @@ def test_who_gives_up_awaiting_disturbs_no_commit() -> None:
     s.insert("n", (2,))
     s.commit()
     assert [(n, list(c)) for n, c in found.fetch()] == [(2, [((2,), 1)])]
+
+
+def test_a_loop_that_was_closed_under_a_subscriber_disturbs_no_commit(reopen: Open) -> None:
+    """As when a server's thread is stopped, and its tasks are not cancelled."""
+    s = reopen()
+    found, tasks = s.subscribe("path"), []
+
+    async def follow() -> None:
+        async for _ in found:
+            pass
+
+    def await_once() -> None:
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *_: None)  # which tells of tasks that nobody cancels
+        tasks.append(loop.create_task(follow()))
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+
+    await_once()
+    assert [put(s, (1, 2)), put(s, (2, 3))] == [1, 2]
+    assert [(round, len(changes)) for round, changes in found.fetch()] == [(1, 1), (2, 2)]
+    await_once()
+    s.close()
+    assert reopen().round == 2
 
 
 def test_awaiting_ends_with_the_error_of_the_subscription() -> None:
