@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 from weakref import WeakSet
 
+from dlog.engine.interruption import Delayed
 from dlog.engine.spark.error_translation import DISTRIBUTION, failures, reason_of
 from dlog.engine.spark.orphans import Attended
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -147,7 +148,8 @@ def _ended_where_it_fails(starting: list[Process]) -> Iterator[None]:
     class Begun(subprocess.Popen[Any]):
         def __init__(self, *args: Any, **named: Any) -> None:
             starting.append(self)
-            super().__init__(*args, **named)
+            with Delayed():  # else one could come before the process is known, or in what others do after a fork
+                super().__init__(*args, **named)
 
     with _replaced(java_gateway, Popen=Begun):
         try:

@@ -143,10 +143,28 @@ print("interrupted")
 """
 
 
+FORKING = """import signal, subprocess
+import dlog
+def fork(*arguments):
+    process = forked(*arguments)
+    if b"spark-submit" in b"".join(arguments[1]):
+        signal.raise_signal(signal.SIGINT)  # nobody knows the process yet
+    return process
+forked, subprocess._fork_exec = subprocess._fork_exec, fork
+try:
+    dlog.run(open("quick.dl").read(), engine="spark")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
 @pytest.mark.spark
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="no groups of processes")
-@pytest.mark.parametrize("delay", [0.0, 0.7])
-@pytest.mark.parametrize("code", [INTERRUPTED, ENDING], ids=["interrupted", "beside a thread"])
+@pytest.mark.parametrize(
+    ("code", "delay"),
+    [*((code, delay) for code in (INTERRUPTED, ENDING) for delay in (0.0, 0.7)), (FORKING, 0.0)],
+    ids=["interrupted", "interrupted later", "beside a thread", "beside a thread, later", "interrupted at its first moment"],
+)
 def test_a_run_that_is_interrupted_while_spark_starts_leaves_no_jvm(place: Place, code: str, delay: float) -> None:
     """Python waits for the JVM's port: it has no more use for that, and the JVM would not see that nobody is there."""
     pytest.importorskip("pyspark")
