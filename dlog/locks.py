@@ -2,7 +2,8 @@
 
 A forked process inherits the descriptors of the one before, and each of them holds the lock: somebody's worker, begun while a
 file was written, would hold that as long as it lives. So all descriptors of locks are known here, and lead nowhere in a forked
-process. Who is to hold a lock, too, gets another descriptor of it.
+process. Who is to hold a lock, too, gets another descriptor of it. Pipes whose end tells a process that this one has ended are
+known here for the same reason.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _guard = threading.RLock()
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """An open file whose lock is this process's alone."""
+    """An open file whose lock, or a pipe whose end, is this process's alone."""
 
     descriptor: int
     about: os.stat_result
@@ -51,7 +52,7 @@ class Held:
 
 
 def hold(opening: Callable[[], int]) -> Held:
-    """What this opens is to be locked. Raises what that raises."""
+    """What this opens is to be locked, or a pipe. Raises what that raises."""
     with _guard:
         descriptor = opening()
         made = Held(descriptor, os.fstat(descriptor))

@@ -140,16 +140,22 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> bool:
 def _ended_where_it_fails(starting: list[Process]) -> Iterator[None]:
     """A block that has PySpark start the JVM, which ends with a block that fails or is interrupted and, while it is `starting`,
     with this process. By itself it would not: where PySpark has given up waiting for its port, it fails before it looks whether
-    anybody is there, and its threads stay."""
+    anybody is there, and its threads stay. Later it ends when its standard input does, a pipe that no forked process holds."""
     from pyspark import java_gateway
 
+    from dlog.locks import hold
     from dlog.temporary import end
 
     class Begun(subprocess.Popen[Any]):
         def __init__(self, *args: Any, **named: Any) -> None:
             starting.append(self)
             with Delayed():  # else one could come before the process is known, or in what others do after a fork
-                super().__init__(*args, **named)
+                hold(lambda: self._begin(*args, **named))
+
+        def _begin(self, *args: Any, **named: Any) -> int:
+            super().__init__(*args, **named)
+            assert self.stdin is not None
+            return self.stdin.fileno()
 
     with _replaced(java_gateway, Popen=Begun):
         try:

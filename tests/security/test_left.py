@@ -178,6 +178,38 @@ def test_a_run_that_is_interrupted_while_spark_starts_leaves_no_jvm(place: Place
             os.killpg(process.pid, signal.SIGKILL)
 
 
+LEAVING = """import os, signal, sys, time
+import dlog
+dlog.run(open("quick.dl").read(), engine="spark")
+child = os.fork()
+if not child:
+    time.sleep(300)
+    os._exit(0)
+from pyspark import SparkContext
+print(SparkContext._gateway.proc.pid, child, flush=True)
+if sys.argv[1:] == ["killed"]:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no such list of processes")
+@pytest.mark.parametrize("end", ["ends", "killed"])
+def test_sparks_jvm_ends_with_its_driver_though_a_process_lives_that_this_had_forked(place: Place, end: str) -> None:
+    pytest.importorskip("pyspark")
+    process = place.start(LEAVING, end)
+    assert process.stdout is not None
+    java, child = map(int, process.stdout.readline().split())
+    try:
+        assert process.wait(60) == (0 if end == "ends" else -signal.SIGKILL)
+        until(lambda: not runs(java), seconds=30)
+        assert runs(child)
+        assert finish(place.dlog("run", "--engine", "spark", "-D", "out", "quick.dl")) == 0
+        assert place.left() == []
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 AT_ONCE = """import os, tempfile, threading, time
 import pyspark.java_gateway as gateway
 from dlog.engine.spark import application
