@@ -8,6 +8,7 @@ does to run its stage again, and a session with a state goes on from that with a
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import traceback
@@ -53,6 +54,7 @@ class SparkResidentWorkers:
     def __init__(self, spark: SparkSession, workers: int | None = None, **limits: Any) -> None:
         self.spark = spark
         self.size = _size(spark, workers)
+        self._process = os.getpid()
         self._secrets = Secrets.new()
         self._context: zmq.Context[Any] = zmq.Context()
         self._guard = self._secrets.guard(self._context)
@@ -175,6 +177,9 @@ class SparkResidentWorkers:
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
         """An interruption is raised when the answers are there: until then nobody knows what state the workers are in."""
+        if self._is_anothers:
+            message = "a session's workers answer the process that has opened it, and this one was forked from that"
+            raise DlogError(Diagnostic("no-workers", message, notes=("open a session in the forked process",)))
         with self._lock:
             if self._over is not None or application.is_stopped(self.spark):
                 raise self._lost("Spark lost a session's workers")
@@ -223,9 +228,14 @@ class SparkResidentWorkers:
         """Whether the workers are no more."""
         return self._over is not None
 
+    @property
+    def _is_anothers(self) -> bool:
+        """Whether this process was forked from the one that has the workers: the threads that talk to them are not here."""
+        return self._process != os.getpid()
+
     def close(self) -> None:
-        """Sends the workers home; doing it again does nothing."""
-        if self._context.closed:
+        """Sends the workers home; doing it again does nothing, nor does it in a process that was forked."""
+        if self._context.closed or self._is_anothers:
             return
         if self._over is None:
             for name in self._names.values():

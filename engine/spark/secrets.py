@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +38,7 @@ class Secrets:
 
     def guard(self, context: zmq.Context[Any]) -> ThreadAuthenticator:
         """Refuses strangers on all listening sockets of a context; `stop` ends it."""
-        guard = ThreadAuthenticator(context)
+        guard = _Guard(context)
         guard.start()
         guard.configure_curve_callback(DOMAIN, self)
         return guard
@@ -58,6 +59,21 @@ class Secrets:
         socket.curve_serverkey = self.listener_public
         socket.curve_publickey, socket.curve_secretkey = self.caller_public, self.caller_secret
         return _open(socket)
+
+
+class _Guard(ThreadAuthenticator):
+    """Is at work in the process that has begun it, known by its number, as ZeroMQ knows it. In one that was forked from that
+    nobody hears its end, for which it would wait."""
+
+    _process = 0
+
+    def start(self) -> None:
+        self._process = os.getpid()
+        super().start()
+
+    def stop(self) -> None:
+        if self._process == os.getpid():
+            super().stop()
 
 
 def _open(socket: zmq.Socket[Any]) -> zmq.Socket[Any]:

@@ -45,7 +45,7 @@ dlog.graph([("a", "b")]).degrees().df
     ),
     "no-workers": untold(
         "The workers of a session are gone: the SparkSession was stopped, or Spark lost them. Open the session again; with "
-        "`state=` it goes on where it ended.",
+        "`state=` it goes on where it ended. A process that was forked has no workers of sessions that were open before.",
         "it takes a process of Spark's that is killed",
     ),
     "not-on-spark": _spark(

@@ -210,6 +210,44 @@ def test_sparks_jvm_ends_with_its_driver_though_a_process_lives_that_this_had_fo
         os.killpg(process.pid, signal.SIGKILL)
 
 
+FORKED = """import os, sys
+import dlog
+session = dlog.session(open("watched.dl").read(), engine="spark", workers=1)
+def put(x):
+    session.insert("edge", [(x, x + 1)])
+    session.commit()
+put(1)
+for way in ("ends", "closes", "commits"):
+    if not os.fork():
+        try:
+            if way == "closes":
+                session.close()
+            if way == "commits":
+                put(7)
+        except dlog.DlogError as error:
+            print(error.diagnostics[0].code, flush=True)
+        sys.exit()
+    print(way, os.wait()[1], flush=True)
+put(2)
+print(sorted(session["path"]), flush=True)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked")
+def test_a_process_that_was_forked_beside_a_session_on_spark_ends(place: Place) -> None:
+    """Also where nobody answers it what it asks of the session, which goes on as if it were not there."""
+    pytest.importorskip("pyspark")
+    process = place.start(FORKED)
+    try:
+        shown, _ = process.communicate(timeout=90)
+        assert shown == "ends 0\ncloses 0\nno-workers\ncommits 0\n[(1, 2), (1, 3), (2, 3)]\n"
+        assert gone(process) and place.left() == []
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 AT_ONCE = """import os, tempfile, threading, time
 import pyspark.java_gateway as gateway
 from dlog.engine.spark import application
