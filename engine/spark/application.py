@@ -67,6 +67,7 @@ ATTEMPTS_MAX = 32
 """Attempts of a stage among which tasks are looked for; Spark itself gives up after a few."""
 
 _rendezvous: dict[str, Rendezvous] = {}
+_socket_lease: Lease | None = None
 _lock = threading.Lock()
 _starting = threading.Lock()
 """Held while a JVM is started: what is changed for that, in the environment and in PySpark, is the whole process's."""
@@ -275,8 +276,12 @@ def _unlike_given(chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 def _sockets() -> Path | None:
-    """A folder for sockets that nobody else can enter: whoever can connect to one of them may have code run."""
-    place = _own_lease()
+    """A folder for sockets that nobody else can enter: whoever can connect to one of them may have code run. One for all
+    applications, unless this process was forked from the one that has it."""
+    global _socket_lease
+    if _socket_lease is None or not _socket_lease.is_own:
+        _socket_lease = _own_lease()
+    place = _socket_lease
     return place.folder if place is not None and len(os.fsencode(place.folder)) <= MAX_FOLDER_CHARACTERS else None
 
 
@@ -344,14 +349,16 @@ def _python_is_chosen(spark: SparkSession) -> bool:
 
 
 def rendezvous_of(spark: SparkSession) -> Rendezvous:
-    """The rendezvous of this application's workers; made when it is first needed, and there until the process ends: Spark may
-    compute a lost part of a result again at any time."""
+    """The rendezvous of this application's workers; made when it is first needed, and there until another application has
+    one, or the process ends: Spark may compute a lost part of a result again at any time."""
     need_packages()
     from dlog.engine.spark.rendezvous import Rendezvous
 
     context = spark.sparkContext
     with _lock:
         if context.applicationId not in _rendezvous:
+            while _rendezvous:  # a process has one application at a time
+                _rendezvous.popitem()[1].close()
             _rendezvous[context.applicationId] = Rendezvous(*driver_host(spark))
         return _rendezvous[context.applicationId]
 

@@ -248,6 +248,32 @@ def test_a_process_that_was_forked_beside_a_session_on_spark_ends(place: Place) 
             os.killpg(process.pid, signal.SIGKILL)
 
 
+STOPPED = """import gc, os, threading
+import dlog
+from pyspark.sql import SparkSession
+def there():
+    dlog.run(open("quick.dl").read(), engine="spark", workers=1).release()
+    SparkSession.getActiveSession().stop()
+    gc.collect()
+    answering = [thread for thread in threading.enumerate() if thread.name == "dlog-rendezvous"]
+    places = ("/proc/self/fd", os.environ["TMPDIR"])
+    return len(answering), threading.active_count(), *(len(os.listdir(place)) for place in places)
+first = there()
+print(first[0], there() == there() == first, flush=True)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no such list of descriptors")
+def test_applications_of_spark_that_have_been_stopped_keep_nothing(place: Place) -> None:
+    """Descriptors, threads that answer on a port, folders."""
+    pytest.importorskip("pyspark")
+    process = place.start(STOPPED)
+    shown, _ = process.communicate(timeout=120)
+    assert (shown, process.returncode) == ("1 True\n", 0)
+    assert gone(process) and place.left() == []
+
+
 AT_ONCE = """import os, tempfile, threading, time
 import pyspark.java_gateway as gateway
 from dlog.engine.spark import application
