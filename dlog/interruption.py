@@ -3,7 +3,8 @@
 Python handles a signal between two bytecodes of the main thread, so inside a long kernel nothing happens. The interpreter's
 C-level handler, however, writes the signal's number to a file descriptor at once: a thread waits there, gives the main thread a
 grace period to raise KeyboardInterrupt and clean up, and then ends the process. No output is half-written by that: files are
-written beside their place and renamed; `cleanup` removes what lies beside.
+written beside their place and renamed; `cleanup` removes what lies beside. What is added to files is written in a block that
+is `whole`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,17 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 GRACE = 0.7
+WHOLE_GRACE = 30.0
+"""Seconds that a block takes at most for which an interruption waits: a reader may never take what it writes."""
 EXIT_CODE = 130
+_whole = threading.Event()
+"""Set while such a block runs."""
 
 
 @contextmanager
@@ -50,6 +57,28 @@ def prompt_interruption(grace: float = GRACE, cleanup: Callable[[], None] = lamb
 
 
 @contextmanager
+def whole() -> Iterator[None]:
+    """A block that an interruption waits for, so that nothing is written in part."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
+    _whole.set()
+    try:
+        yield
+    finally:
+        _whole.clear()
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
 def heeded_interruption() -> Iterator[None]:
     """Within the block no interruption is lost, wherever it hits."""
     hook = sys.unraisablehook
@@ -76,9 +105,11 @@ def _quiet(hook: Callable[[sys.UnraisableHookArgs], object]) -> Callable[[sys.Un
 def _watch(reader: socket.socket, done: threading.Event, grace: float, cleanup: Callable[[], None]) -> None:
     while received := reader.recv(16):
         if signal.SIGINT in received:
-            if not done.wait(grace):
-                with suppress(OSError):
-                    cleanup()
-                print("interrupted", file=sys.stderr, flush=True)
-                os._exit(EXIT_CODE)
+            end = time.monotonic() + WHOLE_GRACE
+            while not done.wait(grace):
+                if not _whole.is_set() or time.monotonic() > end:
+                    with suppress(OSError):
+                        cleanup()
+                    print("interrupted", file=sys.stderr, flush=True)
+                    os._exit(EXIT_CODE)
             return

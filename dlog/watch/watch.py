@@ -7,14 +7,10 @@ change is round 0. With a state the last round of the stream is kept in it: a st
 
 from __future__ import annotations
 
-import signal
-import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from dlog.arguments import MAX_COUNT
@@ -23,6 +19,7 @@ from dlog.engine.formats import TO_STDOUT
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.state.store import Sync
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.interruption import whole
 from dlog.pipeline import stage
 from dlog.sessions import Session
 from dlog.spark import quieten
@@ -221,23 +218,3 @@ class _Watcher:
                 if self.job.progress:
                     writer.progress(label)
             writer.flush()
-
-
-@contextmanager
-def whole() -> Iterator[None]:
-    """A block that an interruption waits for, so that no round is written in part."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if came:
-            signal.raise_signal(signal.SIGINT)

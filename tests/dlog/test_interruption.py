@@ -19,6 +19,16 @@ with prompt_interruption(0.3):
     hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 100_000_000)
 """
 
+WHOLE = """
+import hashlib, sys
+from dlog.interruption import prompt_interruption, whole
+with prompt_interruption(0.1):
+    with whole():
+        print("ready", flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 2_000_000)
+        print("all is written", file=sys.stderr, flush=True)
+"""
+
 ATTENTIVE = """
 import time
 from dlog.interruption import prompt_interruption
@@ -60,6 +70,11 @@ def test_a_process_deep_in_foreign_code_ends_after_the_grace_period() -> None:
     code, seconds, errors = interrupt(BUSY)
     assert (code, errors) == (130, "interrupted\n")
     assert seconds < 10  # about one, on a machine that is not busy
+
+
+def test_an_interruption_waits_for_what_is_to_be_whole() -> None:
+    code, _, errors = interrupt(WHOLE)
+    assert code == -signal.SIGINT and "KeyboardInterrupt" in errors and "all is written" in errors
 
 
 def test_a_process_that_reacts_raises_keyboard_interrupt_as_ever() -> None:
