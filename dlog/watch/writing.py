@@ -17,13 +17,15 @@ from dlog.branch import Branch
 from dlog.codec import Row
 from dlog.display.render import quoted_text, value_text
 from dlog.engine.formats import TO_STDOUT
-from dlog.engine.state.files import text_to_extend
+from dlog.engine.state.files import cut, text_to_extend
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import stage
 from dlog.sessions.follow.envelopes import Delivered, Upserts
 
 Format: TypeAlias = str
 """`csv` or `json`."""
+CHUNK = 1 << 20
+"""Bytes of a file that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,10 @@ class Writer:
                 for name in relations:
                     suffix = "csv" if csv else "jsonl"
                     path = _plain(Path(output, f"{name}.changes.{suffix}"))
-                    self._files[name] = text_to_extend(path, anew)
-                    self._paths[self._files[name]] = str(path)
+                    self._files[name] = file = text_to_extend(path, anew)
+                    self._paths[file] = str(path)
+                    if not anew:
+                        _drop_unfinished(file.fileno(), csv)
 
     def write(self, lines: Sequence[Line]) -> None:
         """Writes the changes of one relation in one round."""
@@ -107,6 +111,25 @@ def _plain(path: Path) -> Path:
         notes = ("it may have come with the folder, from somebody else: remove it, or name another folder with -D",)
         raise DlogError(Diagnostic("unwritable-file", f"cannot write {path}: it is a {what}", notes=notes))
     return path
+
+
+def _drop_unfinished(file: int, csv: bool) -> None:
+    """Drops a line without an end, as a write that was cut off leaves it: others would go on in it. In quotes a line of CSV
+    goes on behind what looks like its end."""
+    end, at, is_quoted = 0, 0, False
+    with open(file, "rb", closefd=False) as content:
+        content.seek(0)
+        while chunk := content.read(CHUNK):
+            if csv and (is_quoted or b'"' in chunk):
+                place = at
+                for line in chunk.splitlines(keepends=True):
+                    place, is_quoted = place + len(line), is_quoted ^ (line.count(b'"') % 2 == 1)
+                    if line.endswith(b"\n") and not is_quoted:
+                        end = place
+            elif (last := chunk.rfind(b"\n")) >= 0:
+                end = at + last + 1
+            at += len(chunk)
+    cut(file, end)
 
 
 def _csv_line(line: Line) -> str:

@@ -149,11 +149,11 @@ def open_to_append(path: Path, size: int) -> int:
 
 
 def text_to_extend(path: Path, anew: bool) -> TextIO:
-    """A file to write text at its end, after emptying it where it is to begin `anew`. Where others can put something in its
-    place it is not what a link or a pipe leads to."""
+    """A file to write text at its end, and read it, after emptying it where it is to begin `anew`. Where others can put
+    something in its place it is not what a link or a pipe leads to."""
     if is_own_place(path.parent):
-        return path.open("w" if anew else "a", encoding="utf-8", newline="")
-    return os.fdopen(open_to_append(path, 0 if anew else sys.maxsize), "a", encoding="utf-8", newline="")
+        return path.open("w" if anew else "a+", encoding="utf-8", newline="")
+    return os.fdopen(open_to_append(path, 0 if anew else sys.maxsize), "w" if anew else "a+", encoding="utf-8", newline="")
 
 
 def folder_beside(folder: Path, name: str) -> tuple[Path, int]:

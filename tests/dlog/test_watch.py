@@ -376,6 +376,28 @@ def test_with_a_state_files_of_changes_go_on(watch: RunWatch, folder: Path) -> N
     assert (folder / "out" / "path.changes.csv").read_text() == CHANGES
 
 
+@pytest.mark.filterwarnings("ignore:rounds up to")
+@pytest.mark.parametrize("format", ["csv", "json"])
+@pytest.mark.parametrize("cut", [1, 8])
+def test_a_line_that_was_cut_off_is_dropped_before_others_follow(
+    watch: RunWatch, folder: Path, monkeypatch: pytest.MonkeyPatch, format: str, cut: int
+) -> None:
+    """By a kill or a full disk; in CSV its values may have line ends of their own."""
+    monkeypatch.setattr(writing, "CHUNK", 7)
+    (folder / "texts.dl").write_text(".decl t(s: symbol)\n.decl u(s: symbol)\n.output u\nu(s) :- t(s).\n")
+    flags = ("--state", "kept", "-D", "out", "--format", format)
+    texts = ('a "b" \\', "first\nsecond", "c")
+    lines = [{"round": n, "relation": "t", "diff": 1, "row": [text]} for n, text in enumerate(texts, 1)]
+    stream = [json.dumps(line) + "\n" for line in lines]
+    assert watch("texts.dl", "".join(stream[:2]), *flags).code == 0
+    (file,) = (folder / "out").iterdir()
+    whole, last = file.read_bytes().split(b"\n", 1)
+    file.write_bytes(whole + b"\n" + last[:-cut])
+    assert watch("texts.dl", "".join(stream), *flags).code == 0
+    added = b"3,u,+1,c\n" if format == "csv" else stream[2].replace('"t"', '"u"').encode()
+    assert file.read_bytes() == whole + b"\n" + added
+
+
 def test_the_facts_are_written_when_the_state_is_new(watch: RunWatch, folder: Path) -> None:
     (folder / "edge.facts").write_text("1\t2\n")
     assert watch("closure.dl", "", "-F", ".", "--state", "kept").out == "0,path,+1,1,2\n"
