@@ -42,9 +42,8 @@ _kept: dict[Path, Lease] = {}
 class Process(Protocol):
     """One that this process has started."""
 
-    def kill(self) -> None: ...
-
-    def wait(self) -> int: ...
+    def end(self) -> None:
+        """Returns when it is no more. It may not have come to begin."""
 
 
 class Lease:
@@ -56,8 +55,8 @@ class Lease:
         self.folder = folder
         self.token = secrets.token_hex(TOKEN_SIZE // 2)
         self.is_own = True
-        self.starting: list[Process] = []
-        """Processes that begin in the folder, and would not end when they do not find it: they end before it goes."""
+        self.processes: list[Process] = []
+        """Those that write in the folder, and would make it anew where they do not find it: they end before it goes."""
         # It is open as long as the process lives, and gets its name when it is locked: whoever sweeps takes it for left before.
         with _just_made(folder) as place:
             begun, named = (folder / f".{LOCK}", folder / LOCK) if place is None else (f".{LOCK}", LOCK)
@@ -78,18 +77,10 @@ class Lease:
 
     def remove(self) -> None:
         if _kept.pop(self.folder, None) is not None and self.is_own:
-            end(self.starting)
+            while self.processes:
+                self.processes.pop().end()
             _remove(self.folder, self.lock.about)
         self.lock.close()
-
-
-def end(processes: list[Process]) -> None:
-    """Kills processes, of which one may not have come to begin, and forgets them."""
-    while processes:
-        process = processes.pop()
-        if getattr(process, "pid", None) is not None:
-            process.kill()
-            process.wait()
 
 
 def lease(kind: str, place: Path | None = None) -> Lease:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -63,6 +63,8 @@ look for sources of data that are written in Python."""
 OTHERS_CLASSES = "spark.driver.defaultExtraClassPath"
 """Where the driver's JVM looks for classes before Spark's own, if nothing else is chosen: Spark 4.0 has a folder `hive-jackson`
 there, in the current one."""
+ENDING = 10.0
+"""Seconds that a JVM has to end by itself, which may have files and applications elsewhere to leave in order."""
 ATTEMPTS_MAX = 32
 """Attempts of a stage among which tasks are looked for; Spark itself gives up after a few."""
 
@@ -129,8 +131,8 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> bool:
         _need_java()
         _name_home()
         conf = SparkConf(loadDefaults=False).setAll(list({OTHERS_CLASSES: "", **settings}.items()))
-        with _temporary_files() as (keeping, starting), _in_environment(SAFE, "1"):
-            with _ended_where_it_fails(starting):
+        with _temporary_files() as (keeping, processes), _in_environment(SAFE, "1"):
+            with _ended_where_it_fails(processes):
                 gateway = launch_gateway(conf, {"stderr": log, **keeping})
             SparkContext._ensure_initialized(gateway=gateway)
     SparkContext._ensure_initialized()
@@ -138,18 +140,21 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> bool:
 
 
 @contextmanager
-def _ended_where_it_fails(starting: list[Process]) -> Iterator[None]:
-    """A block that has PySpark start the JVM, which ends with a block that fails or is interrupted and, while it is `starting`,
-    with this process. By itself it would not: where PySpark has given up waiting for its port, it fails before it looks whether
-    anybody is there, and its threads stay. Later it ends when its standard input does, a pipe that no forked process holds."""
+def _ended_where_it_fails(processes: list[Process]) -> Iterator[None]:
+    """A block that has PySpark start the JVM, which is one of the `processes` from then on, and ends with a block that fails
+    or is interrupted."""
     from pyspark import java_gateway
 
     from dlog.locks import hold
-    from dlog.temporary import end
 
-    class Begun(subprocess.Popen[Any]):
+    class Jvm(subprocess.Popen[Any]):
+        """Ends when its standard input does, a pipe that no forked process holds, but not while it begins: where PySpark has
+        given up waiting for its port, it fails before it looks whether anybody is there, and its threads stay."""
+
+        is_begun = False
+
         def __init__(self, *args: Any, **named: Any) -> None:
-            starting.append(self)
+            processes.append(self)
             with Delayed():  # else one could come before the process is known, or in what others do after a fork
                 hold(lambda: self._begin(*args, **named))
 
@@ -158,13 +163,39 @@ def _ended_where_it_fails(starting: list[Process]) -> Iterator[None]:
             assert self.stdin is not None
             return self.stdin.fileno()
 
-    with _replaced(java_gateway, Popen=Begun):
+        def end(self) -> None:
+            if getattr(self, "pid", None) is None:
+                return
+            if self.is_begun and self.stdin is not None:
+                _quieten_threads()
+                with suppress(OSError, subprocess.TimeoutExpired):
+                    self.stdin.close()
+                    self.wait(ENDING)
+            self.kill()
+            self.wait()
+
+    with _replaced(java_gateway, Popen=Jvm):
         try:
             yield
         except BaseException:
-            end(starting)
+            for process in processes:
+                process.end()
             raise
-        starting.clear()
+        Jvm.is_begun = True
+
+
+def _quieten_threads() -> None:
+    """Has threads that talk to the JVM (PySpark's, Py4J's, those with jobs that nobody waits for) say nothing of how it ends:
+    the process does, too."""
+    import logging
+
+    from pyspark import SparkContext
+
+    server = getattr(SparkContext._active_spark_context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
+    logging.getLogger().addFilter(lambda said: said.module not in ("java_gateway", "clientserver"))
+    threading.excepthook = lambda *_: None
 
 
 @contextmanager
@@ -195,7 +226,7 @@ def _in_environment(name: str, value: str) -> Iterator[None]:
 def _temporary_files() -> Iterator[tuple[dict[str, Any], list[Process]]]:
     """Has the JVM, and PySpark while it starts it, keep their temporary files in a folder that is removed after them, should
     both be killed. Arguments for the JVM's process, which holds the folder's lock, too, as it may outlive this one for a while;
-    and the list of those that end with the folder while they are starting. What Java has in `/tmp` for those who watch it
+    and the list of those that end before the folder goes. What Java has in `/tmp` for those who watch it
     (`hsperfdata_USER`) it would have nowhere else. Derby, the database of Spark, would take from the current folder what to
     do, such as which file to empty, whoever has it begin."""
     if os.name != "posix":
@@ -222,7 +253,7 @@ def _temporary_files() -> Iterator[tuple[dict[str, Any], list[Process]]]:
         _in_environment(LAUNCHER_OPTIONS, quiet),
         place.lock.shared() as descriptor,
     ):
-        yield {"pass_fds": [descriptor]}, place.starting
+        yield {"pass_fds": [descriptor]}, place.processes
 
 
 def _crash_options(folder: str) -> str:

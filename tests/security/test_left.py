@@ -202,12 +202,36 @@ def test_sparks_jvm_ends_with_its_driver_though_a_process_lives_that_this_had_fo
     java, child = map(int, process.stdout.readline().split())
     try:
         assert process.wait(60) == (0 if end == "ends" else -signal.SIGKILL)
-        until(lambda: not runs(java), seconds=30)
+        until(lambda: not runs(java), seconds=30 if end == "killed" else 0.1)  # it ends first, as it writes in the folder
         assert runs(child)
         assert finish(place.dlog("run", "--engine", "spark", "-D", "out", "quick.dl")) == 0
         assert place.left() == []
     finally:
         os.killpg(process.pid, signal.SIGKILL)
+
+
+STUCK = """import os, signal
+import dlog
+from dlog.engine.spark import application
+dlog.run(open("quick.dl").read(), engine="spark")
+from pyspark import SparkContext
+application.ENDING = 1.0
+os.kill(SparkContext._gateway.proc.pid, signal.SIGSTOP)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no groups of processes")
+def test_sparks_jvm_is_ended_where_it_does_not_end_by_itself(place: Place) -> None:
+    """Before its folder is removed, which it would make anew for what it has still to write."""
+    pytest.importorskip("pyspark")
+    process = place.start(STUCK)
+    try:
+        assert process.wait(60) == 0
+        assert gone(process, patience=2) and place.left() == []
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 FORKED = """import os, sys
