@@ -455,6 +455,8 @@ def available_cores() -> int:
 
 def write_report(report: Report, path: Path) -> None:
     """The figures of a run as JSON."""
+    from dlog.engine.state.files import named
+
     figures = {
         "load_seconds": report.load_seconds,
         "evaluate_seconds": report.evaluate_seconds,
@@ -462,5 +464,5 @@ def write_report(report: Report, path: Path) -> None:
         "peak_bytes": report.peak_bytes,
         "relations": report.rows,
     }
-    with stage("writing statistics"):
+    with stage("writing statistics"), named(str(path)):
         path.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from io import TextIOWrapper
@@ -17,7 +17,7 @@ from dlog.branch import Branch
 from dlog.codec import Row
 from dlog.display.render import quoted_text, value_text
 from dlog.engine.formats import TO_STDOUT
-from dlog.engine.state.files import cut, text_to_extend
+from dlog.engine.state.files import cut, named, text_to_extend
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import stage
 from dlog.sessions.follow.envelopes import Delivered, Upserts
@@ -79,28 +79,22 @@ class Writer:
         """Writes the changes of one relation in one round."""
         if lines:
             file = self._files.get(lines[0].relation, sys.stdout)
-            with self._told(file):
+            with self._named(file):
                 file.write("".join(map(self._line, lines)))
 
     def progress(self, round: int) -> None:
         """Says that all up to a round has been written."""
         for file in self._files.values() or (sys.stdout,):
-            with self._told(file):
+            with self._named(file):
                 file.write(self._progress(round))
 
     def flush(self) -> None:
         for file in self._files.values() or (sys.stdout,):
-            with self._told(file):
+            with self._named(file):
                 file.flush()
 
-    @contextmanager
-    def _told(self, file: TextIO) -> Iterator[None]:
-        """Which file it was that could not be written, as on a full disk."""
-        try:
-            yield
-        except OSError as error:
-            error.filename = error.filename or self._paths.get(file)
-            raise
+    def _named(self, file: TextIO) -> AbstractContextManager[None]:
+        return named(self._paths.get(file))
 
 
 def _plain(path: Path) -> Path:

@@ -131,12 +131,15 @@ def save(
 
 
 def _print(rows: Transfer, format: Format, table: Table, stdout: BinaryIO | None) -> None:
+    from dlog.engine.state.files import named
+
     assert format.write is not None
-    if stdout is None:
-        sys.stdout.flush()
-        stdout = sys.stdout.buffer
-    format.write(rows, table, stdout)
-    stdout.flush()
+    with named("standard output" if stdout is None else None):
+        if stdout is None:
+            sys.stdout.flush()
+            stdout = sys.stdout.buffer
+        format.write(rows, table, stdout)
+        stdout.flush()
 
 
 def check_directives(program: Program) -> None:

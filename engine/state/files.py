@@ -42,6 +42,16 @@ def refusals(path: Path, action: str) -> Iterator[None]:
         raise DlogError(Diagnostic("state-file", message, place=str(path))) from error
 
 
+@contextmanager
+def named(place: str | None) -> Iterator[None]:
+    """What is opened already, and cannot be written, as on a full disk, is told by its name."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or place
+        raise
+
+
 def damaged(path: Path, what: str, *notes: str) -> DlogError:
     """A file in the folder of a state is not what was written."""
     folder = shlex.quote(str(path.parent))

@@ -154,6 +154,16 @@ def test_standard_output_that_cannot_be_written_is_the_users_mistake(tmp_path: P
     assert (process.returncode, process.stderr) == (1, "error: cannot write to standard output: No space left on device\n")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize(("flags", "place"), [(["-D", "-"], "standard output"), (["--stats-json", "/dev/full"], "/dev/full")])
+def test_what_a_run_cannot_write_is_named(tmp_path: Path, flags: list[str], place: str) -> None:
+    (tmp_path / "p.dl").write_text(".decl r(x: number)\nr(1).\n.output r\n")
+    with open("/dev/full", "w") as full:
+        command = arguments("run", "p.dl", *flags)
+        process = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (process.returncode, process.stderr) == (1, f"error: {place}: No space left on device\n")
+
+
 CLOSED = """import os, sys
 from dlog.__main__ import main
 for number in (0, 1, 2):
