@@ -148,14 +148,21 @@ def own_lease(kind: str) -> Lease:
     files are, else where the system has them. Raises OSError."""
     from dlog.temporary import lease
 
+    problems: list[OSError] = []
     for place in (None, *SYSTEMS):
-        with suppress(OSError):
+        try:
             made = lease(kind, place)
-            with suppress(OSError):
+            try:
                 own_folder(made.folder)
-                return made
-            made.remove()
-    raise Untrusted("others can put something else in the place of what is among the temporary files")
+            except OSError:
+                made.remove()
+                raise
+            return made
+        except OSError as error:
+            problems.append(error)
+    if any(isinstance(problem, Untrusted) for problem in problems):
+        raise Untrusted("others can put something else in the place of what is among the temporary files")
+    raise problems[0]
 
 
 def own_folder(folder: Path) -> Path:

@@ -119,12 +119,6 @@ def _just_made(folder: Path) -> Iterator[int | None]:
         os.close(descriptor)
 
 
-def remove(folder: Path) -> None:
-    """Removes a folder of this process, if it is still there."""
-    if folder in _kept:
-        _kept[folder].remove()
-
-
 def kept_above(path: Path) -> Path | None:
     """The folder of this process that a path is, or is in, known by the lock: others cannot have put another one there. None of
     the process from which this one was forked, which may be gone, and the number of the lock's file somebody's."""

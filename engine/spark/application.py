@@ -70,6 +70,7 @@ ATTEMPTS_MAX = 32
 
 _rendezvous: dict[str, Rendezvous] = {}
 _socket_lease: Lease | None = None
+_rows_lease: Lease | None = None
 _lock = threading.Lock()
 _starting = threading.Lock()
 """Held while a JVM is started: what is changed for that, in the environment and in PySpark, is the whole process's."""
@@ -232,11 +233,18 @@ def _temporary_files() -> Iterator[tuple[dict[str, Any], list[Process]]]:
     if os.name != "posix":
         yield {}, []
         return
-    place = _own_lease()
-    if place is None:  # who takes the place of PySpark's folder with the port there is the JVM
-        message = "Spark does not start: others can put something else in the place of its temporary files"
-        raise missing(message, "TMPDIR names another place for them, which needs the sticky bit if others can write there")
     from pyspark import java_gateway
+
+    from dlog.caches import Untrusted, own_lease
+
+    try:
+        place = own_lease("spark")
+    except Untrusted as error:  # who takes the place of PySpark's folder with the port there is the JVM
+        message = "Spark does not start: others can put something else in the place of its temporary files"
+        note = "TMPDIR names another place for them, which needs the sticky bit if others can write there"
+        raise missing(message, note) from error
+    except OSError as error:
+        raise missing(f"Spark does not start: it has no folder for temporary files: {error.strerror or error}") from error
 
     folder = str(place.folder)
     quoted = _quoted(folder)
@@ -265,16 +273,6 @@ def _crash_options(folder: str) -> str:
 
 def _quoted(text: str) -> str:
     return re.sub(r'(["\\])', r"\\\1", text)
-
-
-def _own_lease() -> Lease | None:
-    """A folder that nobody else can enter, or put another one in its place."""
-    from dlog.caches import own_lease
-
-    try:
-        return own_lease("spark")
-    except OSError:
-        return None
 
 
 def _name_home() -> None:
@@ -306,14 +304,32 @@ def _unlike_given(chosen: Mapping[str, str]) -> dict[str, str]:
     return found if place is None else {**found, NOT_BY_TCP: "true", SOCKETS: given.get(SOCKETS, str(place))}
 
 
+def rows_folder() -> Path:
+    """A new folder for rows that tasks on this machine write and Spark reads, which nobody else can enter. All are in one of
+    the process's temporary folders. Raises OSError."""
+    from dlog.caches import own_lease
+
+    global _rows_lease
+    with _lock:
+        if _rows_lease is None or not _rows_lease.is_own:
+            _rows_lease = own_lease("spark")
+    rows = _rows_lease.folder / "rows"
+    rows.mkdir(exist_ok=True)
+    return Path(tempfile.mkdtemp(dir=rows))
+
+
 def _sockets() -> Path | None:
     """A folder for sockets that nobody else can enter: whoever can connect to one of them may have code run. One for all
     applications, unless this process was forked from the one that has it."""
+    from dlog.caches import own_lease
+
     global _socket_lease
-    if _socket_lease is None or not _socket_lease.is_own:
-        _socket_lease = _own_lease()
-    place = _socket_lease
-    return place.folder if place is not None and len(os.fsencode(place.folder)) <= MAX_FOLDER_CHARACTERS else None
+    with suppress(OSError):
+        if _socket_lease is None or not _socket_lease.is_own:
+            _socket_lease = own_lease("spark")
+        folder = _socket_lease.folder
+        return folder if len(os.fsencode(folder)) <= MAX_FOLDER_CHARACTERS else None
+    return None
 
 
 def _complaint(log: TextIO) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlog import temporary
-from dlog.caches import own_lease
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.exchange.numbering import counts, refuse_counting, refuse_for_workers, refuse_printing
 from dlog.engine.spark import application, jobs, shared_memory
@@ -23,6 +22,7 @@ from dlog.engine.spark.tagged_rows import TAG, share_slots, sql_type
 from dlog.engine.spark.task import Effort, Task
 from dlog.engine.spark.ui_progress import Timeline
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
+from dlog.removal import remove_tree
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,7 +117,8 @@ class Outcome:
         if self.cached is not None:
             self.cached.unpersist()
         if self.task.folder is not None:
-            temporary.remove(Path(self.task.folder).parent)
+            with suppress(OSError):
+                remove_tree(self.task.folder)
 
 
 class _Reports:
@@ -289,9 +290,9 @@ def _workers(spark: SparkSession, wanted: int | None) -> int:
 
 
 def _folder(outputs: Sequence[str]) -> str:
-    rows = own_lease("spark").folder / "rows"
+    rows = application.rows_folder()
     for name in outputs:
-        (rows / name).mkdir(parents=True)
+        (rows / name).mkdir()
     return str(rows)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlog.caches import own_lease
 from dlog.engine.cluster.session_worker import DeliveredBlock
 from dlog.engine.cluster.sharded_engine import ShardedRounds
 from dlog.engine.ir.rules import Program, Relation
@@ -102,8 +101,7 @@ class SparkRounds(ShardedRounds):
         schema = ", ".join(f"`{n}` {sql_type(t)}" for n, t in declared.attributes)
         if not application.is_local(spark):
             return spark.createDataFrame(self._arrow(relation), schema)
-        folder = own_lease("spark").folder / "rows"
-        folder.mkdir()
+        folder = application.rows_folder()
         feed = self.plan.answers[relation]
         with self._lock:
             command = "write_rows", (self.number, feed.part, feed.name, str(folder))

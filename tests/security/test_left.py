@@ -298,6 +298,37 @@ def test_applications_of_spark_that_have_been_stopped_keep_nothing(place: Place)
     assert gone(process) and place.left() == []
 
 
+DROPPED = """import glob, os
+import dlog
+def run():
+    return dlog.run(open("quick.dl").read(), engine="spark", workers=1)
+def there():
+    places = ("/proc/self/fd", os.environ["TMPDIR"])
+    return [len(os.listdir(place)) for place in places], len(glob.glob(os.environ["TMPDIR"] + "/dlog-spark-*/rows/*"))
+run()
+session = dlog.session(open("watched.dl").read(), engine="spark", workers=1)
+session.insert("edge", [(1, 2)])
+session.commit()
+before, held = there()
+for number in range(3):
+    run()
+    assert session["path"].df.count() == 1
+run().release()
+after, now = there()
+print(after == before, now - held, flush=True)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no such list of descriptors")
+def test_rows_on_spark_take_no_descriptors(place: Place) -> None:
+    pytest.importorskip("pyspark")
+    process = place.start(DROPPED)
+    shown, _ = process.communicate(timeout=150)
+    assert (shown, process.returncode) == ("True 6\n", 0)
+    assert gone(process) and place.left() == []
+
+
 AT_ONCE = """import os, tempfile, threading, time
 import pyspark.java_gateway as gateway
 from dlog.engine.spark import application

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,15 @@ def test_others_cannot_take_the_place_of_a_folder_for_spark(
     assert (made.folder.parent == place) == (mode == 0o1777)
     made.remove()
     assert not list(place.iterdir()) and not made.folder.exists()
+
+
+def test_where_no_file_can_be_opened_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**named: object) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("dlog.temporary.mkdtemp", full)
+    with pytest.raises(OSError, match="Too many open files"):
+        own_lease("spark")
 
 
 def test_spark_does_not_start_where_others_can_take_the_place_of_what_is_its(
