@@ -158,7 +158,7 @@ def wanted_rows(data: DataFrame, relation: Relation, program: Program) -> DataFr
 
     for column, values in constants(relation, program).items():
         name, type = relation.attributes[column]
-        data = data.where(F.col(f"`{name}`").isNull() | F.col(f"`{name}`").isin(*[_literal(v, type) for v in values]))
+        data = data.where(F.col(quoted(name)).isNull() | F.col(quoted(name)).isin(*[_literal(v, type) for v in values]))
     return data
 
 

@@ -142,6 +142,16 @@ def test_a_table_of_vertices_brings_those_without_edges_and_their_attributes(spa
     graph.release()
 
 
+def test_columns_may_have_any_names(spark: SparkSession) -> None:
+    vertices = spark.createDataFrame([(1, 7), (2, 8), (3, 9)], "id long, `an``age.` long")
+    edges = spark.createDataFrame([(1, 2, 5), (2, 3, 6)], "src long, dst long, `a``b.c` long")
+    graph = dlog.graph(vertices, edges)
+    assert rows(graph.bfs(1).vertices().collect()) == [(1, 7, 0), (2, 8, 1), (3, 9, 2)]
+    assert [row[1]["a`b.c"] for row in rows(graph.find("(a)-[e]->(b)"))] == [5, 6]
+    assert rows(graph.shortest_paths(sources=1, weight="a`b.c")) == [(1, 1, 0), (1, 2, 5), (1, 3, 11)]
+    graph.release()
+
+
 def test_a_graph_in_spark_can_be_made_to_change(spark: SparkSession) -> None:
     edges = spark.createDataFrame([("a", "b"), ("c", "d")], "here string, there string")
     with dlog.graph(edges, src="here", dst="there").live() as live:

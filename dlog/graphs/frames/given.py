@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dlog.engine.spark.inputs import quoted
 from dlog.graphs.mistakes import missing_column, mistake, unknown_vertex, with_nulls
 from dlog.graphs.sources import IdColumns
 
@@ -79,10 +80,10 @@ def _renamed(frame: DataFrame, names: dict[str, str], integers: bool) -> DataFra
     """The columns of ids first and by their new names, then all others."""
     from pyspark.sql import functions as F
 
-    ids = [F.col(f"`{old}`").alias(new) for old, new in names.items()]
+    ids = [F.col(quoted(old)).alias(new) for old, new in names.items()]
     if integers:
-        ids = [F.col(f"`{old}`").cast("bigint").alias(new) for old, new in names.items()]
-    return frame.select(*ids, *(F.col(f"`{c}`") for c in frame.columns if c not in names))
+        ids = [F.col(quoted(old)).cast("bigint").alias(new) for old, new in names.items()]
+    return frame.select(*ids, *(F.col(quoted(c)) for c in frame.columns if c not in names))
 
 
 def checked(given: SourceFrames, columns: IdColumns) -> VertexIds:

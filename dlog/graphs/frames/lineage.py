@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, TypeAlias
 
+from dlog.engine.spark.inputs import quoted
 from dlog.graphs.frames.numbers import NUMBER
 from dlog.graphs.mistakes import mistake
 
@@ -47,6 +48,6 @@ def _figures(rows: DataFrame) -> RowsDigest:
     """The same whatever the order of the rows. Spark hashes no maps: they are left out."""
     from pyspark.sql import functions as F
 
-    hashed = F.xxhash64(*(F.col(f"`{name}`") for name, type in rows.dtypes if "map<" not in type and type != "variant"))
+    hashed = F.xxhash64(*(F.col(quoted(name)) for name, type in rows.dtypes if "map<" not in type and type != "variant"))
     found = rows.agg(F.count(F.lit(1)), F.sum(hashed.cast("decimal(20,0)"))).collect()[0]
     return int(found[0]), found[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dlog.engine.spark.inputs import quoted
 from dlog.graphs.frames.numbers import renumbered
 from dlog.graphs.frames.results import SparkMotifs
 from dlog.graphs.frames.running import Answer
@@ -57,8 +58,8 @@ class _Ids:
         from pyspark.sql import functions as F
 
         told = (self._vertices() if holds == "vertex" else self._edges()).withColumnRenamed("@what", f"@{column}")
-        joined = rows.join(told, F.col(f"`{column}`") == F.col("`@key`"), "left")
-        names = [F.col(f"`@{c}`").alias(c) if c == column else F.col(f"`{c}`") for c in rows.columns]
+        joined = rows.join(told, F.col(quoted(column)) == F.col("`@key`"), "left")
+        names = [F.col(quoted(f"@{c}")).alias(c) if c == column else F.col(quoted(c)) for c in rows.columns]
         return joined.select(*names)
 
     def _vertices(self) -> DataFrame:
@@ -76,5 +77,5 @@ class _Ids:
 def _structs(table: DataFrame, columns: list[str], key: str) -> DataFrame:
     from pyspark.sql import functions as F
 
-    fields: list[Any] = [F.col(f"`{c}`") for c in columns]
-    return table.select(F.col(f"`{key}`").alias("@key"), F.struct(*fields).alias("@what"))
+    fields: list[Any] = [F.col(quoted(c)) for c in columns]
+    return table.select(F.col(quoted(key)).alias("@key"), F.struct(*fields).alias("@what"))

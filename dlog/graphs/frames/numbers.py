@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from dlog.engine.spark.inputs import quoted
 from dlog.graphs.frames.given import SourceFrames, VertexIds, checked
 from dlog.graphs.mistakes import bad_weight, missing_column, negative_weight, unknown_vertex
 from dlog.graphs.numbered import Form
@@ -150,11 +151,11 @@ def edge_columns(edges: DataFrame, form: Form, weight: str | None, floats: bool)
 
     columns: list[Column] = [F.col("src"), F.col("dst")]
     if form == "numbered":
-        numbered = F.col(f"`{NUMBER}`") if NUMBER in edges.columns else F.monotonically_increasing_id()
+        numbered = F.col(quoted(NUMBER)) if NUMBER in edges.columns else F.monotonically_increasing_id()
         columns.insert(0, numbered.alias("number"))
     if weight is not None:
         type = "double" if floats else "bigint"
-        columns.append(F.col(f"`{weight}`").cast(type).alias("weight"))
+        columns.append(F.col(quoted(weight)).cast(type).alias("weight"))
     return edges.select(*columns)
 
 
@@ -169,7 +170,7 @@ def float_weights(edges: DataFrame, column: str) -> bool:
     floats = type in FLOATS
     if not floats and type not in ("tinyint", "smallint", "int", "bigint"):
         raise bad_weight(column, f"is of type {types[column]}")
-    values = F.col(f"`{column}`")
+    values = F.col(quoted(column))
     strange = F.isnan(values.cast("double"))
     counts = F.count(F.when(values.isNull(), True)), F.count(F.when(strange, True)), F.min(values)
     nulls, strangers, least = edges.agg(*counts).collect()[0]
@@ -217,8 +218,8 @@ def renumbered(rows: DataFrame, names: DataFrame, columns: Iterable[str], old: s
 
     for column in columns:
         told = names.select(F.col(old).alias("@old"), F.col(new).alias("@new"))
-        there = rows.join(told, F.col(f"`{column}`") == F.col("`@old`"))
-        rows = there.select(*(F.col("`@new`").alias(column) if c == column else F.col(f"`{c}`") for c in rows.columns))
+        there = rows.join(told, F.col(quoted(column)) == F.col("`@old`"))
+        rows = there.select(*(F.col("`@new`").alias(column) if c == column else F.col(quoted(c)) for c in rows.columns))
     return rows
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dlog.engine.spark.inputs import quoted
 from dlog.graphs.exchange import graphframe_of
 from dlog.graphs.frames.running import Answer
 from dlog.graphs.mistakes import mistake
@@ -94,8 +95,8 @@ class SparkGraphResult(_Fetched):
         if len(self._shape.columns) == 1:
             found = found.withColumn("@found", F.lit(True))
         joined = vertices.join(found, "id", "left")
-        kept = [F.col(f"`{c}`") for c in vertices.columns if c not in names]
-        values = [F.col(f"`@{c}`") if c != "found" else F.coalesce(F.col("`@found`"), F.lit(False)) for c in names]
+        kept = [F.col(quoted(c)) for c in vertices.columns if c not in names]
+        values = [F.col(quoted(f"@{c}")) if c != "found" else F.coalesce(F.col("`@found`"), F.lit(False)) for c in names]
         return joined.select(*kept, *(value.alias(c) for value, c in zip(values, names, strict=True)))
 
     def to_networkx(self) -> nx.Graph:

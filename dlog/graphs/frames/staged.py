@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dlog.engine.spark.inputs import quoted
 from dlog.graphs.frames.numbers import NUMBER
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class StagedFrames:
 
         first = self._next
         self._next += 1 + _most(kept)
-        return edges.withColumn(NUMBER, F.col(f"`{NUMBER}`") + F.lit(first))
+        return edges.withColumn(NUMBER, F.col(quoted(NUMBER)) + F.lit(first))
 
     def net(self) -> tuple[DataFrame | None, DataFrame | None]:
         """The ends of all edges that go, each pair once, and the edges that came and have not gone again."""
@@ -103,5 +104,5 @@ def _most(edges: DataFrame) -> int:
     """The greatest number of an edge; -1 where there are none."""
     from pyspark.sql import functions as F
 
-    most = edges.agg(F.max(F.col(f"`{NUMBER}`"))).collect()[0][0]
+    most = edges.agg(F.max(F.col(quoted(NUMBER)))).collect()[0][0]
     return -1 if most is None else int(most)

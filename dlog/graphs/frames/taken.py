@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.rounds_engine import MAX_RELAYED_ROWS
+from dlog.engine.spark.inputs import quoted
 from dlog.graphs.frames.given import INTEGERS, arranged, frames_of
 from dlog.graphs.frames.numbers import NUMBER
 from dlog.graphs.mistakes import missing_column, mistake, with_nulls
@@ -45,7 +46,7 @@ def ids_of(data: Any, columns: IdColumns, type: str) -> Any:
         return data
     if columns.id not in data.columns:
         raise missing_column("vertex", columns.id, data.columns)
-    ids = data.select(F.col(f"`{columns.id}`").alias("id"))
+    ids = data.select(F.col(quoted(columns.id)).alias("id"))
     kept = (ids.selectExpr("cast(id as bigint) as id") if ids.dtypes[0][1] in INTEGERS else ids).persist()
     try:
         if _rows(kept, "vertex", {"id": columns.id}) <= MAX_RELAYED_ROWS:
