@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO, TypeAlias
+from typing import BinaryIO, TextIO, TypeAlias
 
 from dlog.branch import Branch
 from dlog.codec import Row
@@ -26,6 +27,10 @@ Format: TypeAlias = str
 """`csv` or `json`."""
 CHUNK = 1 << 20
 """Bytes of a file that are looked at together."""
+MAX_LINE_BYTES = 1 << 20
+"""Bytes of a line with line ends of its own that is dropped."""
+CHANGE = re.compile(rb"\n\d+,")
+"""How a line of changes begins, behind another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +114,32 @@ def _plain(path: Path) -> Path:
 
 def _drop_unfinished(file: int, csv: bool) -> None:
     """Drops a line without an end, as a write that was cut off leaves it: others would go on in it. In quotes a line of CSV
-    goes on behind what looks like its end."""
-    end, at, is_quoted = 0, 0, False
+    goes on behind what looks like its end, unless changes follow there: then the quote was left by something else."""
     with open(file, "rb", closefd=False) as content:
         content.seek(0)
-        while chunk := content.read(CHUNK):
-            if csv and (is_quoted or b'"' in chunk):
-                place = at
-                for line in chunk.splitlines(keepends=True):
-                    place, is_quoted = place + len(line), is_quoted ^ (line.count(b'"') % 2 == 1)
-                    if line.endswith(b"\n") and not is_quoted:
-                        end = place
-            elif (last := chunk.rfind(b"\n")) >= 0:
-                end = at + last + 1
-            at += len(chunk)
+        end, last = _last_ends(content, csv)
+        content.seek(end)
+        if last - end > MAX_LINE_BYTES or CHANGE.search(content.read(last - end)):
+            end = last
     cut(file, end)
+
+
+def _last_ends(content: BinaryIO, csv: bool) -> tuple[int, int]:
+    """Where the last line ends, as far as CSV has it end outside of quotes, and the last one of all."""
+    end, last, at, is_quoted = 0, 0, 0, False
+    while chunk := content.read(CHUNK):
+        found = at + chunk.rfind(b"\n") + 1
+        last = max(last, found if found > at else 0)
+        if csv and (is_quoted or b'"' in chunk):
+            place = at
+            for line in chunk.splitlines(keepends=True):
+                place, is_quoted = place + len(line), is_quoted ^ (line.count(b'"') % 2 == 1)
+                if line.endswith(b"\n") and not is_quoted:
+                    end = place
+        else:
+            end = last
+        at += len(chunk)
+    return end, last
 
 
 def _csv_line(line: Line) -> str:

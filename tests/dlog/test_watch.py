@@ -398,6 +398,18 @@ def test_a_line_that_was_cut_off_is_dropped_before_others_follow(
     assert file.read_bytes() == whole + b"\n" + added
 
 
+@pytest.mark.filterwarnings("ignore:rounds up to")
+def test_a_quote_that_something_else_left_has_no_changes_dropped(watch: RunWatch, folder: Path) -> None:
+    flags, lines = ("--state", "kept", "-D", "out"), STREAM.splitlines(keepends=True)
+    assert watch("closure.dl", "".join(lines[:2]), *flags).code == 0
+    (file,) = (folder / "out").iterdir()
+    left = b'0,path,+1,"te1,path,+1,7,8\n' + file.read_bytes()
+    file.write_bytes(left + b"2,pa")
+    assert watch("closure.dl", STREAM, *flags).code == 0
+    assert file.read_bytes().startswith(left)
+    assert file.read_bytes()[len(left) :].startswith(CHANGES.splitlines(keepends=True)[3].encode())
+
+
 def test_the_facts_are_written_when_the_state_is_new(watch: RunWatch, folder: Path) -> None:
     (folder / "edge.facts").write_text("1\t2\n")
     assert watch("closure.dl", "", "-F", ".", "--state", "kept").out == "0,path,+1,1,2\n"
