@@ -218,7 +218,7 @@ class SparkResidentWorkers:
         if application.is_stopped(self.spark):
             reason = "the SparkSession has been stopped"
         else:
-            with suppress(*failures()):
+            with suppress(*failures(), OSError):
                 self.spark.sparkContext.cancelJobGroup(self._group)
         note = "open it again: with `state=` it goes on where it ended, without it has lost what it held"
         return DlogError(Diagnostic("no-workers", f"{what}: {reason}", notes=(note, *notes)))
