@@ -15,7 +15,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 from typing import Protocol
@@ -69,6 +69,13 @@ class Lease:
                 self.lock.close()
                 raise
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the folder is this process's, and is where it was."""
+        with suppress(OSError):
+            return self.is_own and os.path.samestat((self.folder / LOCK).lstat(), self.lock.about)
+        return False
+
     def __enter__(self) -> Path:
         return self.folder
 
@@ -76,11 +83,15 @@ class Lease:
         self.remove()
 
     def remove(self) -> None:
-        if _kept.pop(self.folder, None) is not None and self.is_own:
-            while self.processes:
-                self.processes.pop().end()
-            _remove(self.folder, self.lock.about)
-        self.lock.close()
+        try:
+            if _kept.pop(self.folder, None) is not None and self.is_own:
+                try:
+                    while self.processes:
+                        self.processes.pop().end()
+                finally:
+                    _remove(self.folder, self.lock.about)
+        finally:
+            self.lock.close()
 
 
 def lease(kind: str, place: Path | None = None) -> Lease:
@@ -133,9 +144,10 @@ def kept_above(path: Path) -> Path | None:
 
 @atexit.register
 def remove_all() -> None:
-    """At the end of the process."""
-    for made in list(_kept.values()):
-        made.remove()
+    """At the end of the process, which an interruption only has come sooner."""
+    with suppress(KeyboardInterrupt), ExitStack() as removals:
+        for made in list(_kept.values()):
+            removals.callback(made.remove)
 
 
 def _disown() -> None:

@@ -167,13 +167,15 @@ def _ended_where_it_fails(processes: list[Process]) -> Iterator[None]:
         def end(self) -> None:
             if getattr(self, "pid", None) is None:
                 return
-            if self.is_begun and self.stdin is not None:
-                _quieten_threads()
-                with suppress(OSError, subprocess.TimeoutExpired):
-                    self.stdin.close()
-                    self.wait(ENDING)
-            self.kill()
-            self.wait()
+            try:
+                if self.is_begun and self.stdin is not None:
+                    _quieten_threads()
+                    with suppress(OSError, subprocess.TimeoutExpired):
+                        self.stdin.close()
+                        self.wait(ENDING)
+            finally:  # whoever interrupts the wait does not want it to end by itself
+                self.kill()
+                self.wait()
 
     with _replaced(java_gateway, Popen=Jvm):
         try:
@@ -306,27 +308,38 @@ def _unlike_given(chosen: Mapping[str, str]) -> dict[str, str]:
 
 def rows_folder() -> Path:
     """A new folder for rows that tasks on this machine write and Spark reads, which nobody else can enter. All are in one of
-    the process's temporary folders. Raises OSError."""
+    the process's temporary folders. Raises DlogError where there can be none."""
+    global _rows_lease
+    try:
+        with _lock:
+            _rows_lease = _there(_rows_lease)
+        rows = _rows_lease.folder / "rows"
+        rows.mkdir(exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=rows))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        raise DlogError(Diagnostic("file-error", f"{where}{error.strerror or error}")) from error
+
+
+def _there(found: Lease | None) -> Lease:
+    """A folder of this process, or a new one where there is none: that of the process from which this one was forked is not
+    its own, and whoever cleans temporary files may have removed one. Raises OSError."""
     from dlog.caches import own_lease
 
-    global _rows_lease
-    with _lock:
-        if _rows_lease is None or not _rows_lease.is_own:
-            _rows_lease = own_lease("spark")
-    rows = _rows_lease.folder / "rows"
-    rows.mkdir(exist_ok=True)
-    return Path(tempfile.mkdtemp(dir=rows))
+    if found is not None and found.is_there:
+        return found
+    made = own_lease("spark")
+    if found is not None:
+        found.remove()
+    return made
 
 
 def _sockets() -> Path | None:
-    """A folder for sockets that nobody else can enter: whoever can connect to one of them may have code run. One for all
-    applications, unless this process was forked from the one that has it."""
-    from dlog.caches import own_lease
-
+    """A folder for sockets that nobody else can enter, one for all applications: whoever can connect to one of them may have
+    code run."""
     global _socket_lease
     with suppress(OSError):
-        if _socket_lease is None or not _socket_lease.is_own:
-            _socket_lease = own_lease("spark")
+        _socket_lease = _there(_socket_lease)
         folder = _socket_lease.folder
         return folder if len(os.fsencode(folder)) <= MAX_FOLDER_CHARACTERS else None
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -217,3 +218,33 @@ def test_what_belongs_to_others_stays(tmp_path: Path, monkeypatch: pytest.Monkey
     os.chown(tmp_path / "dlog-spark-theirs", 12345, -1)
     sweep([tmp_path])
     assert (tmp_path / "dlog-spark-theirs").exists()
+
+
+def test_an_interruption_at_the_end_leaves_no_folder_and_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is tired of waiting for a process to end by itself."""
+    monkeypatch.setattr(temporary, "_kept", {})
+
+    class Slow:
+        ended = 0
+
+        def end(self) -> None:
+            Slow.ended += 1
+            raise KeyboardInterrupt
+
+    made = [lease("spark", tmp_path) for _ in range(3)]
+    for one in made[:2]:
+        one.processes.append(Slow())
+    temporary.remove_all()
+    assert Slow.ended == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_somebody_removed_is_not_there(tmp_path: Path) -> None:
+    made = lease("spark", tmp_path)
+    assert made.is_there
+    shutil.rmtree(made.folder)
+    assert not made.is_there
+    made.folder.mkdir()
+    (made.folder / LOCK).write_text(made.token)
+    assert not made.is_there
+    made.remove()

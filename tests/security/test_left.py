@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import time
@@ -327,6 +328,20 @@ def test_rows_on_spark_take_no_descriptors(place: Place) -> None:
     shown, _ = process.communicate(timeout=150)
     assert (shown, process.returncode) == ("True 6\n", 0)
     assert gone(process) and place.left() == []
+
+
+def test_rows_on_spark_have_another_folder_where_somebody_removed_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dlog.engine.spark import application
+
+    monkeypatch.setattr(application, "_rows_lease", None)
+    first = application.rows_folder()
+    shutil.rmtree(first.parent.parent)
+    second = application.rows_folder()
+    assert second.is_dir() and second.parent.parent != first.parent.parent
+    assert application.rows_folder().parent == second.parent
+    lease = application._rows_lease
+    assert lease is not None
+    lease.remove()
 
 
 AT_ONCE = """import os, tempfile, threading, time
