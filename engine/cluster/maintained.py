@@ -280,7 +280,7 @@ class Recursion:
             iteration, following = self._trade(time)
             if iteration >= NEVER:
                 break
-            if (done if scope[L.scope.staggered] else iteration) > self.flow.work[L.work.limit]:
+            if (done if scope[L.scope.delayed] else iteration) > self.flow.work[L.work.limit]:
                 self.engine.fail_at(self.flow, Error.ITERATIONS)
             self._take(iteration)
             control = self.engine.worker.control

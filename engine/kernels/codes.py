@@ -147,7 +147,7 @@ class Operation(Code):
     PRESENT = auto()
     VALUE = auto()
     ANY = auto()
-    STAGGER = auto()
+    DELAY = auto()
     DERIVE = auto()
     REDUCE = auto()
     REDUCE_AND = auto()

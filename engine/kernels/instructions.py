@@ -390,7 +390,7 @@ class HasAny(Instruction):
     registers: Inside[Words]
 
 
-class Stagger(Instruction):
+class Delay(Instruction):
     """Lets small values enter a lattice of least ones first."""
 
     value: i64

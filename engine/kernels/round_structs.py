@@ -288,7 +288,7 @@ class Scope(Struct):
     last: i64  # iteration with something to do
     tick: i64
     round_tick: i64
-    staggered: i64  # rows enter at late iterations: not those but the iterations that did something count
+    delayed: i64  # rows enter at late iterations: not those but the iterations that did something count
     done: i64  # how many did
 
 

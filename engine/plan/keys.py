@@ -16,7 +16,7 @@ from typing import assert_never
 
 from dlog.engine.ir.nodes import AntiJoin, LookUp
 from dlog.engine.ir.rules import Compare, Generator, Kind, Unpack, Variable
-from dlog.engine.plan.joins.moves import Apply, Join, Keep, Meet, Move, Seed
+from dlog.engine.plan.joins import moves
 from dlog.engine.plan.query import Condition, Query, Reading, mask, mask_all
 from dlog.engine.plan.statistics import Estimator, Key
 
@@ -27,27 +27,27 @@ MAX_HEAD_COLUMNS = 32
 """Columns of a head up to which keys are looked for, for the same reason."""
 
 
-def injective(query: Query, moves: Sequence[Move], known: Estimator) -> bool:
-    """Whether no row is made twice: every choice that the moves make (a row of a seed or join) shows in the output."""
-    return _is_one_match(query, moves, known, range(len(query.output)))
+def injective(query: Query, order: Sequence[moves.Move], known: Estimator) -> bool:
+    """Whether no row is made twice: every choice that the moves make (a row of a scan or join) shows in the output."""
+    return _is_one_match(query, order, known, range(len(query.output)))
 
 
-def key_of(query: Query, moves: Sequence[Move], known: Estimator) -> Key | None:
+def key_of(query: Query, order: Sequence[moves.Move], known: Estimator) -> Key | None:
     """The least columns of the output, at most `MAX_KEY_COLUMNS`, to which there is one match at most."""
     columns = [c for c, term in enumerate(query.output) if isinstance(term, Variable)]
     if len(columns) > MAX_HEAD_COLUMNS:
         return None
     tried = (key for width in range(MAX_KEY_COLUMNS + 1) for key in combinations(columns, width))
-    return next((key for key in tried if _is_one_match(query, moves, known, key)), None)
+    return next((key for key in tried if _is_one_match(query, order, known, key)), None)
 
 
-def _is_one_match(query: Query, moves: Sequence[Move], known: Estimator, columns: Iterable[int]) -> bool:
+def _is_one_match(query: Query, order: Sequence[moves.Move], known: Estimator, columns: Iterable[int]) -> bool:
     """Whether there is one match at most to the values of some columns of the output."""
     determined = _closure(query, mask_all(t for c in columns if isinstance(t := query.output[c], Variable)), known)
     generated = (c.results for c in query.conditions if isinstance(c, Generator))
     if any(None in results or mask_all(results) & ~determined for results in generated):
         return False
-    return all(_is_determined(reading, determined, known) for move in moves for reading in _chosen(move))
+    return all(_is_determined(reading, determined, known) for move in order for reading in _chosen(move))
 
 
 def _is_determined(reading: Reading, determined: int, known: Estimator) -> bool:
@@ -60,13 +60,13 @@ def _are_given(reading: Reading, columns: Iterable[int], determined: int) -> boo
     return None not in args and not mask_all(args) & ~determined
 
 
-def _chosen(move: Move) -> tuple[Reading, ...]:
+def _chosen(move: moves.Move) -> tuple[Reading, ...]:
     match move:
-        case Seed(reading=reading) | Join(reading=reading):
+        case moves.Scan(reading=reading) | moves.HalfJoin(reading=reading):
             return (reading,)
-        case Meet(readings=readings):
+        case moves.Extend(readings=readings):
             return readings
-        case Keep() | Apply():
+        case moves.SemiJoin() | moves.Filter():
             return ()
         case _:
             assert_never(move)

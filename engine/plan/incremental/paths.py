@@ -26,8 +26,9 @@ from dlog.engine.plan.incremental.computed import with_computed
 from dlog.engine.plan.incremental.implied import without_implied
 from dlog.engine.plan.incremental.risks import without_risks
 from dlog.engine.plan.incremental.temporaries import Projections, Temporaries
+from dlog.engine.plan.joins import moves
 from dlog.engine.plan.joins.delta import Paths
-from dlog.engine.plan.joins.moves import Index, Seed
+from dlog.engine.plan.joins.moves import Index
 from dlog.engine.plan.joins.order import choose_order
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, mask, mask_all, plain
 
@@ -103,7 +104,7 @@ class RoundsPaths(Paths):
     def _best_seed(self, query: Query) -> int:
         state = choose_order(query, range(len(query.readings)), self.estimator, _EveryIndex())
         seed = state.moves[0]
-        assert isinstance(seed, Seed)
+        assert isinstance(seed, moves.Scan)
         return next(i for i, r in enumerate(query.readings) if r is seed.reading)
 
 

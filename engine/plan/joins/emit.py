@@ -31,15 +31,15 @@ from dlog.engine.ir.nodes import (
 )
 from dlog.engine.ir.nodes import UnpackRecord as UnpackStep
 from dlog.engine.ir.rules import PAD, Arg, Compare, Constant, Functor, Generator, Kind, Record, Term, Unpack, Variable
-from dlog.engine.plan.joins.moves import Apply, Join, Keep, Meet, Move, Seed
+from dlog.engine.plan.joins import moves
 from dlog.engine.plan.joins.ranges import range_checks
 from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all, solve
 
 
-def emit(query: Query, moves: Sequence[Move], sink: Insert | Accumulate, rule: int, changes: bool = False) -> Path:
-    """The path that takes `moves`; `changes` says what a seed scans."""
+def emit(query: Query, order: Sequence[moves.Move], sink: Insert | Accumulate, rule: int, changes: bool = False) -> Path:
+    """The path that takes the moves of an order; `changes` says what a seed scans."""
     emitter = _Emitter(query, changes)
-    for move in moves:
+    for move in order:
         emitter.take(move)
     path = Path(rule, emitter.seed, tuple(emitter.steps), sink, emitter.variables)
     return _sort_seed(_prune(path, query))
@@ -54,18 +54,18 @@ class _Emitter:
         self.bound = 0
         self.variables = len(query.kinds)
 
-    def take(self, move: Move) -> None:
+    def take(self, move: moves.Move) -> None:
         match move:
-            case Seed(reading=reading):
+            case moves.Scan(reading=reading):
                 self._seed(reading)
-            case Join(reading=reading, rows=rows):
+            case moves.HalfJoin(reading=reading, rows=rows):
                 self._join(reading, rows)
-            case Keep(reading=reading):
+            case moves.SemiJoin(reading=reading):
                 args = tuple(a if mask(a) & ~self.bound == 0 else None for a in reading.args)
                 self.steps.append(SemiJoin(reading.relation, args, reading.view))
-            case Meet(variable=variable, readings=readings, rows=rows):
+            case moves.Extend(variable=variable, readings=readings, rows=rows):
                 self._meet(variable, readings, rows)
-            case Apply(condition=condition):
+            case moves.Filter(condition=condition):
                 self._apply(condition)
             case _:
                 assert_never(move)

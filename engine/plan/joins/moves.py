@@ -1,10 +1,12 @@
 """The moves from which an order of a body is made, and a `SearchState`: what the moves made so far amount to.
 
-    Seed    the rows of one reading, to start with,
-    Join    the rows of one more reading that agree with the bound variables (a half-join),
-    Keep    a reading whose variables are all bound, or used nowhere else: only asks whether there is a row (a semijoin),
-    Meet    one more variable, from two or more readings in which it alone is unbound (a worst-case optimal extension),
-    Apply   a condition, as soon as its variables are bound.
+    Scan      the rows of one reading, to start with,
+    HalfJoin  the rows of one more reading that agree with the bound variables,
+    SemiJoin  a reading whose variables are all bound, or used nowhere else: only asks whether there is a row,
+    Extend    one more variable, from two or more readings in which it alone is unbound (worst-case optimal),
+    Filter    a condition, as soon as its variables are bound.
+
+They are called as the steps of the plan that they become (`dlog.engine.ir.nodes`).
 """
 
 from __future__ import annotations
@@ -18,34 +20,34 @@ Index: TypeAlias = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Seed:
+class Scan:
     reading: Reading
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class HalfJoin:
     reading: Reading
     rows: float
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class SemiJoin:
     reading: Reading
 
 
 @dataclass(frozen=True, slots=True)
-class Meet:
+class Extend:
     variable: int
     readings: tuple[Reading, ...]
     rows: float
 
 
 @dataclass(frozen=True, slots=True)
-class Apply:
+class Filter:
     condition: Condition
 
 
-Move: TypeAlias = Seed | Join | Keep | Meet | Apply
+Move: TypeAlias = Scan | HalfJoin | SemiJoin | Extend | Filter
 Made: TypeAlias = "tuple[Made | None, Move]"
 """The moves before one, and this."""
 

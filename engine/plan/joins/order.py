@@ -1,6 +1,6 @@
 """The order in which a path reads a body: the cheapest by estimates, whatever the order of the text.
 
-`Keep` and `Apply` are taken at once; among the others a shortest-path search over sets of readings (a dynamic program) finds
+Semijoins and filters are taken at once; among the others a shortest-path search over sets of readings (a dynamic program) finds
 the order of least cost, for small bodies; large ones are ordered greedily. Costs are in the time to scan one row.
 """
 
@@ -13,8 +13,9 @@ from math import inf, prod, sqrt
 
 from dlog.engine.ir.nodes import AntiJoin, LookUp
 from dlog.engine.ir.rules import Compare, Constant, Generator, Unpack, Variable
+from dlog.engine.plan.joins import moves
 from dlog.engine.plan.joins.costs import Costs, bound_columns, lookup_cost, readers_of, selectivity
-from dlog.engine.plan.joins.moves import Apply, Index, Join, Keep, Meet, SearchState, Seed
+from dlog.engine.plan.joins.moves import Index, SearchState
 from dlog.engine.plan.joins.ranges import range_checks
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask_all, newly_bound, targets
 from dlog.engine.plan.statistics import Estimator
@@ -126,7 +127,7 @@ class _Search:
             reading = self.readings[seed]
             state.rows = state.cost = self.estimator.rows(reading.relation)
             state.placed, state.bound = 1 << seed, self.masks[seed]
-            state.made = None, Seed(reading)
+            state.made = None, moves.Scan(reading)
             state.near = self.costs.others[seed]
             state.rows *= self.costs.seed_selectivity(reading)
         return state
@@ -200,7 +201,7 @@ class _Search:
             bound=state.bound | self.masks[i],
             done=state.done,
             built=state.built | {index} if build else state.built,
-            made=(state.made, Join(reading, fanout)),
+            made=(state.made, moves.HalfJoin(reading, fanout)),
             near=state.near | self.costs.others[i],
             touched=self.costs.others[i],
         )
@@ -247,14 +248,14 @@ class _Search:
             bound=state.bound | unbound,
             done=state.done,
             built=frozenset(built),
-            made=(state.made, Meet(unbound.bit_length() - 1, tuple(self.readings[i] for i in members), rows)),
+            made=(state.made, moves.Extend(unbound.bit_length() - 1, tuple(self.readings[i] for i in members), rows)),
             near=state.near | touched,
             touched=touched,
         )
         return self.settle(result)
 
     def settle(self, state: SearchState) -> SearchState:
-        """Takes all `Apply` and `Keep` moves that are possible, and pays for the sink if nothing else is left; changes `state`
+        """Takes all filters and semijoins that are possible, and pays for the sink if nothing else is left; changes `state`
         in place."""
         while self._apply(state) or self._keep(state):
             pass
@@ -286,7 +287,7 @@ class _Search:
         state.rows *= selectivity(condition, added)
         state.bound |= added
         state.done |= 1 << c
-        state.made = state.made, Apply(condition)
+        state.made = state.made, moves.Filter(condition)
         state.near |= self.costs.readers_of_all(added)
         state.touched |= self.costs.readers_of_all(added | self.asks[c])
 
@@ -300,7 +301,7 @@ class _Search:
         return self._bound[what]
 
     def _keep(self, state: SearchState) -> bool:
-        """All that are possible of `Keep`, the most selective first: none of them changes what another one keeps."""
+        """All that are possible of `SemiJoin`, the most selective first: none of them changes what another one keeps."""
         options: list[tuple[float, float, int, Index]] = []
         for i in ids(self.all & ~state.placed & state.touched):
             unbound = self.masks[i] & ~state.bound
@@ -314,7 +315,7 @@ class _Search:
             state.rows *= selectivity
             state.built = state.built | {index} if build else state.built
             state.placed |= 1 << i
-            state.made = state.made, Keep(self.readings[i])
+            state.made = state.made, moves.SemiJoin(self.readings[i])
             state.touched |= self.costs.others[i]
         return bool(options)
 

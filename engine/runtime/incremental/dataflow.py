@@ -441,7 +441,7 @@ class StratumBuilder:
         body = self._lower(self.scope.loop)
         own = [self.flow.collections[n] for n in self.scope.relations]
         reads = connect_scope(loop, enter, body, own)
-        loop[L.scope.staggered] = int(any(p.path.delayed != "no" for p in enter))
+        loop[L.scope.delayed] = int(any(p.path.delayed != "no" for p in enter))
         self.flow._loops.append(loop)
         self._looped(loop, reads)
 

@@ -103,7 +103,7 @@ class RoundLowering(PathLowering):
             return Few.NOT
         if len(shape) == 1:
             return Few.ALONE
-        if Operation.STAGGER in operations:
+        if Operation.DELAY in operations:
             return Few.APART
         return Few.VALUE if contributes_alone(self.code.levels[1]) else Few.SHARED
 
@@ -306,7 +306,7 @@ class RoundLowering(PathLowering):
         if self.path.delayed != "no":
             value, ordered = values[self.rounds.lattice_column(lattice)], int(self.path.delayed == "ordered")
             enters = {"iteration": self.code.registers[ITERATION], "advance": self.path.advance}
-            self.code.emit(Operation.STAGGER, *I.Stagger.operands(value=value, ordered=ordered, **enters))
+            self.code.emit(Operation.DELAY, *I.Delay.operands(value=value, ordered=ordered, **enters))
 
     def _sink(self) -> None:
         for sink in self.path.also:

@@ -241,7 +241,7 @@ def iterations_of(scope: Scope, iteration):
     """How many iterations a round has had when it comes to one: its number where rows enter at the first."""
     done = scope.done + 1
     scope.done = done
-    return iteration if scope.staggered == 0 else done
+    return iteration if scope.delayed == 0 else done
 
 
 @entry()

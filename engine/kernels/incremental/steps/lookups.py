@@ -13,7 +13,7 @@ from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.histories import presence
 from dlog.engine.kernels.incremental.store.indexes import find_index_groups
-from dlog.engine.kernels.instructions import FindIndexGroup, HasAny, HasRow, Instruction, Present, Stagger, ValueOf
+from dlog.engine.kernels.instructions import Delay, FindIndexGroup, HasAny, HasRow, Instruction, Present, ValueOf
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Control, Index
 from dlog.engine.kernels.row_structs import History
@@ -43,9 +43,9 @@ def step_lookup(ctl: Control, pc: Instruction, n):
         return step_row(ctl, HasRow(pc), n)
     if op == Operation.PRESENT:
         return step_present(ctl, Present(pc), n)
-    if op == Operation.STAGGER:
-        late = Stagger(pc)
-        stagger(register(ctl, late.value), register(ctl, late.iteration), late.ordered, late.advance, n)
+    if op == Operation.DELAY:
+        late = Delay(pc)
+        delay_values(register(ctl, late.value), register(ctl, late.iteration), late.ordered, late.advance, n)
         return n
     if op == Operation.ANY:
         wanted = HasAny(pc)
@@ -62,7 +62,7 @@ def step_lookup(ctl: Control, pc: Instruction, n):
 
 
 @kernel
-def stagger(values: Words, iterations: Words, ordered, advance, n):
+def delay_values(values: Words, iterations: Words, ordered, advance, n):
     """Has values enter a minimum no earlier than is their turn, so that most are the least of their groups when they do, and no
     greater one has to be taken back. The sink adds `advance`."""
     for i in range(n):
