@@ -66,13 +66,15 @@ class _Guard(ThreadAuthenticator):
     nobody hears its end, for which it would wait."""
 
     _process = 0
+    _number = staticmethod(os.getpid)
+    """Here still when modules are no more, at the end of the interpreter."""
 
     def start(self) -> None:
-        self._process = os.getpid()
+        self._process = self._number()
         super().start()
 
     def stop(self) -> None:
-        if self._process == os.getpid():
+        if self._process == self._number():
             super().stop()
 
 
