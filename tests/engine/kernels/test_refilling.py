@@ -125,22 +125,28 @@ def cells(store: Store) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.skipif(not JIT, reason="without the JIT so many rows take minutes to load")
 @pytest.mark.parametrize(("keys", "share"), [([(0,)], 16), ([(0,), (1,)], 8)], ids=["implied key", "two indexes"])
-def test_so_many_places_of_a_large_input_are_looked_at_as_rows_have_gone(keys: list[tuple[int, ...]], share: int) -> None:
-    """As many as `share` times the rows that have gone, a stretch at a time: none in most batches."""
+def test_places_of_a_large_input_are_looked_at_once_many_are_dead(keys: list[tuple[int, ...]], share: int) -> None:
+    """None before one in twice `share` is dead; then as many as `share` times the rows that go, a stretch at a time: none in
+    most batches."""
     random = Random(5)
     store = loaded(random, keys, False, 2, 10**6, MANY + 8000)
-    first, size = sorted(store.rows)[: 20 * STRETCH], len(store.rows)
+    listed, size = sorted(store.rows), len(store.rows)
+    first, others = listed[: 20 * STRETCH], listed[20 * STRETCH :][: size // (2 * share) - 1]
     most, kept = first[-1][0], STRETCH // share // 2
+    before = cells(store)
+    for part in range(8):
+        store.batch([[change for key, value in others[part::8] for change in (((key, value), -1), ((key, -1 - value), 1))]])
+    assert figures(store) == (len(others), len(others)) and (cells(store) == before).all()
     store.seen = set(first)
     moved = []
     for number in range(24):
         before = cells(store)
         gone = [(each, -1) for each in first[number::40][:: 512 // kept]]
-        store.batch([gone + [((place * most // kept, -1 - number), 1) for place in range(kept)]])
+        store.batch([gone + [((place * most // kept, -10**7 - number), 1) for place in range(kept)]])
         moved.append(int((cells(store) != before).any(axis=0).sum()))
     assert [places > 0 for places in moved] == [number > 1 and number % 2 == 0 for number in range(24)]
     assert max(moved) <= 2 * STRETCH
     assert store.collection.struct[L.collection.base_rows] == size
-    assert figures(store)[0] < 24 * kept
+    assert figures(store)[0] < len(others) + 24 * kept
     store.check()
     store.close()

@@ -4,6 +4,9 @@ A step takes a stretch of the base, some keys one after the other. Those of thei
 are dead places, are put among those of the base, in order; where there are too many dead places, some stay, with their values.
 The stretch keeps its places, so nothing else moves, and a step takes the same time however many rows there are. Row numbers
 change, so it is done before the first change of a batch. Nothing is written before it is certain that all can be.
+
+A stretch with few dead places takes as long as one with many, so none is taken before so many are dead as are half of what
+wears the memory (renewal.py).
 """
 
 from __future__ import annotations
@@ -31,11 +34,15 @@ MAX_ITEMS_PER_PLACE = 64
 
 @kernel
 def refill(ctl: Control, collection: Collection, share):
-    """Takes a step for as many rows that have gone as are one in `share` of a stretch; false with ctl.error set."""
+    """Takes a step for as many rows that have gone as are one in `share` of a stretch, but for those that went before one in
+    twice `share` of the base was dead; false with ctl.error set."""
     number = home_index(collection)
     if number < 0:
         return True
     base = collection.base
+    if base.dead * share * 2 < base.rows:
+        base.refilled = base.removed
+        return True
     base.refilled = max(base.refilled, base.removed - collection.live // share)
     while (base.removed - base.refilled) * share >= STRETCH_PLACES:
         base.refilled += STRETCH_PLACES // share
