@@ -218,6 +218,6 @@ def warm_removal(collection: Collection, items: ItemArray, i):
         column = columns[c]
         prefetch(column.data + far * column.width)
     indexes = collection.indexes
-    for i in range(collection.index_count):
-        warm_group(indexes[i], items[i + 2 * ROWS_AHEAD].row)
-        warm_slab(indexes[i], items[i + ROWS_AHEAD].row)
+    for k in range(collection.index_count):
+        warm_group(indexes[k], items[i + 2 * ROWS_AHEAD].row)
+        warm_slab(indexes[k], items[i + ROWS_AHEAD].row)
