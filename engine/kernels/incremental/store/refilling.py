@@ -12,6 +12,7 @@ wears the memory (renewal.py).
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.store.base import find_base
 from dlog.engine.kernels.incremental.store.base_building import compare_rows
 from dlog.engine.kernels.incremental.store.collections import room_to_free
 from dlog.engine.kernels.incremental.store.groups import key_of, slab_at
@@ -19,9 +20,9 @@ from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.indexes import place_of, warm_group, warm_slab
 from dlog.engine.kernels.incremental.store.keyed import hash_slot
 from dlog.engine.kernels.incremental.store.refilled import number_of, write_home, write_keys_of, write_rows, write_spots
-from dlog.engine.kernels.incremental.store.slots import find_slotted, hash_values
+from dlog.engine.kernels.incremental.store.slots import find_slotted, hash_values, warm_slot
 from dlog.engine.kernels.machine_structs import Numbers, Words
-from dlog.engine.kernels.round_structs import Collection, Control, Index
+from dlog.engine.kernels.round_structs import Base, Collection, Control, Index
 from dlog.engine.kernels.row_structs import Slab
 from dlog.engine.kernels.static.storage import behind, release, zeroed
 
@@ -30,6 +31,8 @@ STRETCH_PLACES = 1024
 ROWS_AHEAD = 16
 MAX_ITEMS_PER_PLACE = 64
 """Items of an index that are looked at for each place, until a stretch is left as it is: groups there are too long."""
+OTHER_WORDS = 2
+"""Words of a row that is to come: its key's place among the offsets, and its number or, before that is known, its value."""
 
 
 @kernel
@@ -91,7 +94,7 @@ def fill_places(ctl: Control, collection: Collection, number, first, last, stayi
     base = collection.base
     start = base.offsets[first]
     places = base.offsets[last] - start
-    size = (places * (1 + collection.index_count + collection.arity) + last - first + 1) * 8
+    size = (places * (1 + collection.index_count + collection.arity) + last - first + 1 + coming * OTHER_WORDS) * 8
     if ctl.account.bytes + size > ctl.limit:
         return True
     if not room_to_free(ctl, collection, coming):
@@ -102,7 +105,9 @@ def fill_places(ctl: Control, collection: Collection, number, first, last, stayi
     ends = behind(order, places)
     spots = behind(ends, last - first + 1)
     home = collection.indexes[number]
-    list_rows(ctl, collection, home, first, last, staying, coming, order, ends)
+    others = behind(spots, places * (collection.index_count + collection.arity))
+    find_others(ctl, collection, home, first, last, coming, others)
+    list_rows(collection, first, last, staying, others, coming, order, ends)
     if find_spots(collection, number, order, places, spots):
         write_spots(collection, number, order, places, spots, start)
         for i in range(last - first):
@@ -147,11 +152,12 @@ def count_rows(home: Index, low, keys):
 
 
 @kernel
-def list_rows(ctl: Control, collection: Collection, home: Index, first, last, staying, coming, order: Words, ends: Words):
+def list_rows(collection: Collection, first, last, staying, others: Words, coming, order: Words, ends: Words):
     """order[i] = the row for place i, or the complement of a dead one's number; those of key first + i end at ends[i + 1]."""
     base = collection.base
     alive = collection.alive
     n = 0
+    k = 0
     for group in range(first, last):
         begin = n
         for row in range(base.offsets[group], base.offsets[group + 1]):
@@ -162,39 +168,70 @@ def list_rows(ctl: Control, collection: Collection, home: Index, first, last, st
                 order[n] = -1 - row
                 n += 1
                 staying -= 1
-        at = base.low + group - home.low
-        if 0 <= at < home.groups and coming > 0:
-            before = n
-            n = add_others(ctl, collection, home, slab_at(home, at), base.low + group, order, begin, n, coming)
-            coming -= n - before
+        while k < coming and others[k * OTHER_WORDS] == group:
+            insert_row(collection, order, begin, n, others[k * OTHER_WORDS + 1])
+            n += 1
+            k += 1
         ends[group - first + 1] = n
 
 
 @kernel
-def add_others(ctl: Control, collection: Collection, home: Index, slab: Slab, value, order: Words, begin, n, coming):
-    """Puts at most so many rows of a key that are not of the base into their order among [begin, n); returns its new end."""
-    most = n + coming
+def find_others(ctl: Control, collection: Collection, home: Index, first, last, coming, others: Words):
+    """Finds so many rows of the keys from one on that are not of the base: others[OTHER_WORDS * i] is the i-th one's key,
+    others[OTHER_WORDS * i + 1] the row."""
+    base = collection.base
+    n = 0
+    for group in range(first, last):
+        at = base.low + group - home.low
+        if n < coming and 0 <= at < home.groups:
+            n = list_others(ctl, collection, home, slab_at(home, at), group, coming, others, n)
+    if home.values != 0:
+        for i in range(n):
+            values = pair_of(ctl, base, others[i * OTHER_WORDS], others[i * OTHER_WORDS + 1])
+            others[i * OTHER_WORDS + 1] = find_slotted(collection, values, hash_values(values, 2))
+
+
+@kernel
+def list_others(ctl: Control, collection: Collection, home: Index, slab: Slab, group, coming, others: Words, n):
+    """Lists items of a key that are not of the base behind n others, until there are `coming`; returns how many there are. The
+    last to come are the last of a slab, mostly. Slots of rows that are given by values are asked for."""
+    base = collection.base
+    start = base.offsets[group]
+    left = slab.count - count_living(collection.alive, start, base.offsets[group + 1] - start)
     for i in range(slab.count):
-        if n == most:
+        if left == 0 or n == coming:
             break
-        row = slab.start + i
+        item = slab.start
         if slab.capacity != 0:
-            row = home.pool[slab.start + i]
-            if home.values != 0:
-                row = row_with(ctl, collection, value, row)
-        if row >= collection.base.rows:
-            insert_row(collection, order, begin, n, row)
+            item = home.pool[slab.start + slab.count - 1 - i]
+        if is_other(ctl, collection, home, group, item):
+            others[n * OTHER_WORDS] = group
+            others[n * OTHER_WORDS + 1] = item
             n += 1
+            left -= 1
     return n
 
 
 @kernel
-def row_with(ctl: Control, collection: Collection, key, value):
-    """The row, not of the base, with two values; or -1."""
+def is_other(ctl: Control, collection: Collection, home: Index, group, item):
+    """Whether an item of a key tells a row that is not of the base. The slot of one that it tells by a value is asked for."""
+    base = collection.base
+    if home.values == 0:
+        return item >= base.rows
+    values = pair_of(ctl, base, group, item)
+    if find_base(collection, values) >= 0:
+        return False
+    warm_slot(collection, hash_values(values, 2))
+    return True
+
+
+@kernel
+def pair_of(ctl: Control, base: Base, group, value):
+    """The row of two values with the key of a group of the base."""
     values = ctl.scratch
-    values[collection.base.key] = key
-    values[1 - collection.base.key] = value
-    return find_slotted(collection, values, hash_values(values, 2))
+    values[base.key] = base.low + group
+    values[1 - base.key] = value
+    return values
 
 
 @kernel
