@@ -67,16 +67,16 @@ def write_home(home: Index, key, order: Words, begin, end, start, base_rows):
 
 @kernel
 def keep_others(pool: Numbers, start, count, taken, base_rows):
-    """Leaves of the items of a slab those that are not of the base, without the first so many; returns where they end."""
+    """Leaves of the items of a slab those that are not of the base, without the last so many; returns where they end."""
+    staying = -taken
+    for at in range(start, start + count):
+        staying += 1 if pool[at] >= base_rows else 0
     kept = start
     for at in range(start, start + count):
         item = pool[at]
-        if item >= base_rows:
-            if taken == 0:
-                pool[kept] = item
-                kept += 1
-            else:
-                taken -= 1
+        if item >= base_rows and kept < start + staying:
+            pool[kept] = item
+            kept += 1
     return kept
 
 

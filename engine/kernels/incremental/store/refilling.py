@@ -193,8 +193,8 @@ def find_others(ctl: Control, collection: Collection, home: Index, first, last, 
 
 @kernel
 def list_others(ctl: Control, collection: Collection, home: Index, slab: Slab, group, coming, others: Words, n):
-    """Lists items of a key that are not of the base behind n others, until there are `coming`; returns how many there are. The
-    last to come are the last of a slab, mostly. Slots of rows that are given by values are asked for."""
+    """Lists items of a key that are not of the base behind n others, until there are `coming`; returns how many there are. They
+    are the last of a slab, mostly, so it is read from there. Slots of rows that are given by values are asked for."""
     base = collection.base
     start = base.offsets[group]
     left = slab.count - count_living(collection.alive, start, base.offsets[group + 1] - start)
