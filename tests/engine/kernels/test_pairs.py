@@ -180,6 +180,16 @@ def test_many_rows_come_and_go() -> None:
     store.close()
 
 
+def test_a_table_that_is_loaded_has_little_room_but_its_homes() -> None:
+    """Not a place for each row behind the last home: all rows in one run would need them, and none has been there yet."""
+    store = Store()
+    store.load([(x, x * x % 10007) for x in range(MANY)])
+    homes, room = store.collection.struct[L.collection.pair_homes_count], store.collection.struct[L.collection.pair_homes_room]
+    assert len(store.rows) < homes < room <= homes + 3 * L.BLOCK
+    assert homes <= 3 * MANY
+    store.close()
+
+
 def test_what_is_loaded_with_a_wide_value_has_ordinary_rows() -> None:
     store = Store()
     store.load([(x, 2**40 + x) for x in range(100)])

@@ -118,6 +118,12 @@ def resize_pairs(ctl: Control, collection: Collection, count):
 
 
 @kernel
+def homes_for(pairs):
+    """Homes of a table that is made for so many pairs."""
+    return max(pairs * 3 if pairs < MAX_CACHED_PAIRS else pairs + (pairs >> 1), MIN_HOMES)
+
+
+@kernel
 def room_for_pairs(ctl: Control, collection: Collection, extra):
     """Makes room for so many more pairs: a quarter of all homes stays free, or less while the table grows. False with ctl.error
     set."""
@@ -126,7 +132,7 @@ def room_for_pairs(ctl: Control, collection: Collection, extra):
     wanted = collection.live + extra
     count = collection.pair_homes.count
     if wanted * 4 > count * 3:
-        more = max(wanted * 3 if wanted < MAX_CACHED_PAIRS else wanted + (wanted >> 1), MIN_HOMES)
+        more = homes_for(wanted)
         while collection.pair_homes.edge != 0:
             if not move_pairs(ctl, collection, MAX_HOMES_GROWN_AT_ONCE):
                 return False
@@ -343,7 +349,8 @@ def log_fresh_pairs(collection: Collection):
 @kernel
 def load_pairs(ctl: Control, collection: Collection, columns: WordColumns, count):
     """Loads a fresh input, without rows, from two columns of words, whose rows may repeat; false with ctl.error set."""
-    if not room_for_pairs(ctl, collection, count):
+    # No room is kept behind the last home for all of them to be in one run: each block sees to its own.
+    if count != 0 and not resize_pairs(ctl, collection, homes_for(count)):
         return False
     words = ctl.scratch
     homes = behind(words, BLOCK)
