@@ -79,9 +79,15 @@ elif not isdir(join(dirname(__file__), "engine")):
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'dlog' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    value = getattr(_imported(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+def _imported(module: str) -> Any:
+    from dlog.engine.garbage import uncollected  # what is imported is no garbage
+
+    return uncollected(import_module)(module)
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,6 @@ from dlog.engine.ir import rules
 from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
-from dlog.proofs import Proof, WhyNot, prove, refute
 from dlog.relation import Relation, unknown_relation
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.followers import Followers
@@ -32,6 +31,7 @@ from dlog.sessions.text import Text
 from dlog.tabular import Shown
 
 if TYPE_CHECKING:
+    from dlog.proofs import Proof, WhyNot
     from dlog.spark import Remote
 
 
@@ -197,6 +197,8 @@ class Reading(Shown):
         |-- a(2)  fact
         `-- 2 > 1
         """
+        from dlog.proofs import prove  # what only some sessions ask for is imported then
+
         whole("limit", limit, 0, "a number of premises, 0 or more")
         with self._lock:
             name = self._relation(relation).name
@@ -205,6 +207,8 @@ class Reading(Shown):
     def why_not(self, relation: str, row: Row) -> WhyNot:
         """The explanation of a row that is not in a relation now: what fails first in each rule, for the bindings that get
         furthest."""
+        from dlog.proofs import refute
+
         with self._lock:
             name = self._relation(relation).name
             return refute(self._engine, self._codec, self.at(self._followers.noted).table, self._lock, name, row)

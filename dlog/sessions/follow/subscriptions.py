@@ -10,14 +10,13 @@ wait for it, or its subscription ends and says so.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from math import isnan
 from threading import Condition, get_ident
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dlog.arguments import bad_argument
 from dlog.codec import Codec
@@ -28,6 +27,9 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import none, split
 from dlog.sessions.follow.envelopes import Delivered, Envelope
 from dlog.sessions.mistakes import slow_subscriber
+
+if TYPE_CHECKING:
+    import asyncio
 
 Callback: TypeAlias = Callable[[int, Delivered], object]
 Item: TypeAlias = tuple[int, Delivered]
@@ -190,6 +192,8 @@ class Subscription:
         return self
 
     async def __anext__(self) -> Item:
+        from asyncio import get_running_loop  # not before it is used: most sessions have no use for it, and it is large
+
         while True:
             found = self._taken(1)
             if found:
@@ -200,7 +204,7 @@ class Subscription:
                 if not self._open:
                     self._raise()
                     raise StopAsyncIteration
-                loop = asyncio.get_running_loop()
+                loop = get_running_loop()
                 waker: asyncio.Future[None] = loop.create_future()
                 self._wakers.append((loop, waker))
             try:
