@@ -50,9 +50,27 @@ def stage(draw: Draw, name: str, source: Relation, stratum: int) -> tuple[Relati
         type_name = draw(st.sampled_from(["number", "symbol", "float"]))
         columns.insert(draw(st.integers(0, len(columns))), (draw(LITERALS[type_name]), type_name))
     tests = [_test(draw, scope) for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2])))]
-    body = (f"{source.name}({', '.join(args)})", *(found for found in tests if found))
+    tests += _computed(draw, columns)
+    body = tuple(draw(st.permutations([f"{source.name}({', '.join(args)})", *(found for found in tests if found)])))
     made = Relation(name, tuple(t for _, t in columns), stratum)
     return made, Rule((f"{name}({', '.join(term for term, _ in columns)})",), body)
+
+
+def _computed(draw: Draw, columns: list[tuple[str, str]]) -> list[str]:
+    """Has some columns computed of themselves, or adds one that is of others; returns what is to be in the body for that."""
+    numbers = [place for place, (_, type_name) in enumerate(columns) if type_name == "number"]
+    if not numbers or draw(st.integers(0, 2)):
+        return []
+    place = draw(st.sampled_from(numbers))
+    value = columns[place][0]
+    if draw(st.booleans()):
+        other = columns[draw(st.sampled_from(numbers))][0]
+        columns.insert(draw(st.integers(0, len(columns))), (f"{value} * {other} - 1", "number"))
+        return []
+    term = draw(st.sampled_from(["{} + 2", "3 - {}", "-{}", "bnot({})", "1 bxor ({} - 1)", "({} + 1) * 2"])).format(value)
+    named = draw(st.booleans())
+    columns[place] = ("computed" if named else term, "number")
+    return [f"computed = {term}"] if named else []
 
 
 def _argument(draw: Draw, scope: Scope, type_name: str) -> str:

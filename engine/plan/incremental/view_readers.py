@@ -2,12 +2,14 @@
 
     back(y, x) :- edge(x, y).          two(x, z) :- back(y, x), edge(y, z).   becomes   two(x, z) :- edge(x, y), edge(y, z).
     near(x, y) :- edge(x, y), x < y.   n = count : { near(x, _) }             becomes   n = count : { edge(x, y), x < y }
+    next(x, y + 1) :- edge(x, y).      far(x) :- next(x, z), z > 9.           becomes   far(x) :- edge(x, y), z = y + 1, z > 9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import assert_never
 
 from dlog.engine.ir.rules import (
     Aggregate,
@@ -16,12 +18,15 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Literal,
     Negation,
     Rule,
     Term,
+    Unpack,
     Variable,
 )
+from dlog.engine.ir.traversal import literal_variables, term_variables
 
 Body = tuple[Literal, ...]
 
@@ -31,15 +36,35 @@ class CannotReadThrough(Exception):
 
 
 def reading_through(rule: Rule, shown: Rule, is_filter: bool) -> Rule:
-    """A rule that reads what a view is a view of, whose rule is `shown`. Raises CannotReadThrough where it asks for more than
-    an atom of that can say, or joins with a filter."""
+    """A rule that reads what a view is a view of, whose rule is `shown`, without definitions. Raises CannotReadThrough where it
+    asks for more than an atom of that can say, looks for what the view computes, or joins with a filter."""
     reader = _Reader(rule, shown, is_filter)
     body = reader.body(rule.body, None)
     return replace(rule, body=body, variables=tuple(reader.variables), kinds=tuple(reader.kinds))
 
 
+def without_definitions(rule: Rule) -> Rule:
+    """A rule with an atom, which comes first then, and terms in the place of the variables that an equality defines."""
+    atom, *others = sorted(rule.body, key=lambda literal: not isinstance(literal, Atom))
+    bound: dict[int, Arg | Term] = {id: Variable(id) for id in literal_variables(atom)}
+    known = 0
+    while known < len(bound):
+        known = len(bound)
+        for literal in tuple(others):
+            match literal:
+                case Compare(op="=", left=Variable(id=id), right=right) if id not in bound:
+                    if bound.keys() >= {*term_variables(right)}:
+                        bound[id] = _term(right, bound)
+                        others.remove(literal)
+                case _:
+                    pass
+    head = replace(rule.head, args=tuple(_term(term, bound) for term in rule.head.args))
+    return replace(rule, head=head, body=(atom, *(_tested(literal, bound) for literal in others)))
+
+
 class _Reader:
     def __init__(self, rule: Rule, shown: Rule, is_filter: bool) -> None:
+        self._rule = rule
         self.variables, self.kinds = [*rule.variables], [*rule.kinds]
         self._shown, self._is_filter = shown, is_filter
         self._name = shown.head.relation
@@ -52,7 +77,7 @@ class _Reader:
                 case Atom(relation=relation) if relation == self._name:
                     found += self._atom(literal, body, aggregate)
                 case Negation(atom=atom) if atom.relation == self._name:
-                    if self._is_filter:
+                    if self._is_filter or self._computed(atom):
                         raise CannotReadThrough
                     found.append(replace(literal, atom=self._mapped(atom, self._bound(atom))))
                 case Aggregate(alternatives=alternatives):
@@ -62,32 +87,49 @@ class _Reader:
         return tuple(found)
 
     def _atom(self, atom: Atom, body: Body, aggregate: Aggregate | None) -> Body:
-        bound = self._bound(atom)
-        if not self._is_filter:
+        bound, computed = self._bound(atom), self._computed(atom)
+        if not self._is_filter and not computed:
             return (self._mapped(atom, bound),)
-        if sum(isinstance(x, Atom | Negation | Aggregate) for x in body) > 1:
+        if self._is_filter and sum(isinstance(x, Atom | Negation | Aggregate) for x in body) > 1:
             raise CannotReadThrough  # an index over all rows of the source would be in the place of one over those of the view
-        unnamed = [id for id, arg in bound.items() if arg is None]
+        if any(self._is_looked_for(arg) for _, arg in computed):
+            raise CannotReadThrough  # no index of the source is by what is computed
+        unnamed = {id for id, arg in bound.items() if arg is None}
         if aggregate is not None and unnamed and not _counts_rows(atom, body, aggregate):
             raise CannotReadThrough  # with another name, what counted once would count again
-        for id in unnamed:
+        needed = bound.keys() if self._is_filter or aggregate else {id for term, _ in computed for id in term_variables(term)}
+        for id in needed & unnamed:
             bound[id] = self._fresh(id)
-        return (self._mapped(atom, bound), *(self._tested(literal, bound) for literal in self._shown.body[1:]))
+        equal = (Compare("=", arg, _term(term, bound), term.kind) for term, arg in computed)
+        return (self._mapped(atom, bound), *equal, *(_tested(literal, bound) for literal in self._shown.body[1:]))
 
     def _bound(self, atom: Atom) -> dict[int, Arg]:
         """What the variables of the view's rule are for this atom."""
-        bound: dict[int, Arg] = {}
+        bound: dict[int, Arg] = dict.fromkeys(literal_variables(self._shown.body[0]))
         for term, arg in zip(self._shown.head.args, atom.args, strict=True):
             match term:
-                case Variable(id=id) if bound.get(id) is None:
+                case Variable(id=id) if bound[id] is None:
                     bound[id] = arg
                 case Variable(id=id) if arg is None or arg == bound[id]:
                     pass
                 case Constant() if arg is None or arg == term:
                     pass
+                case Functor():
+                    pass
                 case _:
                     raise CannotReadThrough
         return bound
+
+    def _computed(self, atom: Atom) -> list[tuple[Functor, Variable | Constant]]:
+        """What the view computes of its source, and what that is for this atom."""
+        both = zip(self._shown.head.args, atom.args, strict=True)
+        return [(term, arg) for term, arg in both if isinstance(term, Functor) and arg is not None]
+
+    def _is_looked_for(self, arg: Variable | Constant) -> bool:
+        """Whether a value of an atom is known before it, or may be."""
+        if isinstance(arg, Constant):
+            return True
+        return sum(id == arg.id for id in variables_read(self._rule.body)) > 1
 
     def _fresh(self, id: int) -> Variable:
         """A new variable for one of the view's rule."""
@@ -101,17 +143,35 @@ class _Reader:
         args = tuple(bound[arg.id] if isinstance(arg, Variable) else arg for arg in source.args)
         return Atom(source.relation, args, atom.span)
 
-    def _tested(self, literal: Literal, bound: Mapping[int, Arg]) -> Literal:
-        assert isinstance(literal, Compare)
+
+def variables_read(body: Body) -> Iterator[int]:
+    """The variables of atoms, negations and aggregates, as often as they are there, in aggregates' bodies, too."""
+    for literal in body:
+        match literal:
+            case Atom() | Negation():
+                yield from literal_variables(literal)
+            case Aggregate(alternatives=alternatives, result=result):
+                yield result.id
+                for inner in alternatives:
+                    yield from variables_read(inner)
+            case Unpack() | Generator():
+                yield from literal_variables(literal)
+            case Compare():
+                pass
+            case _:
+                assert_never(literal)
+
+
+def _tested(literal: Literal, bound: Mapping[int, Arg | Term]) -> Literal:
+    if isinstance(literal, Compare):
         return replace(literal, left=_term(literal.left, bound), right=_term(literal.right, bound))
+    return literal
 
 
-def _term(term: Term, bound: Mapping[int, Arg]) -> Term:
+def _term(term: Term, bound: Mapping[int, Arg | Term]) -> Term:
     match term:
         case Variable(id=id):
-            value = bound[id]
-            assert value is not None
-            return value
+            return bound.get(id) or term
         case Functor(args=args):
             return replace(term, args=tuple(_term(arg, bound) for arg in args))
         case _:

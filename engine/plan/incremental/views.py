@@ -32,7 +32,7 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from dlog.engine.optimize.rewriting import Rules, has_given_rows, rules_by_relation, with_rules
-from dlog.engine.plan.incremental.view_readers import CannotReadThrough, reading_through
+from dlog.engine.plan.incremental.view_readers import CannotReadThrough, reading_through, without_definitions
 from dlog.grammar.source import NOWHERE
 
 Value = TypeVar("Value")
@@ -46,7 +46,10 @@ FUNCTORS: Final = {
     **dict.fromkeys(("+", "-", "*", "neg"), (*_NUMBERS, Kind.FLOAT)),
     **dict.fromkeys(("band", "bor", "bxor", "bnot", "%"), _NUMBERS),
 }
-"""The functors that a filter may call, and on which kinds: total ones, `%` by a constant that is not zero."""
+"""The functors that a view may call, and on which kinds: total ones, `%` by a constant that is not zero. What is computed for a
+column is no float: of those that are no number there is one, whatever is computed."""
+MAX_COMPUTING_VIEWS = 16
+"""Views that compute, one of the other: who reads the last one computes for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +58,17 @@ class View:
     In these, `equal` columns have the same bits as another one, or a constant."""
 
     source: str
-    columns: tuple[Variable | Constant, ...]
+    columns: tuple[Variable | Constant | Functor, ...]
     equal: tuple[tuple[int, Variable | Constant], ...] = ()
     tests: tuple[Compare, ...] = ()
 
     @property
     def is_filter(self) -> bool:
         return bool(self.equal or self.tests)
+
+    @property
+    def computes(self) -> bool:
+        return any(isinstance(column, Functor) for column in self.columns)
 
 
 def separate_views(program: Program) -> tuple[Program, dict[str, View]]:
@@ -86,24 +93,31 @@ def _candidates(program: Program) -> Iterator[tuple[str, View]]:
     """The relations whose rules are those of views, in the order of evaluation."""
     others = retained(program) | program.lattices.keys() | program.eqrels | set(program.classes.values())
     others |= {io.relation for io in program.io if io.action == "limitsize"}
+    computing: dict[str, int] = {}
     for stratum in program.strata:
         name = stratum.relations[0]
         view = None if name in others or has_given_rows(program, name) else _view_of(stratum)
         if view is not None and view.source != ITERATION_COUNTER and view.source not in program.eqrels:
-            yield name, view
+            computing[name] = computing.get(view.source, 0) + view.computes
+            if computing[name] <= MAX_COMPUTING_VIEWS:
+                yield name, view
+            else:
+                del computing[name]
 
 
 def _view_of(stratum: Stratum) -> View | None:
     """The view that the relation of a stratum is, if its rule is that of one."""
     match stratum:
-        case Stratum(relations=(_,), rules=(Rule(body=(Atom() as atom, *tests), weight=None) as rule,), recursive=False):
-            return view_of(rule, atom, tests)
+        case Stratum(relations=(_,), rules=(Rule(weight=None) as rule,), recursive=False):
+            return view_of(without_definitions(rule)) if any(isinstance(x, Atom) for x in rule.body) else None
         case _:
             return None
 
 
-def view_of(rule: Rule, atom: Atom, tests: Iterable[Literal]) -> View | None:
-    """The view that a rule says, whose body is this atom and these other literals, if it says one."""
+def view_of(rule: Rule) -> View | None:
+    """The view that a rule without definitions says, whose body is an atom and other literals, if it says one."""
+    atom, *tests = rule.body
+    assert isinstance(atom, Atom)
     places: dict[int, int] = {}
     equal: list[tuple[int, Variable | Constant]] = []
     for column, arg in enumerate(atom.args):
@@ -117,12 +131,25 @@ def view_of(rule: Rule, atom: Atom, tests: Iterable[Literal]) -> View | None:
             case None:
                 return None
     columns = [_placed(term, places) for term in rule.head.args]
-    shown = {term.id for term in columns if isinstance(term, Variable)}
+    told = {place for term in columns if term is not None for place in _told(term)}
     decided = [_test(literal, places) for literal in tests]
-    if shown != set(places.values()) or not all(isinstance(c, Variable | Constant) for c in columns) or None in decided:
+    plain = tuple(c for c in columns if isinstance(c, Variable | Constant) or (isinstance(c, Functor) and c.kind in _NUMBERS))
+    if told != set(places.values()) or len(plain) != len(columns) or None in decided:
         return None
-    plain = tuple(c for c in columns if isinstance(c, Variable | Constant))
     return View(atom.relation, plain, tuple(equal), tuple(test for test in decided if test is not None))
+
+
+def _told(term: Term) -> Iterator[int]:
+    """The column that a term tells the value of: itself, or of which it computes another value for each."""
+    match term:
+        case Variable(id=id):
+            yield id
+        case Functor(op="neg" | "bnot", args=(of,)):
+            yield from _told(of)
+        case Functor(op="+" | "-" | "bxor", args=(of, Constant()) | (Constant(), of)):
+            yield from _told(of)
+        case _:
+            pass
 
 
 def _test(literal: Literal, places: Mapping[int, int]) -> Compare | None:
@@ -187,7 +214,7 @@ def _read_through(rules: Rules, views: Mapping[str, View]) -> tuple[Rules, set[s
 
 def _changed(rules: Rules, readers: Iterable[str], name: str, view: View) -> Rules | None:
     """The rules of these relations, which read a view, with what it is a view of; None where it had better have rows."""
-    [shown] = rules[name]
+    shown = without_definitions(rules[name][0])
     made: Rules = {}
     reading = 0
     for reader in readers:

@@ -39,6 +39,11 @@ FILTERS = {
     "loops": "p(x, y) :- e(x, y), x = y.",
     "one column": "p(x, 4) :- e(x, 4).",
 }
+COMPUTED = {
+    "in the head": "p(x, y + 1) :- e(x, y).",
+    "in the body": "p(x, z) :- z = 7 - w, w = -y, e(x, y).",
+    "by bits": "p(y bxor 5, bnot(x - 2)) :- e(x, y).",
+}
 OTHERS = {
     "a projection": "p(x, 1) :- e(x, _).",
     "a column twice": "p(x, x) :- e(x, _).",
@@ -47,7 +52,9 @@ OTHERS = {
     "a fact": "p(1, 2).\np(x, y) :- e(x, y).",
     "an input": ".input p\np(x, y) :- e(x, y).",
     "recursion": "p(x, y) :- q(x, y).\n.decl q(x: number, y: number)\nq(x, y) :- e(x, y).\nq(x, z) :- p(x, y), e(y, z).",
-    "computed": "p(x, z) :- e(x, y), z = y + 1.",
+    "computed of two": "p(x, y + x * 0) :- e(x, y).",
+    "computed so that two become one": "p(x, y * 2) :- e(x, y).",
+    "computed by what may stop": "p(x, 8 / y) :- e(x, y).",
     "an aggregate": "p(x, y) :- e(x, y), count : { e(_, _) } > 1.",
     "a limit": ".limitsize p(n=5)\np(x, y) :- e(x, y).",
     "what may stop": "p(x, y) :- e(x, y), x % y = 0.",
@@ -79,6 +86,38 @@ def test_relations_of_all_rows_of_another_one_are_views(name: str, reader: str) 
 @pytest.mark.parametrize(("reader", "is_view"), [("", 1), (ALONE, 1), (COUNTED, 1), (JOINED, 0), (DENIED, 0), (TWO, 0)])
 def test_filters_are_views_where_one_rule_reads_their_rows_as_they_come(name: str, reader: str, is_view: bool) -> None:
     assert ("p" in views_of(program_of(FILTERS[name]) + reader)) is bool(is_view)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+@pytest.mark.parametrize(("reader", "is_view"), [("", 1), (ALONE, 1), (JOINED, 0), (DENIED, 0), (TWO, 1)])
+def test_maps_that_compute_are_views_where_no_rule_looks_for_that(name: str, reader: str, is_view: bool) -> None:
+    if reader != ALONE or name != "by bits":
+        assert ("p" in views_of(program_of(COMPUTED[name]) + reader)) is bool(is_view)
+
+
+def test_what_is_computed_beside_all_columns_is_read_by_whoever_does_not_look_for_it() -> None:
+    text = ".decl w(x: number, y: number, s: number)\nw(x, y, x * x + y) :- e(x, y).\n.decl q(x: number)\n"
+    for body, is_view in [
+        ("w(x, y, _), e(y, _)", True),
+        ("w(x, _, s), s > 5, e(_, x)", True),
+        ("w(x, _, 5)", False),
+        ("w(x, _, s), e(s, _)", False),
+        ("e(x, y), !w(x, y, _)", True),
+        ("e(x, y), !w(x, y, x)", False),
+        ("e(x, _), sum s : { w(x, _, s) } > 9", True),
+        ("e(x, _), count : { w(x, _, s), s > 3 } > 1", False),
+    ]:
+        assert ("w" in views_of(f"{EDGES}{text}q(x) :- {body}.\n")) is is_view, body
+
+
+def test_so_many_views_compute_of_one_another_and_no_more() -> None:
+    text = EDGES + PAIR.format("p0") + "p0(y, x) :- e(x, y).\n"
+    text += "".join(f"{PAIR.format(f'p{n}')}p{n}(x, y + {n}) :- p{n - 1}(x, y).\n" for n in range(1, 41))
+    assert views_of(text).keys() == {f"p{n}" for n in range(41)} - {"p17", "p34"}
+    with dlog.session(text) as s:
+        s.insert("e", [(5, 7)])
+        s.commit()
+        assert set(s["p40"]) == {(7, 5 + sum(range(41)))} == {row for row, _ in s.changes("p40")}
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -41,10 +41,10 @@ def seen_table(view: View, table: Table, kinds: Sequence[Kind], encode: Encode) 
     chosen = _passing(view, tuple(map(words, table.columns)), encode)
     source, rows = _chosen(table.columns, table.rows, chosen)
 
-    def column(term: Variable | Constant, kind: Kind) -> np.ndarray:
+    def column(term: Variable | Constant | Functor, kind: Kind) -> np.ndarray:
         if isinstance(term, Variable):
             return source[term.id]
-        return from_words(np.full(rows, encode(term), np.int64), kind)
+        return from_words(_seen_column(term, tuple(map(words, source)), rows, encode), kind)
 
     columns = tuple(column(term, kind) for term, kind in zip(view.columns, kinds, strict=True))
     return Table(tuple(kinds), columns, -1 if columns else rows)
@@ -65,7 +65,17 @@ def seen_rows(view: View, columns: Columns, rows: int, encode: Encode) -> tuple[
 
 def _seen(view: View, columns: Sequence[np.ndarray], rows: int, encode: Encode) -> Columns:
     """What a view makes of rows that pass."""
-    return tuple(columns[t.id] if isinstance(t, Variable) else np.full(rows, encode(t), np.int64) for t in view.columns)
+    return tuple(_seen_column(term, columns, rows, encode) for term in view.columns)
+
+
+def _seen_column(term: Variable | Constant | Functor, columns: Sequence[np.ndarray], rows: int, encode: Encode) -> np.ndarray:
+    match term:
+        case Variable(id=id):
+            return columns[id]
+        case Constant():
+            return np.full(rows, encode(term), np.int64)
+        case Functor(kind=kind):
+            return np.broadcast_to(words(_value(term, kind, columns, encode)), rows)
 
 
 def _chosen(columns: Columns, rows: int, chosen: np.ndarray | None) -> tuple[Columns, int]:
@@ -103,7 +113,7 @@ def _compared(test: Compare, columns: Columns, encode: Encode) -> Any:
     return _COMPARISONS[test.op](left, right)
 
 
-def _value(term: Term, kind: Kind, columns: Columns, encode: Encode) -> np.ndarray:
+def _value(term: Term, kind: Kind, columns: Sequence[np.ndarray], encode: Encode) -> np.ndarray:
     """The values of a term for all rows; of a constant one."""
     match term:
         case Variable(id=id):
