@@ -11,7 +11,7 @@ from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 
 MANY = 30
-TEXT = "".join(f".decl a{i}(x: number)\n.decl b{i}(x: number)\nb{i}(x + 0) :- a{i}(x), x > 3.\n" for i in range(MANY))
+TEXT = "".join(f".decl a{i}(x: number)\n.decl b{i}(x: number)\nb{i}(x * 1) :- a{i}(x), x > 3.\n" for i in range(MANY))
 
 
 @pytest.fixture
