@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from dlog.branch import Branch
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
 from dlog.engine.values import domains
 from dlog.engine.values.arrow_memory import within_memory

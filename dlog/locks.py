@@ -12,7 +12,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+
+from dlog.dataclass import dataclass
 
 TO_LOCK = (os.O_RDWR, os.O_WRONLY, os.O_RDONLY)
 """How a file is opened that is to be locked: for writing, which such a lock needs where files are another machine's (NFS),

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from dlog.dataclass import dataclass
 from dlog.display.report import Report
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 

@@ -13,11 +13,11 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from dlog.dataclass import dataclass
 from dlog.locks import TO_LOCK, Held, hold, lock
 from dlog.temporary import opened
 

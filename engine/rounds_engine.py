@@ -8,12 +8,12 @@ program's text are inputs too: they arrive with the first round that is committe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.values.symbols import SymbolTable

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lark import Token
 
+from dlog.dataclass import dataclass
 from dlog.grammar import syntax
 from dlog.grammar.automaton import Word
 from dlog.grammar.diagnostics import Diagnostic, Label

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dlog.dataclass import dataclass
 from dlog.grammar.source import Location, Source, Span
 
 _COLUMN = re.compile(r":\d+:(\d+)$")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from lark import Token
 
+from dlog.dataclass import dataclass
 from dlog.grammar.diagnostics import Diagnostic, Label
 from dlog.grammar.source import Source, Span
 from dlog.grammar.suggest import closest

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.parser import parse

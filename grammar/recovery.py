@@ -8,7 +8,6 @@ message. Only run when the fast parse has failed.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import lark
@@ -16,6 +15,7 @@ from lark import Token
 from lark.exceptions import UnexpectedCharacters
 from lark.parsers.lalr_analysis import Shift
 
+from dlog.dataclass import dataclass
 from dlog.grammar.actions import Reading
 from dlog.grammar.diagnostics import MAX_OF_ONE_CODE, Diagnostic
 from dlog.grammar.mistakes import Failure, explain, missing_dot, open_comment, strange_directive, stray_text

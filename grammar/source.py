@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+
+from dlog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.warnings.codes import CODES
 from dlog.grammar.diagnostics import Diagnostic, DlogError, one_line, render_all, shown_place
 from dlog.grammar.suggest import closest

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.dataflow.kinds import Kind, Objects, comparable, decode, float_words, word_floats
 from dlog.dataflow.rows import rows_of, words_of
 from dlog.dataflow.schema import Schema

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dlog.arguments import bad_argument
+from dlog.dataclass import dataclass
 from dlog.dataflow.kinds import Kind, Objects, float_words, word_floats
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import run_starts

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
+from dlog.dataclass import dataclass
 from dlog.dataflow.linear import Linear
 from dlog.dataflow.schema import Schema, column_names, mismatch
 from dlog.dataflow.scopes import DataflowGraph, Scope

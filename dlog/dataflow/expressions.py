@@ -5,13 +5,13 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dlog.arguments import bad_argument
+from dlog.dataclass import dataclass
 from dlog.dataflow.kinds import KINDS, Kind, Objects, decode, encode
 from dlog.dataflow.schema import Schema
 from dlog.engine.kernels.core.compiler import import_numba

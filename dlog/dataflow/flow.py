@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dlog.arguments import bad_argument, whole, whole_or_none
+from dlog.dataclass import dataclass
 from dlog.dataflow.base import Term
 from dlog.dataflow.collection import Arrangement, Collection
 from dlog.dataflow.kinds import Objects

@@ -7,13 +7,13 @@ and `object`, whose words are numbers in a dictionary.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.codec import value_preview
+from dlog.dataclass import dataclass
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 Kind = type

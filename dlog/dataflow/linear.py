@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from dlog.arguments import bad_argument
+from dlog.dataclass import dataclass
 from dlog.dataflow.expressions import Column, DeltaFrame, Expression, column_or, expression
 from dlog.dataflow.kinds import Kind, decode, float_words
 from dlog.dataflow.rows import shown_time, time_words, words_of

@@ -6,12 +6,12 @@ before, or will be."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dlog.arguments import bad_argument
+from dlog.dataclass import dataclass
 from dlog.dataflow.expressions import DeltaFrame, Expression, column_or, lit
 from dlog.dataflow.kinds import Kind, encode
 from dlog.dataflow.schema import Schema

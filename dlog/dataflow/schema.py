@@ -8,10 +8,11 @@ the bit."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dlog.arguments import bad_argument
+from dlog.dataclass import dataclass
 from dlog.dataflow.kinds import Kind, kind
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dlog.arguments import bad_argument
+from dlog.dataclass import dataclass
 from dlog.dataflow.kinds import Objects
 from dlog.engine.operators import scope as engine
 from dlog.engine.operators.operator import Operator

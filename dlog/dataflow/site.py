@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from dlog.dataclass import dataclass
 from dlog.dataflow.expressions import DeltaFrame
 from dlog.dataflow.kinds import Objects
 from dlog.dataflow.rows import rows_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from dlog.dataclass import dataclass
 from dlog.display.render import count
 
 if TYPE_CHECKING:

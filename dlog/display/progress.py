@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from dlog.dataclass import dataclass
 from dlog.display.render import byte_size, count
 from dlog.memory import current_bytes
 

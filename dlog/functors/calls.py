@@ -5,12 +5,13 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
 from dlog.codec import Codec
+from dlog.dataclass import dataclass
 from dlog.engine.ir.kinds import NUMERIC
 from dlog.engine.ir.rules import Domain, Type, UserFunctor
 from dlog.engine.values.table import DTYPES

@@ -4,7 +4,6 @@ A user's aggregate need not be commutative: so what it gives depends neither on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from dlog.branch import Branch
 from dlog.codec import Codec
+from dlog.dataclass import dataclass
 from dlog.engine.formats.order import sort_key
 from dlog.engine.ir.rules import Kind, Type
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from inspect import getattr_static
 from typing import Any, Final, Literal, TypeAlias, overload
+
+from dlog.dataclass import dataclass
 
 Function: TypeAlias = Callable[..., Any]
 Blocks: TypeAlias = Literal["", "numpy", "arrow"]

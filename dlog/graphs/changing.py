@@ -5,13 +5,13 @@ What a change costs goes with the change, not with the graph.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dlog.dataclass import dataclass
 from dlog.graphs.mistakes import mistake
 from dlog.graphs.names import Codes
 from dlog.graphs.numbered import Numbered

@@ -6,8 +6,9 @@ into a program: what varies are macros and relations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from dlog.dataclass import dataclass
 
 _HERE = Path(__file__).resolve().parent
 _FOLDERS = (_HERE / "programs", _HERE.parents[1] / "programs" / "graph")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dlog.dataclass import dataclass
 from dlog.graphs.mistakes import bad_weight, missing_column, negative_weight
 from dlog.graphs.names import Codes
 from dlog.graphs.running import Columns

@@ -6,11 +6,12 @@ Rules can be maintained while the graph changes, a computation is done again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.graphs.library import Program
 from dlog.graphs.mistakes import bad_weight
 from dlog.graphs.numbered import Form, Numbered, check_not_negative

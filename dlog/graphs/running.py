@@ -7,7 +7,6 @@ gives back relations; everything else about graphs is the same whatever the engi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dlog.dataclass import dataclass
 from dlog.graphs.library import Program
 from dlog.graphs.mistakes import mistake
 

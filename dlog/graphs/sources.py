@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from dlog.dataclass import dataclass
 from dlog.engine.values.arrow_memory import table_of, within_memory
 from dlog.graphs.mistakes import missing_column, mistake, not_a_graph, with_nulls
 from dlog.graphs.names import normal_column, plain

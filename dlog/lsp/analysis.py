@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from dlog.dataclass import dataclass
 from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Kind, Program, Rule
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError

@@ -8,9 +8,10 @@ one then. A component without instances is looked up as if there were one where 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from dlog.dataclass import dataclass
 from dlog.grammar.source import Span
 from dlog.lsp.names import Occurrence, Role
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lsprotocol import types
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec
 
+from dlog.dataclass import dataclass
 from dlog.grammar.diagnostics import Diagnostic, one_line, shown_place
 from dlog.lsp.analysis import Analysis, analyse
 from dlog.lsp.bindings import Bindings, Part

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from dlog.dataclass import dataclass
 from dlog.grammar.diagnostics import Diagnostic
 from dlog.grammar.source import Span
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from itertools import pairwise
 from typing import Final
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.functors import written_functors
 from dlog.grammar.source import Span
 from dlog.grammar.words import RESERVED

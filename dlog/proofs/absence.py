@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dlog.codec import Row
+from dlog.dataclass import dataclass
 from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Rule, Unpack, Variable
 from dlog.pipeline import stage

@@ -7,12 +7,12 @@ variables; of several alternatives the distinct bindings of those they share.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Protocol, assert_never
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.aggregates import AGGREGATES, fold_all, functor_of, is_user_aggregate
 from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Unpack, Variable

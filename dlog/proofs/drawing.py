@@ -6,10 +6,10 @@ A row that was drawn before is not drawn again; nothing recurses, so proofs may 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.grammar import diagnostics
 
 MORE = "..."

@@ -12,11 +12,12 @@ stays: what was there before a row came is enough for its bound.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.thresholds import mentioned as relations_of
 from dlog.engine.ir.aggregates import dominance_of
 from dlog.engine.ir.rules import (

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from dlog.dataclass import dataclass
 from dlog.proofs.model import Absent, Aggregated, Holds, Premise, Proof
 from dlog.proofs.wording import literal_of
 

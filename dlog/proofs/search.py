@@ -8,12 +8,13 @@ facts (a lattice whose values were capped) is found in the history of its stratu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dlog.codec import Row
+from dlog.dataclass import dataclass
 from dlog.engine.ir.aggregates import dominance_of
 from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import (

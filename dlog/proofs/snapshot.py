@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
 import numpy as np
 
 from dlog.codec import Codec
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.rounds_engine import RoundsEngine

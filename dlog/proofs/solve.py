@@ -8,11 +8,12 @@ before an iteration, which is what makes proofs well-founded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,

@@ -7,11 +7,12 @@ say, its binding fails: a run would not have finished had any rule depended on i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from dlog.codec import Codec
+from dlog.dataclass import dataclass
 from dlog.engine.ir.functors import is_called
 from dlog.engine.ir.rules import Compare, Constant, Functor, Generator, Kind, Record, Term, Variable
 from dlog.engine.ir.scalars import Scalar

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from dlog.codec import Row
+from dlog.dataclass import dataclass
 from dlog.proofs.drawing import MORE, ProofLine, first_lines, one_line
 from dlog.proofs.wording import literal_of, row_text
 

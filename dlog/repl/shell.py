@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from dlog.dataclass import dataclass
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 from dlog.repl.screen import UNNAMED
 from dlog.repl.statements import Kind, Statement, grouped, joined

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Literal, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.grammar.words import DIRECTIVES
 
 Kind: TypeAlias = Literal["program", "query", "change", "command"]

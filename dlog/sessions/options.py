@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 from dlog.api import ENGINES
 from dlog.arguments import MAX_COUNT, bad_argument, by_relation, memory, path, program, texts, threads, whole_or_none
+from dlog.dataclass import dataclass
 from dlog.engine.rounds_engine import EngineMaker
 from dlog.engine.runtime.incremental.engines.choice import EmbeddedMaker
 from dlog.engine.state.store import Sync

@@ -4,9 +4,9 @@ that follow from the same rules as before. A round tells what that changed."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir import rules
 from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.trace.changes import net_of

@@ -6,12 +6,13 @@ Text is only ever appended, so that the spans of all nodes stay right whatever i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 
 from dlog.arguments import path
 from dlog.arguments import text as argument_text
+from dlog.dataclass import dataclass
 from dlog.engine.compile.components import Expansion, expand
 from dlog.engine.compile.strata.stratify import stratify
 from dlog.engine.compile.walk import walk

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dlog.arguments import MAX_COUNT
+from dlog.dataclass import dataclass
 from dlog.engine.compile.past import moment
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.ir.rules import Program, Relation

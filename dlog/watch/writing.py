@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import date
 from io import TextIOWrapper
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import BinaryIO, TextIO, TypeAlias
 
 from dlog.branch import Branch
 from dlog.codec import Row
+from dlog.dataclass import dataclass
 from dlog.display.render import quoted_text, value_text
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.state.files import cut, named, text_to_extend

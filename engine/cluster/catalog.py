@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import starmap, zip_longest
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.cluster.dictionary import Dictionary
 from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.rules import Kind, Program

@@ -7,11 +7,12 @@ look-up in one array. So strings and records made while a program runs need no c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.kernels.static import partition
 from dlog.engine.plan.column_types import ColumnType, declared

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.cluster.dictionary import Definitions, Dictionary
 from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.rules import Kind

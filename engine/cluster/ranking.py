@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dlog.dataclass import dataclass
 from dlog.engine.cluster.exchange import Rows
 from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.values.symbols import SymbolTable

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.exchange.decomposable import DecomposablePlan, Feed
 from dlog.engine.plan.exchange.places import EVERYWHERE

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.cluster.arrived_rows import MIN_PART_ROWS, holding, readable
 from dlog.engine.cluster.catalog import ShardCatalog
 from dlog.engine.cluster.components import Trees

@@ -9,11 +9,11 @@ rounds of its own, since a commit of many rounds may hold few that concern this 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.cluster.blocks import rows_of
 from dlog.engine.cluster.dictionary import Definitions, Dictionary
 from dlog.engine.cluster.exchange import RowExchange, Rows

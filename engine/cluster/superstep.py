@@ -4,11 +4,11 @@ for whoever can run tasks and move blocks between them."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.cluster.blocks import blocks, cut_everywhere, rows_of
 from dlog.engine.cluster.dictionary import Dictionary
 from dlog.engine.cluster.exchange import Rows, joined

@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from queue import Queue
 from typing import Any, Protocol
+
+from dlog.dataclass import dataclass
 
 
 class Transport(Protocol):

@@ -6,8 +6,9 @@ The mistakes of all clauses are reported together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.equivalence import closure_rules
 from dlog.engine.compile.facts import FactRows, Row, constant_row
 from dlog.engine.compile.lattice_bodies import with_lattice_values

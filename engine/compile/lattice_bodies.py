@@ -13,9 +13,10 @@ As in Souffle, a lattice without `Glb` or `Bottom` has plain values here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.grounding import bound_variables
 from dlog.engine.compile.lattice_types import Lattices, filled
 from dlog.engine.compile.normal.disjunction import Conjunction, Flat, FlatClause

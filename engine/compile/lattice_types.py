@@ -10,9 +10,10 @@ of these is in lattice_bodies.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.walk import map_term, walk
 from dlog.engine.ir import rules as ir

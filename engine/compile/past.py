@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.walk import Node, parts, walk
 from dlog.engine.ir.rules import Program as TypedProgram

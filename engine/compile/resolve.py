@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Literal, cast
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.functors import check_user_aggregate, check_user_call, declared_functors
 from dlog.engine.compile.iteration_counter import with_counter
 from dlog.engine.compile.lattice_types import NO_LATTICES, Lattices, joining_clause, without_lattices

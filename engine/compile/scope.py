@@ -18,9 +18,10 @@ Own names become `name@k`, results `@k`. An `Aggregation`'s body is in disjuncti
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.grounding import bound_variables
 from dlog.engine.compile.normal.disjunction import FLAT, Conjunction, Flat, FlatClause, alternatives
 from dlog.engine.compile.normal.generators import GeneratorHoist, has_generator

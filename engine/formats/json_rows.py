@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from io import StringIO
 from itertools import pairwise
 from operator import add
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.formats.budget import Part
 from dlog.engine.formats.lines import text_of
 from dlog.engine.formats.nested import BadRecord, parse_records

@@ -7,11 +7,11 @@ whatever the number of rows. `record_texts` writes them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.kernels.core.jit import entry, kernel

@@ -6,10 +6,9 @@ of milliseconds per million rows less than sorting a permutation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels.core.jit import entry
 from dlog.engine.kernels.core.memory import calloc, free

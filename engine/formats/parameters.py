@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label, one_line
 

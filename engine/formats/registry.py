@@ -7,12 +7,13 @@ and writes is imported when it is first needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.formats.budget import Budget, Part
 from dlog.engine.formats.parameters import path_of
 from dlog.engine.formats.records import RecordTables

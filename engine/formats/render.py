@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import load_u8, store_u8
 from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words

@@ -6,8 +6,9 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from dlog.dataclass import dataclass
 
 _LIST = "system.posix_acl_access"
 """Where the system keeps the list of who else has rights to a file: its mode shows, as those of its group, their bounds."""

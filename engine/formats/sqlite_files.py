@@ -20,12 +20,12 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dlog.caches import own_folder, refuse_others
+from dlog.dataclass import dataclass
 from dlog.engine.formats.parameters import directive_error, missing_file
 from dlog.engine.formats.rights import Rights, rights_of
 from dlog.engine.formats.whole_files import write_whole

@@ -14,13 +14,13 @@ from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, assert_never
 
 import numpy as np
 
 from dlog.caches import stays
+from dlog.dataclass import dataclass
 from dlog.engine.formats.budget import Part
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.formats.scan import BRACKETS, LOOSE, NESTED, QUOTES, SKIP, TEXT, parse_rows

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.ir.kinds import NUMERIC
 from dlog.engine.ir.rules import Domain, Kind, Relation, Type

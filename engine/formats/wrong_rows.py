@@ -10,11 +10,12 @@ from __future__ import annotations
 import warnings
 from array import array
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.formats.parameters import TextFormat, directive_error
 from dlog.engine.formats.text import BadLine, BadText
 from dlog.engine.formats.whole_files import write_whole

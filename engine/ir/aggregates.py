@@ -11,11 +11,12 @@ cannot take a value back, also needs its way to merge blocks (kernels/static/mer
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from operator import xor
 from typing import Any, Final
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.kinds import INTEGRAL, NUMERIC, Kinds
 from dlog.engine.ir.rules import Aggregate, Constant, Kind

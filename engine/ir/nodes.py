@@ -32,9 +32,10 @@ No step of these paths may merge matches: a result's diff counts its derivations
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.rules import Compare, Constant, Kind, Lattice, Term
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.functors import FUNCTORS, is_called, is_infix
 from dlog.engine.ir.rules import (
     PAD,

@@ -20,13 +20,14 @@ tables. Subtypes and unions share the representation of their base.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import cached_property
 from math import copysign
 from typing import Any, Final, Protocol, TypeAlias
 from typing import Literal as OneOf
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.grammar.source import NOWHERE, Source, Span

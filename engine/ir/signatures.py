@@ -7,9 +7,10 @@ one common kind among those: that is how `+` and `min` are overloaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir import scalars
 from dlog.engine.ir.kinds import FLOAT, INTEGRAL, NUMBER, ORDERED, SYMBOL, Kinds
 from dlog.engine.ir.rules import Domain, Kind

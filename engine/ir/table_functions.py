@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.kinds import NUMERIC, SYMBOL, Kinds
 from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.scalars import as_kind

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.operators.delta import Delta, Moment, empty
 from dlog.engine.operators.operator import Function, Operator, joined, same
 from dlog.engine.operators.readings import Reading, Trace

@@ -6,10 +6,11 @@ Columns are int64 words, times an int64 array of shape (depth, n), diffs int64. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.times import columns as T
 from dlog.engine.trace.layer import Layer, build
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.kernels.trace.gathering import count_groups, fill_groups
 from dlog.engine.operators.delta import Columns, run_starts
 from dlog.engine.operators.readings import Matches

@@ -8,10 +8,10 @@ once, by its last change: on partially ordered times, too. """
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.operators.arrange import Arranged
 from dlog.engine.operators.delta import Delta, Moment, together
 from dlog.engine.operators.join import products

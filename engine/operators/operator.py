@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from dlog.dataclass import dataclass
 from dlog.engine.operators.calendar import Calendar
 from dlog.engine.operators.delta import Delta, Moment, together
 from dlog.engine.operators.readings import Trace

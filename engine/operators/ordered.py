@@ -7,10 +7,10 @@ loops the whole group is worked out, as any reduction is."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.operators.arrange import Arranged
 from dlog.engine.operators.delta import Columns, Delta, Moment
 from dlog.engine.operators.groups import Active, Groups, Logic, Outcome, group

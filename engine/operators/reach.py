@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.operators.groups import Active, Groups
 from dlog.engine.operators.slices import GREATEST, Part, Slices
 

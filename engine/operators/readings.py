@@ -7,10 +7,10 @@ may read a trace of the scope around it; the times it finds there get iterations
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.kernels.trace.gathering import gather_layers, seek_layers
 from dlog.engine.operators.delta import Columns, Delta, of_layer
 from dlog.engine.operators.scope import Rounds

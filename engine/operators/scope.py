@@ -8,8 +8,9 @@ Operators of a scope and of the alt/neu scopes in it run side by side, in the sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from dlog.dataclass import dataclass
 from dlog.engine.times.frontier import Antichain
 
 

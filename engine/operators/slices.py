@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.operators.delta import Columns
 from dlog.engine.operators.readings import Matches, Ranges, Reading
 from dlog.engine.trace.layer import Layer

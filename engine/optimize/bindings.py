@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.rules import (
     Aggregate,

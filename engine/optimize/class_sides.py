@@ -15,8 +15,9 @@ share a relation, as those of a congruence do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.printing import explicit_rule
 from dlog.engine.ir.rules import (

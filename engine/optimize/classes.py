@@ -18,10 +18,11 @@ pairs, as those do whose size has a limit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product
 from typing import TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.ir.rules import (
     Aggregate,

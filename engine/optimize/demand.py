@@ -17,8 +17,9 @@ program does. Computed values are asked for only outside of recursion.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import components, relations_asked, relations_read, retained, through_aggregates
 from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.rules import (

@@ -8,9 +8,10 @@ asked anywhere between the rules that bring the value in and the atom.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.printing import Printer

@@ -20,9 +20,10 @@ linearize doubly recursive programs in logic databases, ACM TODS 15(3), 1990.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import relations_read, retained
 from dlog.engine.ir.rules import Atom, Constant, Program, Relation, Rule, Variable
 from dlog.engine.ir.traversal import occurrences

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Final, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import relations_read, through_aggregates
 from dlog.engine.ir.rules import (
     Aggregate,

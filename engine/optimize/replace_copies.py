@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir.rules import Atom, Program, Rule, Variable
 from dlog.engine.optimize.rewriting import Body, Rules, has_given_rows, map_atoms, rules_by_relation, with_rules

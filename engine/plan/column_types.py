@@ -7,9 +7,9 @@ the relations that are declared, and is passed on to the planner's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import (
     Accumulate,
     AntiJoin,

@@ -15,9 +15,10 @@ by sink.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar, assert_never
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import (
     Accumulate,
     AntiJoin,

@@ -7,9 +7,10 @@ that does not depend on the order of the text, so that neither do plans.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never, cast
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.nodes import AntiJoin, LookUp, View
 from dlog.engine.ir.rules import (

@@ -8,10 +8,11 @@ relation has at most `rows` distinct values of any columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Protocol, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Relation
 
 Key: TypeAlias = tuple[int, ...]

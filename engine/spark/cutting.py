@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Relation, Type
 
 if TYPE_CHECKING:

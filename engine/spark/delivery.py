@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import zmq
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Relation, Type
 from dlog.engine.plan.exchange.decomposable import Feed
 from dlog.engine.spark.cutting import gathered, table_of

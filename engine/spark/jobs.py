@@ -11,10 +11,10 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from dlog.dataclass import dataclass
 from dlog.engine.cluster import superstep
 from dlog.engine.cluster.superstep import RowCounts, TaskRows
 from dlog.engine.ir.rules import Program, Relation, Type

@@ -12,10 +12,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlog import temporary
+from dlog.dataclass import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,13 +12,14 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlparse
 
 import zmq
 
+from dlog.dataclass import dataclass
 from dlog.engine.spark.pieces import frames_of, message_of
 from dlog.engine.spark.secrets import Secrets
 

@@ -14,7 +14,6 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from uuid import uuid4
 
 import zmq
 
+from dlog.dataclass import dataclass
 from dlog.engine.spark import application
 from dlog.engine.spark.delivery import Delivery, Door, deliver
 from dlog.engine.spark.error_translation import advice, failures, reason_of

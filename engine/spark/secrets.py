@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import zmq
 from zmq.auth.thread import ThreadAuthenticator
 
+from dlog.dataclass import dataclass
 from dlog.engine.spark.pieces import MAX_FRAME_BYTES
 
 ENVELOPE = 256

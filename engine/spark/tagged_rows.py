@@ -8,9 +8,9 @@ three columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Domain, Kind, Relation, Type
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ import pickle
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Program
 from dlog.engine.spark.tagged_rows import Slots
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from dlog.dataclass import dataclass
 from dlog.engine.state.entries import Entries, read_table
 from dlog.engine.state.files import damaged
 from dlog.engine.state.layers import LayerFile, Stored, map_layer

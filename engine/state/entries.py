@@ -7,11 +7,11 @@ manifest says how much of them counts and has the checksums of that much. What i
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.state import files
 
 

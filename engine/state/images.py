@@ -21,13 +21,13 @@ import os
 import secrets
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dlog.caches import Untrusted, own_key, refuse_others
+from dlog.dataclass import dataclass
 from dlog.engine.state import files
 from dlog.engine.state.entries import Entries
 

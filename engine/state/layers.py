@@ -6,11 +6,11 @@ Files never change; a layer that was written or mapped keeps its file for as lon
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels.trace_structs import Field, LayerHeader
 from dlog.engine.state import files, folders

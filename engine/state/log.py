@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.state.entries import Entries
 from dlog.engine.values.updates import Updates
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, field
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind
 from dlog.engine.state import files, folders
 from dlog.engine.state.entries import TableSize, measured

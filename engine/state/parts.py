@@ -11,11 +11,11 @@ import re
 import shutil
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
+from dlog.dataclass import dataclass
 from dlog.engine.state import files, folders
 
 SUFFIX = ".parquet"

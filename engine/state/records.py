@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from dlog.dataclass import dataclass
 from dlog.engine.state import files
 
 MAGIC = b"dloglog2"

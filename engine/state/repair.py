@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.state import files, folders
 from dlog.engine.state.contents import Contents, read_contents
 from dlog.engine.state.entries import Entries, paths_of, read_table

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from dlog.dataclass import dataclass
 from dlog.engine.state import files, folders
 from dlog.engine.state.log import LoggedRound, decode
 from dlog.engine.state.records import FORMER, HEADER_SIZE, Framing, Header, Record, former_records, is_torn_former

@@ -14,8 +14,7 @@ Where times are rounds, `Alt r` and `Neu r` are the rounds 2r and 2r + 1 of a sc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dlog.dataclass import dataclass
 from dlog.engine.times import lattice
 from dlog.engine.times.lattice import Time
 

@@ -8,8 +8,8 @@ that equal frontiers compare equal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from dlog.dataclass import dataclass
 from dlog.engine.times.lattice import Time, join, less_equal, minimum
 
 

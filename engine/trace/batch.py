@@ -8,10 +8,10 @@ the two: there what has accumulated is the collection itself. A row may be in bo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.description import Description

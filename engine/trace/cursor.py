@@ -7,11 +7,11 @@ at such times may still come.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time

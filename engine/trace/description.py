@@ -6,8 +6,7 @@ the times it stores to `since`: what accumulates at a time is right only where t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dlog.dataclass import dataclass
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time, less_equal
 from dlog.grammar.diagnostics import InternalError

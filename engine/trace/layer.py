@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.kernels.trace.seeking import seek
 from dlog.engine.kernels.trace.sorting import build_layer
 from dlog.engine.kernels.trace_structs import Field, LayerHeader, PackedField

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Type
 
 

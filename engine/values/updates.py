@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
+
+from dlog.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

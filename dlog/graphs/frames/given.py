@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dlog.dataclass import dataclass
 from dlog.engine.spark.inputs import quoted
 from dlog.graphs.mistakes import missing_column, mistake, unknown_vertex, with_nulls
 from dlog.graphs.sources import IdColumns

@@ -7,12 +7,12 @@ with Spark.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.graphs.frames.given import VertexIds
 from dlog.graphs.frames.numbers import Numbers, dense, find, may_be, renumbered, values_of
 from dlog.graphs.frames.staged import settled

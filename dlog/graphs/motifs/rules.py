@@ -9,10 +9,11 @@ their lengths, with -1 for the edges and vertices that a shorter one lacks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise, product
 from typing import Literal
 
+from dlog.dataclass import dataclass
 from dlog.grammar.source import Source, Span
 from dlog.graphs.motifs.parser import NAME, chain, refuse
 from dlog.graphs.motifs.syntax import Edge, Term, Vertex

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 from weakref import WeakSet
@@ -12,6 +11,7 @@ import numpy as np
 
 from dlog.arguments import MAX_COUNT, whole
 from dlog.codec import Codec
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Program
 from dlog.engine.trace.changes import net_of
 from dlog.engine.values.differences import words

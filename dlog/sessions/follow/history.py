@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from threading import RLock
 
 import numpy as np
 
 from dlog.arguments import whole
+from dlog.dataclass import dataclass
 from dlog.engine.compile.past import is_moment
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.trace.batch import Batch

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from math import isnan
 from threading import Condition, get_ident
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dlog.arguments import bad_argument
 from dlog.codec import Codec
+from dlog.dataclass import dataclass
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Relation
 from dlog.engine.values.updates import Updates

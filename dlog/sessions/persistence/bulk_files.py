@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.formats.budget import Budget
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Kind, Relation, Type

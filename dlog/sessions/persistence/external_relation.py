@@ -8,10 +8,10 @@ in their files: a checkpoint writes, for each, what later changes made of rows, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind
 from dlog.engine.state.layers import Stored
 from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words

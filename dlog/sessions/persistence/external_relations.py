@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.state.checkpoint import History
 from dlog.engine.state.entries import Entries

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
 from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.runtime.storage.fact_encoder import ConstantRows

@@ -9,11 +9,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dlog.caches import is_own_place
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind, Program, Relation
 from dlog.engine.rounds_engine import MAX_RELAYED_ROWS, Frames, RoundsEngine
 from dlog.engine.state import parts

@@ -8,10 +8,10 @@ damaged or makes no sense the history begins anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.state.checkpoint import History as Batches
 from dlog.engine.state.layers import Stored

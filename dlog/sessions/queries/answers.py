@@ -8,11 +8,11 @@ reads. """
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from dlog.codec import Codec
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.interruption import delayed
 from dlog.engine.ir import rules

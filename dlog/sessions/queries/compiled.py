@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dlog.arguments import text as argument_text
+from dlog.dataclass import dataclass
 from dlog.engine.compile.normal.disjunction import flatten_clause
 from dlog.engine.compile.normal.inline import inlined
 from dlog.engine.compile.problems import Problems

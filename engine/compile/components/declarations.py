@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from dlog.dataclass import dataclass
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import ComponentDecl, ComponentInit, ComponentType, Item, Override
 

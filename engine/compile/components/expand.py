@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.components.checks import check_components
 from dlog.engine.compile.components.declarations import Component, declare
 from dlog.engine.compile.components.instances import Instance, Instances, Layer

@@ -13,9 +13,10 @@ ways does so.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.components.checks import check_arguments, unknown_component
 from dlog.engine.compile.components.declarations import NO_BINDING, Component
 from dlog.engine.compile.problems import Label, Problems

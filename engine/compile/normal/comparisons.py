@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.kinds import ALL, ORDERED, SYMBOL, Kinds
 from dlog.engine.ir.rules import Compare, Constant, Kind, Variable
 

@@ -9,10 +9,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Final, TypeAlias, assert_never
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.normal.comparisons import OPPOSITE
 from dlog.engine.compile.problems import Label, Problems
 from dlog.grammar.source import Source, Span

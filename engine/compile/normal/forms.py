@@ -8,9 +8,10 @@ place of a variable. Then the form has it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.normal.disjunction import clause_text
 from dlog.engine.compile.normal.literals import number_constant
 from dlog.engine.compile.resolve import Resolved

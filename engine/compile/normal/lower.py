@@ -9,9 +9,9 @@ Literals are still as written: `RawAtom` arguments are any terms, `=` is not yet
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.normal.literals import calendar_literal, literal_text, number_constant
 from dlog.engine.compile.normal.shapes import same_shape
 from dlog.engine.compile.normal.short_numbers import narrowed, shortened, speaks_of_times

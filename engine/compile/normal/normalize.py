@@ -11,9 +11,9 @@ cannot hold vanishes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.normal.comparisons import constant_truth
 from dlog.engine.compile.normal.lower import (
     Falsehood,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal as OneOf
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Program, Rule, Stratum, Unpack
 from dlog.engine.ir.traversal import stateful_functors
 from dlog.grammar.source import Span

@@ -11,11 +11,12 @@ cannot, as relations do not keep all of theirs, the cycle is an error that shows
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.check import Checked
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.strata.dependencies import Dependency, components, dependencies, path_between, relations_read

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.compile.strata.lattice import NotWellDefined
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Constant, Generator, Kind, Literal, Negation, Rule, Unpack

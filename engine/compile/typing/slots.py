@@ -6,8 +6,7 @@ knew, so that one mistake gives one message.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dlog.dataclass import dataclass
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.ir.kinds import ALL, INTEGRAL, NUMERIC, ORDERED
 from dlog.engine.ir.rules import Kind, Type

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import Term

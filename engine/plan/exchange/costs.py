@@ -5,8 +5,7 @@ The unit is a row that is written down, read and looked at once more than if it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import HalfJoin
 from dlog.engine.plan.exchange.places import EVERYWHERE, SELF, Place
 from dlog.engine.plan.statistics import UNKNOWN_ROWS, Statistics

@@ -9,10 +9,11 @@ fewer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, prod
 from typing import assert_never
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import (
     Accumulate,
     AntiJoin,

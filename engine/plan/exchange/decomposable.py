@@ -12,9 +12,10 @@ Source: decomposable programs (Wolfson and Silberschatz 1988; BigDatalog, SIGMOD
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal as OneOf
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import relations_asked
 from dlog.engine.ir.rules import (
     Aggregate,

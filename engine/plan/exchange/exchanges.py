@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import Insert, Path, Scan, Scope
 from dlog.engine.ir.rules import Variable
 from dlog.engine.plan.column_types import ColumnType

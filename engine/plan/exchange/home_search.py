@@ -10,10 +10,11 @@ Source: Land and Doig, An Automatic Method of Solving Discrete Programming Probl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Rule
 from dlog.engine.ir.traversal import occurrences
 

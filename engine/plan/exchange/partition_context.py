@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import HalfJoin, Insert, Path, Scan, Scope, SemiJoin
 from dlog.engine.ir.rules import Variable
 from dlog.engine.plan.column_types import Types

@@ -15,8 +15,9 @@ travel, with their times, is how timely dataflow exchanges differences (McSherry
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Aggregate, Atom, Program, Rule, Stratum, Variable
 from dlog.engine.ir.traversal import positive_atoms
 from dlog.engine.plan.exchange.home_search import Charge, cheapest_homes, mentioned, possible

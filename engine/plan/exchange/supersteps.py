@@ -13,8 +13,9 @@ Source: monotone strata iterate locally to quiescence between exchanges (bulk sy
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Head, Io, Program, Stratum
 from dlog.engine.ir.traversal import occurrences
 from dlog.engine.plan.exchange.increments import increment

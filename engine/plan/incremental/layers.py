@@ -8,8 +8,9 @@ part.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import relations_asked
 from dlog.engine.ir.rules import (
     AUTOINC,

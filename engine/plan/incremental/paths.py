@@ -17,9 +17,10 @@ besides: the unit, which changes once, from nothing to one row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias, assert_never
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import Accumulate, AntiJoin, Arrangement, HalfJoin, Insert, LookUp, Path, Scan, SemiJoin, Step, View
 from dlog.engine.ir.rules import Compare, Constant, Generator, Kind, Unpack, Variable
 from dlog.engine.plan.incremental.computed import with_computed

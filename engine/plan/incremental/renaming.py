@@ -4,9 +4,10 @@ text."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Constant
 from dlog.engine.plan.incremental.shapes import Names
 from dlog.grammar.source import Span

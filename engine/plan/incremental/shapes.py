@@ -7,9 +7,10 @@ Two strata of one shape for which all figures are the same have the same plan, b
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import AntiJoin, Insert, LookUp
 from dlog.engine.ir.rules import (
     Aggregate,

@@ -10,8 +10,9 @@ that differ in a column nothing uses would multiply each other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import AntiJoin, Insert, LookUp
 from dlog.engine.ir.rules import Arg, Kind, Variable
 from dlog.engine.plan.joins.delta import Paths

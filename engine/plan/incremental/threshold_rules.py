@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Final, Protocol
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.thresholds import Threshold, mentioned, thresholds
 from dlog.engine.ir.rules import (
     Aggregate,

@@ -18,9 +18,10 @@ An executor of one run keeps the sum in a column of its own (`summed`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind, Lattice, Program, Relation, Rule, Stratum, Type
 from dlog.engine.plan.incremental.subsumption import separated
 from dlog.engine.plan.incremental.threshold_rules import MARK as MARK

@@ -12,9 +12,10 @@ over all rows of a relation, and each reader would decide again; and a map whose
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeVar
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import relations_read, retained
 from dlog.engine.ir.rules import (
     ITERATION_COUNTER,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from math import log2, sqrt
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import AntiJoin, LookUp
 from dlog.engine.ir.rules import Compare, Constant, Generator, Unpack, Variable
 from dlog.engine.plan.joins.moves import Index, SearchState

@@ -10,8 +10,9 @@ changes meet once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import (
     Accumulate,
     AntiJoin,

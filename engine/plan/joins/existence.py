@@ -9,8 +9,9 @@ matches of the body for nothing. They become a temporary of the distinct values 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import Insert
 from dlog.engine.ir.rules import Variable
 from dlog.engine.plan.joins.order import MAX_EXHAUSTIVE_READINGS

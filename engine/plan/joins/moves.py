@@ -11,9 +11,9 @@ They are called as the steps of the plan that they become (`dlog.engine.ir.nodes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from dlog.dataclass import dataclass
 from dlog.engine.plan.query import Condition, Reading
 
 Index: TypeAlias = tuple[str, tuple[int, ...]]

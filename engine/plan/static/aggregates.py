@@ -13,9 +13,10 @@ A user's functor folds values, `c = @@f v : i, { r(x, v) }`: of the temporary `@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NoReturn, TypeAlias, assert_never
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.thresholds import mentioned
 from dlog.engine.ir.aggregates import AGGREGATES, dominance_of, functor_of, is_user_aggregate
 from dlog.engine.ir.nodes import Accumulate, AntiJoin, Fold, Insert, LookUp, Nested, Path, Reduction, Temporary

@@ -15,10 +15,11 @@ Source: Van Gelder, The Alternating Fixpoint of Logic Programs with Negation, 19
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import assert_never
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.compile.strata.thresholds import mentioned
 from dlog.engine.ir.rules import (

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dlog.dataclass import dataclass
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.nodes import Insert, Nested, Scope, Union
 from dlog.engine.ir.rules import Program, Rule, Stratum

@@ -9,8 +9,7 @@ once, and nothing is indexed. The loop stays in the plan for executors that cann
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import Connection, HalfJoin, Insert, Path, Scan, Scope, SemiJoin
 from dlog.engine.ir.rules import Lattice, Variable
 

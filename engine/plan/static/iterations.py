@@ -15,10 +15,11 @@ Each step has relations of its own: `r%new` (derived), `r%fresh` (and not among 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import Scope
 from dlog.engine.ir.rules import (
     Atom,

@@ -5,8 +5,9 @@ Stages are in order: one reads what earlier ones fill."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.nodes import Fold, Nested, Path, Reduction, Scope, Temporary
 from dlog.engine.ir.rules import Kind, Program
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.versions import ENGINE, kernel_files
 from dlog.engine.kernels.static import storage

@@ -6,8 +6,8 @@ See kernels/incremental/loop/activation.py for what this is for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from dlog.dataclass import dataclass
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import TaskKind
 from dlog.engine.runtime.lowering.lowered import LoweredPath

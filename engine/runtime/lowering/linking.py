@@ -7,11 +7,11 @@ in registers of constants: in what its references resolve to. Resolving them als
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Kind
 from dlog.engine.kernels import layout as L

@@ -10,11 +10,11 @@ stays already.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.formats.order import sort_key, sorted_words
 from dlog.engine.ir.rules import Constant, Kind, Type
 from dlog.engine.kernels.static.choice import free_rows, least_rows

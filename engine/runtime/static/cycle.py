@@ -4,10 +4,10 @@ where a move does not ask for it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir import nodes
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import SetKind, Status

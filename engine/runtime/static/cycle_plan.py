@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Kind, Program, Stratum
 from dlog.engine.kernels.codes import Move as Do

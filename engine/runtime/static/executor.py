@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import relations_asked
 from dlog.engine.formats import size_limit
 from dlog.engine.interruption import Delayed, check, delayed

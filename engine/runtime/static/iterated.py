@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import ITERATION_COUNTER, Kind, Program, Stratum
 from dlog.engine.ir.traversal import stateful_functors

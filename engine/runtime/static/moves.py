@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, assert_never
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Variable
 from dlog.engine.plan.static.iterations import Numbered

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from dlog.dataclass import dataclass
 from dlog.engine.plan.static.iterations import MARK
 from dlog.engine.runtime.storage.catalog import Catalog
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.plan.static.alternating import Passes

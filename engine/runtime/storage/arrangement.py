@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.interruption import DelayedInFinalizer
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import ArrangementKind, KeyMap, SetKind

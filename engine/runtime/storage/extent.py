@@ -7,8 +7,8 @@ possible row is the cheapest set (Soufflé's users write `brie` for that by hand
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Functor, Kind, Record, Term, Variable
 

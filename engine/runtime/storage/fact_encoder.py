@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Constant, Kind, Program, Record, Term
 from dlog.engine.values.symbols import SymbolTable

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import TaskKind

@@ -9,12 +9,12 @@ waits while a commit runs. A commit that fails is taken back by deriving all par
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from threading import RLock
 from typing import TypeVar
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.incremental.layers import Part, parts

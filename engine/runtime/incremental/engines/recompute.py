@@ -7,10 +7,11 @@ costs; differences are made when they are asked for, except those of rounds that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Program
 from dlog.engine.rounds_engine import Frames, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.static.executor import Executor, Progress

@@ -7,11 +7,11 @@ time to the next, with what has changed since."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Constant, Program, Relation
 from dlog.engine.plan.incremental.views import View, explain_views
 from dlog.engine.rounds_engine import Frames, Image, PlainRounds, RoundsEngine, StartingPoint

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.templates import StatisticEntry
 from dlog.engine.plan.statistics import UNKNOWN_ROWS, SecondMoment, Statistics

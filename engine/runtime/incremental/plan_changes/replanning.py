@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program

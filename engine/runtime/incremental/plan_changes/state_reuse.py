@@ -11,11 +11,12 @@ dataflow reads, and all of it can be given back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 
+from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program, Stratum
