@@ -1,7 +1,7 @@
 """`python -m tests.bench [BENCH]`: one command for each figure that is claimed.
 
 suite   W1-W9 on every engine: times, ratios, memory, answers
-rivals  W1-W9 beside differential dataflow, Ascent and datafrog (built by cargo), DuckDB, Souffle and datatoad, in turn
+rivals  W1-W9 beside differential dataflow, Ascent and datafrog (built by cargo), DuckDB, Souffle, datatoad and FlowLog, in turn
 load    five million edges from text            write   the same, written
 start   start-up of each command                plan    compiling a thousand rules
 opening programs of 500 to 10,000 rules in ten shapes: a session, check, plan, run
@@ -31,8 +31,8 @@ tpch-batches  queries 1 and 13 while their tables come in batches: rules, collec
 history sessions with a history: commits, reads of past rounds, a million rounds
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
-The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle and datatoad are found through
-$SOUFFLE and $DATATOAD, or PATH; inputs, built rivals and figures are kept in $DLOG_WORKLOADS.
+The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle, datatoad and the compiler of FlowLog are
+found through $SOUFFLE, $DATATOAD and $FLOWLOG, or PATH; inputs, built rivals and figures are kept in $DLOG_WORKLOADS.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """W1-W9 on every engine that is there, side by side in one run, and the nearest rival of each.
 
 One run of each engine after the other, then all of them again, so that none has a quieter machine than the others; the best
-counts. Rust programs are built by cargo (engine_rust.py); Souffle and datatoad are measured where $SOUFFLE and $DATATOAD, or
-PATH, have them. Every answer is checked.
+counts. Rust programs are built by cargo (engine_rust.py); Souffle, datatoad and FlowLog are measured where $SOUFFLE, $DATATOAD
+and $FLOWLOG (its compiler), or PATH, have them. Every answer is checked.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from tests.bench import engine_rust, suite
 from tests.bench.engine_datatoad import datatoad
+from tests.bench.engine_flowlog import flowlog
 from tests.bench.process import NotMeasured, Options, Result
 from tests.bench.report import console, save, seconds, show
 from tests.bench.workloads import WORKLOADS, Workload
@@ -24,6 +25,8 @@ ENGINES: dict[str, Callable[[Workload, float], Result]] = {
     "datafrog": engine_rust.datafrog,
     "datatoad -w1": datatoad(1),
     "datatoad -w2": datatoad(2),
+    "flowlog -w1": flowlog(1),
+    "flowlog -w2": flowlog(2),
     "duckdb": suite.ENGINES["duckdb"],
     "souffle": suite.ENGINES["souffle"],
     "souffle -c": suite.ENGINES["souffle -c"],

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dlog.pipeline import compile_program
-from tests.bench import engine_datatoad, engine_rust, inputs, rivals, spark_bulk, spark_graphframes
+from tests.bench import engine_datatoad, engine_flowlog, engine_rust, inputs, rivals, spark_bulk, spark_graphframes
 from tests.bench.engine_souffle import printed_sizes, without_rules
 from tests.bench.orders import reorder, spread
-from tests.bench.process import NotMeasured, Result, best_seconds, measure
+from tests.bench.process import NotMeasured, Options, Result, best_seconds, measure
 from tests.bench.report import geometric_mean
 from tests.bench.spark import RIVALS, same
 from tests.bench.spark_workloads import WORKLOADS, rmat, rmat_graph
@@ -99,6 +100,72 @@ def test_datatoad_is_told_to_load_and_to_derive(tmp_path, monkeypatch) -> None:
 
 def test_sizes_that_datatoad_lists_in_parts_are_added() -> None:
     assert engine_datatoad.listed("  12 path [a]\n  3 path [b]\n  4 edge [c]\nnoise\n") == {"path": 15, "edge": 4}
+
+
+COMPILER = """#!/bin/sh
+[ "$1" = --version ] && exec echo flowlog 1
+grep -q "^.input edge$" "$1" || exit 1
+while [ "$1" != -o ]; do shift; done
+echo >> "$2.times"
+cat > "$2" <<'END'
+#!/bin/sh
+printf '%s:\\tData loaded for edge\\n' 20ms 30.5ms
+printf '1.25s:\\tDataflow executed\\n'
+echo {size} > path.csv
+END
+chmod +x "$2"
+"""
+
+
+@pytest.fixture
+def flowlog(tmp_path, monkeypatch) -> Path:
+    """A compiler whose programs say that a path of three nodes has as many paths as the file tells."""
+    monkeypatch.setenv("DLOG_WORKLOADS", str(tmp_path))
+    monkeypatch.setenv("FLOWLOG", str(tmp_path / "flowlog"))
+    small = replace(BATCH["W2"], recipe=lambda: {"edge": inputs.path_graph(3)}, rows={"path": 3})
+    monkeypatch.setitem(BATCH, "W2", small)
+    return tmp_path / "flowlog"
+
+
+def install(compiler: Path, size: int) -> None:
+    compiler.write_text(COMPILER.replace("{size}", str(size)))
+    compiler.chmod(0o755)
+
+
+def test_flowlog_tells_its_times_and_is_compiled_once(flowlog) -> None:
+    install(flowlog, 3)
+    for _ in range(2):
+        result = engine_flowlog.flowlog(1)(BATCH["W2"], 60)
+        assert (result.load_seconds, result.eval_seconds) == pytest.approx((0.0505, 1.1995))
+        assert result.answer == {"path": 3}
+    assert [path.read_text() for path in (flowlog.parent / "flowlog-programs").glob("*.times")] == ["\n"]
+
+
+def test_a_wrong_answer_of_flowlog_is_told(flowlog, capsys) -> None:
+    install(flowlog, 4)
+    options = Options(("W2",), ("flowlog -w1",), 1, 60, flowlog.with_name("figures"))
+    assert not rivals.run(options)
+    assert "W2 flowlog -w1: {'path': 4} instead of {'path': 3}" in capsys.readouterr().out
+
+
+def test_flowlog_is_left_out_where_it_is_absent_or_refuses(flowlog) -> None:
+    engine = engine_flowlog.flowlog(2)
+    with pytest.raises(NotMeasured, match="absent"):
+        engine(BATCH["W2"], 60)
+    flowlog.write_text("#!/bin/sh\n[ $1 = --version ]\n")
+    flowlog.chmod(0o755)
+    with pytest.raises(NotMeasured, match="does not compile"):
+        engine(BATCH["W2"], 60)
+
+
+def test_distances_that_flowlog_writes_are_summed_up(tmp_path) -> None:
+    (tmp_path / "dist.csv").write_text("7\t0\n8\t5\n9\t5\n")
+    assert engine_flowlog.written(tmp_path, BATCH["W6"]) == {"dist": 3, "total": 10}
+
+
+def test_flowlog_says_no_time_without_an_end() -> None:
+    with pytest.raises(NotMeasured, match="tells no time"):
+        engine_flowlog.told("2ms:\tData loaded for edge\n")
 
 
 def test_rust_programs_read_inputs_as_integers_of_four_bytes(tmp_path, monkeypatch) -> None:
