@@ -8,7 +8,7 @@ opening programs of 500 to 10,000 rules in ten shapes: a session, check, plan, r
 chain   200,000 iterations of one tuple each    growth  time per derived tuple over three decades
 orders  the same rules with their atoms in every order
 rounds  programs maintained while their inputs change
-rounds-rivals  single rounds and many in a call beside differential dataflow (built by cargo): the session, its engine
+rounds-rivals  single rounds and many in a call, a session and its engine, beside differential dataflow (by cargo) and FlowLog
 latency single rounds, ten million of them: whether their times and the memory stay as they were, with a picture
 strings rules heavy in string functors
 memory  peak memory of closures over sparse keys; bytes of sessions after ten million updates, and of their stages

@@ -29,7 +29,7 @@ BUILD = {"CARGO_INCREMENTAL": "0", "CARGO_BUILD_JOBS": "1"}
 
 def flowlog(workers: int) -> Callable[[Workload, float], Result]:
     def engine(workload: Workload, timeout: float) -> Result:
-        program = compiled(workload.program("flowlog").read_text(encoding="ascii"), workload.facts())
+        program = compiled(workload.program("flowlog").read_text(encoding="ascii"), workload.facts(), "-D", ".")
         with tempfile.TemporaryDirectory() as out:  # it writes where it runs
             cost = measure(["env", "-C", out, str(program), "-w", str(workers)], timeout)
             answer = written(Path(out), workload)
@@ -47,7 +47,8 @@ def executable() -> str:
 
 
 def compiled(text: str, facts: Path, *options: str) -> Path:
-    """The program for these facts, whose place it has built in, in the cache folder; built if it is not there."""
+    """The program for these facts, whose place it has built in, in the cache folder; built if it is not there. The options say
+    where it writes."""
     compiler, folder = executable(), cache_folder().absolute() / "flowlog-programs"
     key = "\n".join([version(compiler), str(facts.absolute()), *options, text])
     program = folder / f"p{hashlib.sha256(key.encode()).hexdigest()[:16]}"
@@ -55,7 +56,7 @@ def compiled(text: str, facts: Path, *options: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         source = program.with_suffix(".dl")
         source.write_text(text, encoding="ascii")
-        places = ["-F", str(facts.absolute()), "-D", ".", "-B", str(folder / "build"), "-o", str(program)]
+        places = ["-F", str(facts.absolute()), "-B", str(folder / "build"), "-o", str(program)]
         command = [compiler, str(source), *places, *options]
         if subprocess.run(command, capture_output=True, env=os.environ | BUILD).returncode != 0:
             raise NotMeasured("does not compile")

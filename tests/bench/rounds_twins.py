@@ -172,3 +172,11 @@ def same_rows(left: Rows, right: Rows) -> bool:
         return False
     base = int(max(left.max(initial=0), right.max(initial=0))) + 1
     return bool((codes(left, base) == codes(right, base)).all())
+
+
+def checksum(rows: Rows) -> int:
+    """The sum over rows of a mix of their two values, the second 0 where there is one, modulo 2**64: as rounds.rs has it."""
+    x = rows[:, 0].astype(np.uint64)
+    y = rows[:, 1].astype(np.uint64) if rows.shape[1] > 1 else np.zeros(len(rows), np.uint64)
+    mixed = x * np.uint64(0x9E3779B97F4A7C15) + y * np.uint64(0xC2B2AE3D27D4EB4F) + x * y * np.uint64(0x165667B19E3779F9)
+    return int(mixed.sum(dtype=np.uint64))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from functools import partial
 
 import networkx as nx
@@ -17,13 +18,14 @@ from tests.bench import (
     rounds_closure,
     rounds_degrees,
     rounds_engine,
+    rounds_flowlog,
     rounds_rival,
     rounds_rivals,
     rounds_triangles,
     rounds_w10,
 )
 from tests.bench import rounds_twins as twins
-from tests.bench.process import NotMeasured
+from tests.bench.process import NotMeasured, Options
 from tests.bench.rounds_engine import WARM, WrongAnswer, changes, load, rolled
 from tests.bench.rounds_measure import cells, drift, from_json, row_of, to_json
 from tests.bench.rounds_streams import changing_graph, netted, rooted_graph, star, w10
@@ -228,8 +230,55 @@ def test_rounds_beside_rivals_end_as_their_twins_do(name: str, monkeypatch) -> N
     first, second = rounds_rivals.Run.of(session), rounds_rivals.Run.of(engine)
     rows = twin(20, stream.last)
     assert first.answer == second.answer
-    assert first.answer[:2] == (len(rows), rounds_rivals.checksum(rows))
+    assert first.answer[:2] == (len(rows), twins.checksum(rows))
     assert [len(calls) for calls in session["calls"]] == [10, 4] and len(first.median) == 2
+
+
+SHELL = """#!/bin/sh
+printf '7.5ms:\\tDataflow assembled\\n'
+echo '[tuple][dist]  t=0  data=(3, 0)  diff=+1' >&2
+echo '[tuple][dist]  t=0  data=(4, 1)  diff=+1' >&2
+while read -r word relation rest; do
+    [ "$word" = put ] && echo "(queued put)"
+    [ "$word" = commit ] && printf '20µs:\\tCommitted & executed\\n'
+done
+echo '[tuple][dist]  t=2  data=(4, 1)  diff=-1' >&2
+echo '[tuple][dist]  t=2  data=(4, 2)  diff=+1' >&2
+"""
+
+
+def test_flowlog_is_told_commits_and_tells_what_they_change(tmp_path) -> None:
+    program = tmp_path / "program"
+    program.write_text(SHELL)
+    program.chmod(0o755)
+    np.array([(0, -1, 3, 4), (1, 1, 5, 4), (2, -1, 3, 5)], "<i4").tofile(tmp_path / "changes.i32")
+    found = rounds_flowlog.run(str(program), tmp_path, [(1, 1), (2, 1)])
+    rows = np.array([(3, 0), (4, 2)])
+    assert found["calls"] == [[20_000], [40_000]]
+    assert found["load"] == 0.0075
+    assert (found["rows"], found["check"], found["changes"]) == (2, twins.checksum(rows), 2)
+    assert rounds_flowlog.answer(b"[tuple][reach]  t=0  data=(7)  diff=+1")["check"] == twins.checksum(np.array([[7]]))
+
+
+def test_an_absent_compiler_of_flowlog_is_named(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("DLOG_WORKLOADS", str(tmp_path))
+    monkeypatch.setenv("FLOWLOG", str(tmp_path / "absent"))
+    np.array([(3, 4)], "<u4").tofile(tmp_path / "first.u32")
+    with pytest.raises(NotMeasured, match="absent"):
+        rounds_flowlog.command("components", tmp_path, 6, "1x1")
+    assert (tmp_path / "edge.facts").read_text() == "3\t4\n"
+    assert (tmp_path / "node.facts").read_text() == "0\n1\n2\n3\n4\n5\n"
+
+
+def test_a_way_that_is_slow_is_not_repeated(monkeypatch, tmp_path) -> None:
+    told = {"load": 0.1, "calls": [[5, 6]], "rows": 1, "check": 2, "changes": 3}
+    counted = tmp_path / "counted"
+    once = [sys.executable, "-c", f"open({str(counted)!r}, 'a').write('.'); print({json.dumps(told)!r})"]
+    monkeypatch.setattr(rounds_rivals, "WAYS", {"slow": lambda *given: once})
+    monkeypatch.setattr(rounds_rivals, "SLOW", 0.0)
+    monkeypatch.setattr(rounds_rivals, "written", lambda name: (tmp_path, 0))
+    assert list(rounds_rivals.best_of("bfs", Options((), (), 3, 60, None))) == ["slow"]
+    assert counted.read_text() == "."
 
 
 def test_all_workloads_can_be_named() -> None:
