@@ -3,6 +3,7 @@ run tells, as the program in Rust does (rust/differential/src/rounds.rs, which r
 
 It is told by lines on its standard input, a commit for each round, and says what each commit took, the reading of its lines not
 counted, but with the changes of the result, which it prints. It has no call for many rounds: one of 1,000 is as many commits.
+A whole run commits each change of the stream, which takes minutes, of components more than is given by default (--timeout).
 """
 
 from __future__ import annotations
