@@ -27,6 +27,7 @@ from dlog.engine.kernels.incremental.loop import changes, rounds, supports
 from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.exchange.pivots import HERE, PivotPlan
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
+from dlog.engine.plan.incremental.templates import StratumPlan
 from dlog.engine.rounds_engine import Frames
 from dlog.engine.runtime.incremental.batches.changes import batches
 from dlog.engine.runtime.incremental.batches.cutting import BATCH_ROUNDS
@@ -58,7 +59,7 @@ class SharedDataflow(Dataflow):
         super().__init__(engine.program, engine.catalog, engine.memory, lambda _: statistics)
 
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
-        return SharedStratum(self, stratum, number, self.planned[number])
+        return SharedStratum(self, stratum, number, StratumPlan(self.planned[number]))
 
     def step(self, step: Step) -> None:
         """All workers take a step together."""
@@ -77,8 +78,8 @@ class SharedStratum(StratumBuilder):
 
     flow: SharedDataflow
 
-    def __init__(self, flow: SharedDataflow, stratum: Stratum, number: int, scope: nodes.Scope) -> None:
-        super().__init__(flow, stratum, number, scope)
+    def __init__(self, flow: SharedDataflow, stratum: Stratum, number: int, plan: StratumPlan) -> None:
+        super().__init__(flow, stratum, number, plan)
         self.sending = flow.engine.together.sends[number]
         targets = dict.fromkeys(stratum.rules[n].head.relation for n in sorted(self.sending))
         self.channels = [self._channel(name) for name in targets]
@@ -95,9 +96,10 @@ class SharedStratum(StratumBuilder):
         return inbox or super().source(name)
 
     def _lower(self, paths: Sequence[nodes.Path]) -> list[LoweredPath]:
-        lowered = [self._lowering(p).lower() for p in paths]
-        self.flow.owners += [(p, self.stratum) for p in lowered]
-        return lowered
+        return self._owned([self._lowering(p).lower() for p in paths])
+
+    def _part(self, part: int) -> list[LoweredPath]:
+        return self._lower(self.plan.paths(part))
 
     def _lowering(self, path: nodes.Path) -> RoundLowering:
         """A path of a rule that sends; those to stages before it stay."""

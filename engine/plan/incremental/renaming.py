@@ -22,6 +22,9 @@ class Named:
     spans: tuple[Span, ...]
 
 
+NO_NAMES = Named((), (), ())
+
+
 def named_by(names: Names) -> Named:
     return Named(tuple(names.relations), tuple(names.constants), tuple(names.spans))
 
@@ -35,7 +38,7 @@ class Builders:
     def __init__(self, source: object, names: Names) -> None:
         """`source` is what the values were made from."""
         self._names = names
-        self._constants = {id(c): names.constants[c] for c in _constants(source)}
+        self._constants = {id(c): names.constants[c] for c in constants_in(source)}
         """The program's own constants: those that the planner makes are no names."""
 
     def of(self, value: object) -> Build | None:
@@ -96,13 +99,13 @@ def _tuple(values: tuple[Any, ...], builds: Sequence[Build | None]) -> Build | N
     return lambda named: tuple([v if b is None else b(named) for v, b in parts])
 
 
-def _constants(part: object) -> Iterable[Constant]:
+def constants_in(part: object) -> Iterable[Constant]:
     """All constants within a part of a rule."""
     if isinstance(part, Constant):
         yield part
     elif isinstance(part, tuple):
         for p in part:
-            yield from _constants(p)
+            yield from constants_in(p)
     elif is_dataclass(part) and not isinstance(part, Span):
         for f in fields(part):
-            yield from _constants(getattr(part, f.name))
+            yield from constants_in(getattr(part, f.name))

@@ -22,7 +22,7 @@ from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.incremental.loop import fused_batches
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.kernels.static import storage
-from dlog.engine.plan.incremental.templates import Templates
+from dlog.engine.plan.incremental.templates import ENTER, LOOP, Plans, StratumPlan, Templates
 from dlog.engine.plan.incremental.thresholds import MARK
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import RecordingStatistics
@@ -94,7 +94,7 @@ class Dataflow:
         """By stratum, what it was planned from."""
         self.collections: dict[str, Collection] = {}
         self.reductions: dict[str, Reduction] = {}
-        self.scopes: dict[int, nodes.Scope] = {}
+        self.scopes = Plans()
         """By stratum, its plan."""
         self.tables = Tables()
         self.code = RoundCode(self.tables)
@@ -167,10 +167,12 @@ class Dataflow:
         plan = None if self.state_reuse is None else self.state_reuse.plan(number)
         if plan is None:
             recorded = RecordingStatistics(self.statistics(number))
-            plan = self._templates.scope(stratum, recorded), recorded
+            made = self._templates.plan(stratum, recorded)
             recorded.close()
-        scope, self.recorded_statistics[number] = plan
-        return StratumBuilder(self, stratum, number, scope)
+        else:
+            made, recorded = StratumPlan(plan[0]), plan[1]
+        self.recorded_statistics[number] = recorded
+        return StratumBuilder(self, stratum, number, made)
 
     def _inputs(self) -> None:
         derived = self.program.derived.keys()
@@ -350,12 +352,14 @@ class Dataflow:
 class StratumBuilder:
     """Builds one stratum; the storage that its paths are lowered against."""
 
-    def __init__(self, flow: Dataflow, stratum: Stratum, number: int, scope: nodes.Scope) -> None:
+    def __init__(self, flow: Dataflow, stratum: Stratum, number: int, plan: StratumPlan) -> None:
         self.flow = flow
         self.stratum = stratum
         self.number = number
-        self.scope = scope
-        flow.scopes[number] = self.scope
+        self.plan = plan
+        self.scope = plan.outline
+        """The plan; its paths may not be there."""
+        flow.scopes.add(number, plan)
         own = {t.relation for t in self.scope.temporaries} | {r.relation for r in self.scope.reductions}
         self.own = own.difference(self.scope.relations)
         self.variables = frozenset(self.scope.variables)
@@ -364,13 +368,13 @@ class StratumBuilder:
 
     def build(self) -> None:
         self._make_collections()
-        for stage in self.scope.stages:
-            self._run(stage)
+        for number, stage in enumerate(self.plan.like.stages):
+            self._run(self._part(number))
             for name in dict.fromkeys(sink.relation for p in stage for sink in p.sinks):
-                self._flush(name)
+                self._flush(self.plan.relation(name))
         self.staged = False
         if self.loop is None:
-            self._run([*self.scope.enter, *self._given()])
+            self._run([*self._part(ENTER), *self._lower(self._given())])
             self._entered()
             for name in self.scope.relations:
                 if name not in self.flow.reductions:
@@ -391,7 +395,8 @@ class StratumBuilder:
             result = flow.add(name, reduction.columns[: keys + 1], Role.RESULT)
             flow.reduce(name, result, combine_of(reduction), reduction.columns[keys], keys)
         lattices = {lattice.relation: lattice for lattice in scope.lattices}
-        bounded = {p.sink.relation for p in scope.loop if isinstance(p.sink, nodes.Insert) and p.sink.weight is not None}
+        weighted = [p.sink for p in self.plan.like.loop if isinstance(p.sink, nodes.Insert) and p.sink.weight is not None]
+        bounded = {self.plan.relation(sink.relation) for sink in weighted}
         for name in scope.relations:
             kinds = flow.program.relations[name].kinds
             if name in lattices:
@@ -418,13 +423,19 @@ class StratumBuilder:
                 paths.append(nodes.Path(-1, scan, (), nodes.Insert(name, terms), given.arity))
         return paths
 
+    def _part(self, part: int) -> list[LoweredPath]:
+        """The paths of a part of the plan, lowered."""
+        return self._owned(self.flow.code.lowered_together(self.plan, part, self))
+
     def _lower(self, paths: Sequence[nodes.Path]) -> list[LoweredPath]:
-        lowered = [self.flow.code.lowered(p, self) for p in paths]
+        return self._owned([self.flow.code.lowered(p, self) for p in paths])
+
+    def _owned(self, lowered: list[LoweredPath]) -> list[LoweredPath]:
         self.flow.owners += [(p, self.stratum) for p in lowered]
         return lowered
 
-    def _run(self, paths: Sequence[nodes.Path]) -> None:
-        for path in self._lower(paths):
+    def _run(self, paths: Iterable[LoweredPath]) -> None:
+        for path in paths:
             self.flow.task(path_task(path))
 
     def _flush(self, relation: str) -> None:
@@ -437,11 +448,11 @@ class StratumBuilder:
             self.flow.task(Task(TaskKind.DISTINCT, collection.address, completes=collection))
 
     def _recursive(self, loop: Struct) -> None:
-        enter = self._lower([*self.scope.enter, *self._given()])
-        body = self._lower(self.scope.loop)
+        enter = [*self._part(ENTER), *self._lower(self._given())]
+        body = self._part(LOOP)
         own = [self.flow.collections[n] for n in self.scope.relations]
         reads = connect_scope(loop, enter, body, own)
-        loop[L.scope.delayed] = int(any(p.path.delayed != "no" for p in enter))
+        loop[L.scope.delayed] = int(any(p.delayed != "no" for p in self.plan.like.enter))
         self.flow._loops.append(loop)
         self._looped(loop, reads)
 

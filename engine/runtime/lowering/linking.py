@@ -133,7 +133,7 @@ class ObjectCode:
 
     def __init__(self, header: dict[int, int], levels: Sequence[Sequence[int]], gates: Sequence[int], shareable: bool) -> None:
         """`header` has the path's fields, but for those that point into the code."""
-        self._shareable = shareable
+        self.shareable = shareable
         starts, end = [], L.path.size + len(levels) + len(gates)
         for level in levels:
             starts.append(end)
@@ -145,23 +145,32 @@ class ObjectCode:
         fields[L.path.levels], fields[L.path.gate_count] = len(levels), len(gates)
         fields[L.path.code], fields[L.path.gates] = 8 * L.path.size, 8 * table
         listed = [*fields, *(8 * s for s in starts), *gates, *(w for level in levels for w in level)]
-        self._words = np.array(listed, np.int64)
+        self.words = np.array(listed, np.int64)
         places = [(i, w.reference) for i, w in enumerate(listed) if type(w) is Operand]
-        self._places = np.array([i for i, _ in places], np.int64)
-        self._which = [r for _, r in places]
-        self._pointers = np.array([L.path.code, L.path.gates, *range(L.path.size, table)], np.int64)
-        self._levels = [(s, len(level)) for s, level in zip(starts, levels, strict=True)]
+        self.places = np.array([i for i, _ in places], np.int64)
+        """Of the words that references resolve to."""
+        self.which = [r for _, r in places]
+        """The numbers of these references."""
+        self.pointers = np.array([L.path.code, L.path.gates, *range(L.path.size, table)], np.int64)
+        """The places of the words that point into the code, from the struct's beginning on."""
+        self.places_of_levels = [(s, len(level)) for s, level in zip(starts, levels, strict=True)]
+
+    def relative_to(self, start: int) -> np.ndarray:
+        """The words where so many others come before them."""
+        words = self.words.copy()
+        words[self.pointers] += 8 * start
+        return words
 
     def linked(self, path: nodes.Path, references: References, resolved: Sequence[int]) -> LoweredPath:
         """The path with what its references, resolved in their order, are."""
-        struct = Struct(len(self._words))
+        struct = Struct(len(self.words))
         words = struct.words
-        words[:] = self._words
-        words[self._pointers] += struct.address
-        words[self._places] = [resolved[r] for r in self._which]
+        words[:] = self.words
+        words[self.pointers] += struct.address
+        words[self.places] = [resolved[r] for r in self.which]
         if references.seed_list is not None:
             struct.keep[L.path.list] = references.seed_list
-        return LoweredPath(path, struct, [struct.part(*level) for level in self._levels], self._shareable)
+        return LoweredPath(path, struct, [struct.part(*level) for level in self.places_of_levels], self.shareable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +180,13 @@ class Form:
     code: ObjectCode
     references: list[Reference]
 
-    def linked(self, path: nodes.Path, names: Names, references: References) -> LoweredPath:
+    def named(self, names: Names) -> list[Reference]:
+        """The references of the path with these names."""
         relations, constants = list(names.relations), list(names.constants)
-        resolved = []
-        for what, number, rest in self.references:
-            of = constants[number] if what == "constant" else relations[number]
-            resolved.append(getattr(references, what)(of, *rest))
-        return self.code.linked(path, references, resolved)
+        return [(what, (constants if what == "constant" else relations)[n], rest) for what, n, rest in self.references]
+
+    def linked(self, path: nodes.Path, names: Names, references: References) -> LoweredPath:
+        return self.code.linked(path, references, [references.resolve(reference) for reference in self.named(names)])
 
 
 def numbered(references: Iterable[Reference], names: Names) -> list[Reference]:

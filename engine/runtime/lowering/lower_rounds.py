@@ -7,6 +7,7 @@ variables with numbers of their own. Readings of the scope's variables look at i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import assert_never
 
 from dlog.engine.ir import nodes
@@ -14,22 +15,26 @@ from dlog.engine.ir.rules import Constant, Functor, Kind, Term, Variable
 from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Few, Operation
+from dlog.engine.plan.incremental.renaming import Named
 from dlog.engine.plan.incremental.shapes import Shape
+from dlog.engine.plan.incremental.templates import StratumPlan, Template
 from dlog.engine.runtime.lowering.linking import Form, ObjectCode, References, form_of, numbered
 from dlog.engine.runtime.lowering.lower import PathLowering
 from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import RoundStorage
+from dlog.engine.runtime.lowering.stratum_code import LinkedPath, StratumCode, may_share
 from dlog.grammar.diagnostics import InternalError
 
 TIME, ITERATION, DIFF, CHOICE = -1, -2, -3, -4
 
 
 class RoundCode:
-    """Lowers the paths of a dataflow, those of one form once."""
+    """Lowers the paths of a dataflow, those of one form once, and those of strata with one plan together."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self._forms: dict[Shape, Form] = {}
+        self._strata: dict[tuple[Template, int], StratumCode | None] = {}
 
     def lowered(self, path: nodes.Path, storage: RoundStorage) -> LoweredPath:
         shape, names = form_of(path, storage)
@@ -41,6 +46,29 @@ class RoundCode:
         if not lowering.terms.calls_python:  # that is noted for each path
             self._forms[shape] = Form(lowering.object_code, numbered(lowering.references.referred, names))
         return made
+
+    def lowered_together(self, plan: StratumPlan, part: int, storage: RoundStorage) -> list[LoweredPath]:
+        """The paths of a part of a stratum's plan (see `StratumPlan.paths`)."""
+        if plan.template is not None:
+            code = self._strata.get((plan.template, part))
+            if code is not None:
+                linked = enumerate(code.linked(plan.named, storage, self.tables))
+                return [LinkedPath(partial(plan.path, part, number), *made) for number, made in linked]
+        paths = plan.paths(part)
+        lowered = [self.lowered(path, storage) for path in paths]
+        if plan.template is not None and (plan.template, part) not in self._strata:
+            self._strata[plan.template, part] = self._stratum_code(paths, plan.named, storage)
+        return lowered
+
+    def _stratum_code(self, paths: Sequence[nodes.Path], named: Named, storage: RoundStorage) -> StratumCode | None:
+        """The code of paths for strata with other names, where there is one."""
+        found = []
+        for path in paths:
+            shape, names = form_of(path, storage)
+            if shape not in self._forms:
+                return None
+            found.append((self._forms[shape], names, _is_looping(path, storage)))
+        return StratumCode(found, named) if found and may_share(paths, named) else None
 
 
 def _is_looping(path: nodes.Path, storage: RoundStorage) -> bool:

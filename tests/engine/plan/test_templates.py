@@ -46,14 +46,14 @@ def _of(text: str, sizes: Mapping[str, int] = SIZES) -> list[Scope]:
 def filled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The relations whose plans were not made anew."""
     names: list[str] = []
-    fill = templates._Template.filled
+    fill = templates.Template.filled
 
-    def noted(self: templates._Template, *args: object) -> Scope:
+    def noted(self: templates.Template, *args: object) -> Scope:
         scope = fill(self, *args)  # type: ignore[arg-type]
         names.extend(scope.relations)
         return scope
 
-    monkeypatch.setattr(templates._Template, "filled", noted)
+    monkeypatch.setattr(templates.Template, "filled", noted)
     return names
 
 
