@@ -13,6 +13,7 @@ import lark
 from lark.parse_tree_builder import ExpandSingleChild
 from lark.parsers.lalr_analysis import Shift
 
+from dlog.grammar.alike import OPENING, Alike
 from dlog.grammar.literal_facts import BLANK, FACT, read_facts
 
 Row: TypeAlias = "dict[str, Any]"
@@ -48,7 +49,7 @@ class Automaton:
         scanner = lexer.scanner
         words = {t.pattern.value for t in tables.terminals if t.pattern.type == "str"}
         reserved = {word: lexer.callback["IDENT"].scanner.fullmatch(word) for word in words}
-        self._reserved = {word: type for word, type in reserved.items() if type is not None}
+        self.reserved = {word: type for word, type in reserved.items() if type is not None}
         self._ignored: frozenset[str] = lexer.ignore_types
         self._token: Any = re.compile(f"{BLANK}*(?:{_alternatives(scanner)})", scanner.g_regex_flags)
         conf: Any = tables.parse_interactive("").parser_state.parse_conf
@@ -64,9 +65,9 @@ class Automaton:
                     rows[state][symbol] = reductions[argument]
         self._start, self._end = rows[conf.start_state], rows[conf.end_state]
 
-    def run(self, text: str) -> Any:
-        """The value that the callbacks make of the text; raises `Unparsable`."""
-        ignored, reserved = self._ignored, self._reserved
+    def run(self, text: str, alike: Alike | None = None) -> Any:
+        """The value that the callbacks make of the text; raises `Unparsable`. `alike` knows the items of the text by shape."""
+        ignored, reserved = self._ignored, self.reserved
         row = self._start
         rows, values, end = [row], list[Any](), 0
         next_token = self._token.scanner(text).match  # and no search: for what has no end, that takes time with the square
@@ -82,6 +83,11 @@ class Automaton:
                 row = _reduce(entry, rows, values)
             if kind == "IDENT" and len(rows) == 2 and (fact := FACT.match(text, start)):  # between items
                 end = read_facts(text, fact, reserved, values[-1])
+                next_token = self._token.scanner(text, end).match
+                continue
+            if alike is not None and kind in OPENING and len(rows) == 2 and (read := alike.read(text, start, kind)):
+                item, end = read
+                values[-1].append(item)
                 next_token = self._token.scanner(text, end).match
                 continue
             row = entry

@@ -17,6 +17,7 @@ import lark
 from dlog.caches import cache_root, keep, own_content
 from dlog.grammar import syntax
 from dlog.grammar.actions import READING, Actions, Reading
+from dlog.grammar.alike import Alike
 from dlog.grammar.automaton import Automaton, Unparsable
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Source, Span
@@ -35,7 +36,8 @@ def parse(source: Source) -> syntax.Program:
     reading = Reading(source)
     token = READING.set(reading)
     try:
-        program: syntax.Program = automaton().run(source.text)
+        tool = automaton()
+        program: syntax.Program = tool.run(source.text, Alike(tool.reserved, _items))
     except Unparsable:
         from dlog.grammar.recovery import diagnose
 
@@ -46,6 +48,19 @@ def parse(source: Source) -> syntax.Program:
     if reading.problems:
         raise DlogError(sorted(reading.problems, key=lambda d: d.labels[0].span.start))
     return program
+
+
+def _items(text: str) -> tuple[syntax.Item, ...]:
+    """The items of a text by itself; none if there are mistakes in it."""
+    reading = Reading(Source(text))
+    token = READING.set(reading)
+    try:
+        program: syntax.Program = automaton().run(text)
+    except Unparsable:
+        return ()
+    finally:
+        READING.reset(token)
+    return () if reading.problems else program.items
 
 
 def _check_characters(source: Source) -> None:
