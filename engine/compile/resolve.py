@@ -86,7 +86,7 @@ def resolve(program: Program, source: Source) -> Resolved:
     .output edge                        ->   Io("output", "edge")
     """
     problems = Problems(source)
-    program = with_prints(with_counter(with_moments(program, source, problems)), problems)
+    program = with_prints(with_counter(with_moments(program, source, problems), source), problems)
     program, lattices = without_lattices(program, problems)
     clauses = tuple([i for i in program.items if type(i) is LiteralFact or isinstance(i, Clause)])
     program = replace(program, items=tuple(without_literal_facts(program.items)))

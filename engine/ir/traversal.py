@@ -63,8 +63,14 @@ def positive_atoms(body: tuple[Literal, ...]) -> Iterator[Atom]:
 
 def functors(rule: Rule) -> Iterator[Functor]:
     """Every functor of a rule."""
-    terms = (*rule.head.args, *(term for literal in rule.body for term in _terms(literal)))
-    return (functor for term in terms for functor in _functors(term))
+    for term in rule.head.args:
+        if type(term) is not Variable:  # by far the most
+            yield from _functors(term)
+    for literal in rule.body:
+        if type(literal) is not Atom:
+            for term in _terms(literal):
+                if type(term) is not Variable:
+                    yield from _functors(term)
 
 
 def user_aggregates(body: Iterable[Literal]) -> Iterator[Aggregate]:
@@ -79,12 +85,14 @@ def user_aggregates(body: Iterable[Literal]) -> Iterator[Aggregate]:
 
 def stateful_functors(rule: Rule) -> Iterator[Functor]:
     """Every functor of a rule that may give another value for the same arguments."""
-    return (functor for functor in functors(rule) if functor.stateful)
+    for functor in functors(rule):
+        if functor.stateful:
+            yield functor
 
 
 def prints(rule: Rule) -> bool:
     """Whether a rule has a goal that prints."""
-    return any(printed_types(functor.op) is not None for functor in stateful_functors(rule))
+    return any([printed_types(functor.op) is not None for functor in stateful_functors(rule)])
 
 
 def _terms(literal: Literal) -> Iterator[Term]:

@@ -15,7 +15,7 @@ from dlog.engine.ir.traversal import prints
 def prune(program: Program, observed: frozenset[str]) -> Program:
     """Declarations and facts stay; relations that depend on each other are needed or not all together, and so are those whose
     rules print. What is not needed is not read from files either."""
-    needed = _needed(program, observed)
+    needed = observed if observed.issuperset(program.relations) else _needed(program, observed)
     if needed.issuperset(program.relations):
         return program
     strata = tuple(s for s in program.strata if not needed.isdisjoint(s.relations))

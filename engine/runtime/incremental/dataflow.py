@@ -98,6 +98,8 @@ class Dataflow:
         """By stratum, its plan."""
         self.tables = Tables()
         self.code = RoundCode(self.tables)
+        self.interned: dict[str, int] = {}
+        """The texts of constants."""
         self.owners: list[tuple[LoweredPath, Stratum]] = []
         self.started = False
         """Whether a batch has been committed."""
@@ -494,7 +496,12 @@ class StratumBuilder:
         return self.flow.catalog.field_kinds(record_type)
 
     def encode(self, constant: Constant) -> int:
-        return self.flow.catalog.encoder.word(constant)
+        text = constant.value
+        if type(text) is not str:
+            return self.flow.catalog.encoder.word(constant)
+        if text not in self.flow.interned:
+            self.flow.interned[text] = self.flow.catalog.encoder.word(constant)
+        return self.flow.interned[text]
 
     def lattice_column(self, name: str) -> int:
         return self.flow.program.lattices[name].column

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -30,7 +31,6 @@ class Catalog:
         self.memory = memory
         self.encoder = FactEncoder(SymbolTable(), RecordTables(memory))
         self.symbols = self.encoder.symbols
-        self.relations = {n: StoredRelation(n, r.kinds, memory) for n, r in program.relations.items()}
         self.arrangements: dict[nodes.Arrangement, StoredArrangement] = {}
         defined = {name for stratum in program.strata for name in stratum.relations if stratum.rules}
         self.complete = {name for name in program.relations if name not in defined}
@@ -38,6 +38,11 @@ class Catalog:
         self.keys = Keys()
         self._numbers = 0
         self.printer = Printer()
+
+    @cached_property
+    def relations(self) -> dict[str, StoredRelation]:
+        """Whoever keeps rows in a way of its own has no use for them."""
+        return {n: StoredRelation(n, r.kinds, self.memory) for n, r in self.program.relations.items()}
 
     @property
     def symbols(self) -> SymbolTable:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
+
+import numpy as np
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
@@ -53,6 +56,97 @@ def new_list(words_each: int) -> Struct:
     return made
 
 
+class _Mold:
+    """The structs of all collections of a role with columns of some widths, next to each other, and what they own at first."""
+
+    def __init__(self, role: Role, widths: Sequence[int]) -> None:
+        self._words: list[int] = []
+        self.lists: list[tuple[int, int]] = []
+        """Where they are, and their sizes; so for what follows."""
+        self.histories: list[tuple[int, int]] = []
+        self.fields: list[tuple[tuple[int, int], int, tuple[int, int]]] = []
+        """The fields that point to parts: the part they are of (the collection or a history), their number, and the other."""
+        self.bytes: list[int] = []
+        """Of the arrays, in their order."""
+        self._arrays: list[int] = []
+        self.collection = self._part(L.collection.size)
+        self._fill(role, widths)
+        self.words = np.array(self._words, np.int64)
+        self.pointers = np.array([of[0] + field for of, field, _ in self.fields], np.int64)
+        self.arrays = np.array(self._arrays, np.int64)
+        """The places of their addresses."""
+
+    def _fill(self, role: Role, widths: Sequence[int]) -> None:
+        own = self.collection
+        self.columns = columns = self._pointed(own, L.relation.columns, L.column.size * max(len(widths), 1))
+        self._set(own, L.relation.arity, len(widths))
+        self._set(own, L.relation.capacity, INITIAL_ROWS)
+        for c, width in enumerate(widths):
+            self._set(columns, c * L.column.size + L.column.width, width)
+            self._array(columns, c * L.column.size + L.column.data, INITIAL_ROWS * width)
+        self._array(own, L.collection.alive, INITIAL_ROWS // 8)
+        for part in _PARTS[role]:
+            self._array(own, part, INITIAL_ROWS * PER_ROW[part])
+        if role in VISIBLE:
+            self._history(L.collection.outer, iterations=False)
+        if role in _INNER:
+            self._history(L.collection.inner, iterations=True)
+        for field, size in _lists_of(role):
+            self._list(own, field, size)
+
+    def _part(self, size: int) -> tuple[int, int]:
+        self._words += [0] * size
+        return len(self._words) - size, size
+
+    def _pointed(self, of: tuple[int, int], field: int, size: int) -> tuple[int, int]:
+        made = self._part(size)
+        self._set(of, field, 8 * made[0])
+        self.fields.append((of, field, made))
+        return made
+
+    def _set(self, part: tuple[int, int], field: int, value: int) -> None:
+        self._words[part[0] + field] = value
+
+    def _array(self, part: tuple[int, int], field: int, size: int) -> None:
+        self._arrays.append(part[0] + field)
+        self.bytes.append(size)
+
+    def _list(self, of: tuple[int, int], field: int, size: int) -> None:
+        made = self._pointed(of, field, L.log.size)
+        self._set(made, L.items.words, size)
+        self.lists.append(made)
+
+    def _history(self, field: int, iterations: bool) -> None:
+        history = self._pointed(self.collection, field, L.history.size)
+        self._array(history, L.history.bits, INITIAL_ROWS // 8)
+        if iterations:
+            self._array(history, L.history.iters, INITIAL_ROWS * 4)
+        self._list(history, L.history.items, L.item.size)
+        self._list(history, L.history.entries, L.entry.size)
+        self.histories.append(history)
+
+
+_mold = cache(_Mold)
+
+
+def _lists_of(role: Role) -> list[tuple[int, int]]:
+    """The fields of the lists of a collection, and the words of what is in them."""
+    wanted: list[tuple[int, int]] = []
+    if role in VISIBLE:
+        wanted += [(L.collection.log, L.change.size), (L.collection.new_rows, 1), (L.collection.maybe_dead, 1)]
+    if role in _INNER:
+        wanted.append((L.collection.inner_log, L.change.size))
+    if role is Role.TOTAL:
+        wanted += [(L.collection.derivation_derived, L.change.size), (L.collection.touched, 1)]
+    if role in (Role.PARTIAL, Role.PARTIAL_CANDIDATES):
+        wanted += [(L.collection.touched, 1), (L.collection.derivation_entries, L.support.size)]
+    if role in (Role.LATTICE, Role.GROUPS):
+        wanted.append((L.collection.touched, 1))
+    if role in (Role.GROUPS, Role.CANDIDATES):
+        wanted.append((L.collection.maybe_dead, 1))
+    return wanted
+
+
 class CollectionParts:
     """Columns, histories and logs; see kernels/round_structs.py for the fields."""
 
@@ -61,64 +155,31 @@ class CollectionParts:
         self.kinds = tuple(kinds)
         self.role = role
         self.memory = memory
-        self.struct = Struct(L.collection.size)
-        self.lists: list[Struct] = []
-        self.histories: list[Struct] = []
-        self.struct[L.relation.arity] = len(self.kinds)
-        self._columns = Struct(L.column.size * max(len(self.kinds), 1))
-        self.struct.point(L.relation.columns, self._columns)
-        for c, kind in enumerate(self.kinds):
-            self._columns[c * L.column.size + L.column.width] = 8 if kind is Kind.FLOAT else 4
-            self._columns[c * L.column.size + L.column.data] = self._zeroed(
-                INITIAL_ROWS * self._columns[c * L.column.size + L.column.width]
-            )
-        self.struct[L.relation.capacity] = INITIAL_ROWS
-        self.struct[L.collection.alive] = self._zeroed(INITIAL_ROWS // 8)
-        for part in _PARTS[role]:
-            self.struct[part] = self._zeroed(INITIAL_ROWS * PER_ROW[part])
-        self._make_lists(scope)
+        mold = _mold(role, tuple([8 if kind is Kind.FLOAT else 4 for kind in self.kinds]))
+        whole = Struct(len(mold.words))
+        whole.words[:] = mold.words
+        whole.words[mold.pointers] += whole.address
+        parts: dict[tuple[int, int], Struct] = {mold.collection: whole.part(*mold.collection)}
+        for of, field, part in mold.fields:  # whoever points comes before what it points to
+            parts[of].keep[field] = parts[part] = whole.part(*part)
+        self.struct, self._columns = parts[mold.collection], parts[mold.columns]
+        self.lists = [parts[part] for part in mold.lists]
+        self.histories = [parts[part] for part in mold.histories]
+        whole.words[mold.arrays] = [self._zeroed(size) for size in mold.bytes]
+        if role in (Role.PARTIAL, Role.PARTIAL_CANDIDATES):
+            assert scope is not None
+            self.struct.point(L.collection.scope, scope)
 
     def _zeroed(self, size: int) -> int:
         address = int(storage.zeroed(self.memory.control.address, size))
-        self.memory.check()
+        if not address:
+            self.memory.check()
         return address
-
-    def _make_lists(self, scope: Struct | None) -> None:
-        wanted: list[tuple[int, int]] = []
-        role = self.role
-        if role in VISIBLE:
-            wanted += [(L.collection.log, L.change.size), (L.collection.new_rows, 1), (L.collection.maybe_dead, 1)]
-            self._point_history(L.collection.outer, iterations=False)
-        if role in _INNER:
-            wanted.append((L.collection.inner_log, L.change.size))
-            self._point_history(L.collection.inner, iterations=True)
-        if role is Role.TOTAL:
-            wanted += [(L.collection.derivation_derived, L.change.size), (L.collection.touched, 1)]
-        if role in (Role.PARTIAL, Role.PARTIAL_CANDIDATES):
-            wanted += [(L.collection.touched, 1), (L.collection.derivation_entries, L.support.size)]
-            assert scope is not None
-            self.struct.point(L.collection.scope, scope)
-        if role in (Role.LATTICE, Role.GROUPS):
-            wanted.append((L.collection.touched, 1))
-        if role in (Role.GROUPS, Role.CANDIDATES):
-            wanted.append((L.collection.maybe_dead, 1))
-        for field, size in wanted:
-            self.struct.point(field, self._list(size))
 
     def _list(self, size: int) -> Struct:
         made = new_list(size)
         self.lists.append(made)
         return made
-
-    def _point_history(self, field: int, iterations: bool) -> None:
-        history = Struct(L.history.size)
-        history[L.history.bits] = self._zeroed(INITIAL_ROWS // 8)
-        if iterations:
-            history[L.history.iters] = self._zeroed(INITIAL_ROWS * 4)
-        history.point(L.history.items, self._list(L.item.size))
-        history.point(L.history.entries, self._list(L.entry.size))
-        self.struct.point(field, history)
-        self.histories.append(history)
 
     @property
     def address(self) -> int:

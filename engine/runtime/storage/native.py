@@ -12,7 +12,7 @@ import numpy as np
 class _Slab:
     """Zeroed words at addresses next to each other, handed out one piece after the other; each piece keeps all of them."""
 
-    WORDS = 4096
+    WORDS = 1 << 14
 
     def __init__(self) -> None:
         self.words = np.zeros(self.WORDS, np.int64)
