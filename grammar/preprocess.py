@@ -20,6 +20,7 @@ from dlog.grammar.source import Source, Span
 if TYPE_CHECKING:
     from dlog.grammar.macros import Expansion
 
+WORDS = ("#", ".include", ".once", "RAM_DOMAIN_SIZE")
 NEEDED = re.compile(r"^[ \t]*(#|\.include\b|\.once\b)|\bRAM_DOMAIN_SIZE\b", re.MULTILINE)
 
 
@@ -40,7 +41,7 @@ def preprocess(program: Path | str, include_dirs: Sequence[str | Path] = (), mac
 def preprocess_text(text: str, name: str, include_dirs: Sequence[str | Path] = (), macros: Sequence[str] = ()) -> Source:
     """A text as if it were the content of a file: what it includes is looked for beside that."""
     text = text.replace("\r\n", "\n")
-    if not macros and not NEEDED.search(text):
+    if not macros and not (any(word in text for word in WORDS) and NEEDED.search(text)):
         return Source(text, name)
     return _expand(text, name, include_dirs, macros)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from functools import cached_property
 
 from dlog.dataclass import dataclass
 
@@ -47,14 +48,22 @@ class Source:
     ) -> None:
         self.text = text
         self.name = name
-        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
         self._origins = origins
-        self._files = files or {name: text.split("\n")}
+        self._given = files
 
     @property
     def files(self) -> dict[str, list[str]]:
         """The original lines of all files that the text was made of, by name."""
         return self._files
+
+    @cached_property
+    def _files(self) -> dict[str, list[str]]:
+        return self._given or {self.name: self.text.split("\n")}
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where the lines begin."""
+        return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     def locate(self, offset: int) -> Location:
         offset = max(0, min(offset, len(self.text)))

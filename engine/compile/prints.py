@@ -8,7 +8,6 @@ declares a relation of this name has no such goals.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -32,14 +31,13 @@ from dlog.grammar.syntax import (
 )
 
 PRINT: Final = "print"
-_WORD: Final = re.compile(rf"\b{PRINT}\b")
 CALL: Final = "print!"
 """The functor that stands for a goal, which nobody can write."""
 
 
 def with_prints(program: Program, problems: Problems) -> Program:
     """The program with conditions in the place of its goals that print."""
-    if _WORD.search(problems.source.text) is None:
+    if PRINT not in problems.source.text:
         return program
     if any(isinstance(item, RelationDecl) and PRINT in item.names for item in program.items):
         return program

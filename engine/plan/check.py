@@ -7,7 +7,7 @@ are read; feedback is read at a time that is known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import NoReturn, assert_never
 
 from dlog.engine.ir.nodes import (
     Accumulate,
@@ -66,7 +66,10 @@ class Checker:
 
     def require(self, promise: bool, what: str) -> None:
         if not promise:
-            raise InternalError("plan", f"{what}, in: {self.text}")
+            self.broken(what)
+
+    def broken(self, what: str) -> NoReturn:
+        raise InternalError("plan", f"{what}, in: {self.text}")
 
     def path(self, path: Path) -> None:
         self.text = self.scope.rules[path.rule]
@@ -77,33 +80,42 @@ class Checker:
             self.columns(path.seed.relation, path.seed.sorted_by)
             bound = self.bind(bound, [v for _, v in path.seed.binds], path)
         for step in path.steps:
-            self.require(not reads(step) & ~bound, f"{type(step).__name__} reads an unbound variable")
+            if reads(step) & ~bound:
+                self.broken(f"{type(step).__name__} reads an unbound variable")
             self.step(step)
             bound = self.bind(bound, list(ids(binds_of(step))), path)
         self.sink(path.sink, bound)
 
     def bind(self, bound: int, variables: Sequence[int], path: Path) -> int:
         for v in variables:
-            self.require(v < path.variables, f"variable {v} is out of range")
-            self.require(not bound >> v & 1, f"variable {v} is bound twice")
+            if v >= path.variables:
+                self.broken(f"variable {v} is out of range")
+            if bound >> v & 1:
+                self.broken(f"variable {v} is bound twice")
             bound |= 1 << v
         return bound
 
     def relation(self, relation: str) -> None:
-        self.require(relation in self.arities, f"`{relation}` is no relation")
-        self.require(not relation.startswith("@") or relation in self.readable, f"{relation} is read before it is filled")
+        if relation not in self.arities:
+            self.broken(f"`{relation}` is no relation")
+        if relation[:1] == "@" and relation not in self.readable:
+            self.broken(f"{relation} is read before it is filled")
 
     def columns(self, relation: str, columns: Sequence[int]) -> None:
-        self.require(all(0 <= c < self.arities[relation] for c in columns), f"`{relation}` has no such column")
-        self.require(len(set(columns)) == len(columns), f"a column of `{relation}` occurs twice")
+        if columns and not 0 <= min(columns) <= max(columns) < self.arities[relation]:
+            self.broken(f"`{relation}` has no such column")
+        if len(set(columns)) != len(columns):
+            self.broken(f"a column of `{relation}` occurs twice")
 
     def view(self, relation: str, view: View) -> None:
-        self.require((view != "all") == (relation in self.variables), f"`{relation}` is read at `{view}`")
+        if (view != "all") != (relation in self.variables):
+            self.broken(f"`{relation}` is read at `{view}`")
 
     def lookup(self, arrangement: Arrangement, key: Sequence[Term], columns: Sequence[int]) -> None:
         self.relation(arrangement.relation)
         self.columns(arrangement.relation, (*arrangement.key, *columns))
-        self.require(len(key) == len(arrangement.key), f"the key does not fit the arrangement of `{arrangement.relation}`")
+        if len(key) != len(arrangement.key):
+            self.broken(f"the key does not fit the arrangement of `{arrangement.relation}`")
 
     def step(self, step: Step) -> None:
         for relation, view in views_of(step):
@@ -130,9 +142,11 @@ class Checker:
 
     def sink(self, sink: Insert | Accumulate, bound: int) -> None:
         self.require(not mask_all(sink_terms(sink)) & ~bound, "the sink reads an unbound variable")
-        self.require(sink.relation in self.arities, f"`{sink.relation}` is no relation")
+        if sink.relation not in self.arities:
+            self.broken(f"`{sink.relation}` is no relation")
         wide = len(sink.terms) if isinstance(sink, Insert) else len(sink.key) + 1
-        self.require(wide == self.arities[sink.relation], f"`{sink.relation}` has another arity")
+        if wide != self.arities[sink.relation]:
+            self.broken(f"`{sink.relation}` has another arity")
 
 
 def views_of(step: Step) -> tuple[tuple[str, View], ...]:

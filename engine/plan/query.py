@@ -7,7 +7,6 @@ that does not depend on the order of the text, so that neither do plans.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias, assert_never, cast
 
 from dlog.dataclass import dataclass
@@ -243,7 +242,7 @@ def canonical(query: Query) -> Query:
     colours = _colours(query)
     readings = sorted(query.readings, key=lambda r: _shape(r, colours))
     conditions = sorted(query.conditions, key=lambda c: _shape(c, colours))
-    return replace(query, readings=tuple(readings), conditions=tuple(conditions))
+    return Query(tuple(readings), tuple(conditions), query.output, query.bag, query.kinds)
 
 
 def _colours(query: Query) -> list[int]:

@@ -31,7 +31,13 @@ def dependencies(rule: Rule) -> Iterator[Dependency]:
 
 def relations_read(rule: Rule) -> list[str]:
     """The relations that the rule's body mentions, in the order of the text."""
-    return [on for _, on, _, _ in _reads(rule.body)]
+    found: list[str] = []
+    for literal in rule.body:
+        if type(literal) is Atom:  # by far the most
+            found.append(literal.relation)
+        elif type(literal) is not Compare:
+            found += [on for _, on, _, _ in _reads((literal,))]
+    return found
 
 
 def _reads(body: Iterable[Literal]) -> Iterator[tuple[OneOf["positive", "negation", "aggregation"], str, Span, str]]:

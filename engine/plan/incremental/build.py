@@ -6,8 +6,6 @@ changes of earlier relations `enter`; those seeded by the scope's variables `loo
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of_subsumption
 from dlog.engine.ir.nodes import Path, Scan, Scope
 from dlog.engine.ir.rules import AUTOINC, Program, Stratum, printed_types
@@ -25,7 +23,7 @@ from dlog.engine.plan.joins.domains import domains
 from dlog.engine.plan.joins.existence import separate_existence
 from dlog.engine.plan.one_pass import in_one_pass
 from dlog.engine.plan.static.aggregates import Aggregates
-from dlog.engine.plan.static.build import estimates, lower_rule, single_sources, unions_of
+from dlog.engine.plan.static.build import Body, estimates, lower_rule, single_sources, unions_of
 from dlog.engine.plan.static.lattices import monotone
 from dlog.engine.plan.static.share import share_arrangements
 from dlog.engine.plan.static.stages import Stages
@@ -47,7 +45,7 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
     bodies = [lower_rule(aggregates, rule, i) for i, r in enumerate(stratum.rules) for rule in monotone(program, r)]
     if stratum.recursive:
         estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
-    bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
+    bodies = [Body(separate_existence(b.query, b.rule, aggregates), b.sink, b.rule) for b in bodies]
     repeated = Repeated(paths) if len(bodies) >= MIN_BODIES_WITH_SHAPES else None
     enter = repeated.enter if repeated is not None else lambda b: paths.enter(b.query, b.sink, b.rule)[0]
     made = with_delayed_minima([path for b in bodies for path in enter(b)], program)

@@ -54,7 +54,8 @@ class _RoundsChecker(Checker):
         return any(r.relation == relation for r in self.scope.reductions)
 
     def view(self, relation: str, view: View) -> None:
-        self.require(view != "all", f"`{relation}` is read at no time")
+        if view == "all":
+            self.broken(f"`{relation}` is read at no time")
 
     def step(self, step: Step) -> None:
         super().step(step)
@@ -71,13 +72,15 @@ class _RoundsChecker(Checker):
         self.text = self.scope.rules[path.rule]
         self.require(self._seed(path) not in self.variables, "a path seeded by the scope's changes enters")
         for relation, view in self._views(path):
-            self.require(relation not in self.variables or view == "alt", f"`{relation}` comes after the seed")
+            if relation in self.variables and view != "alt":
+                self.broken(f"`{relation}` comes after the seed")
 
     def looping(self, path: Path) -> None:
         self.text = self.scope.rules[path.rule]
         self.require(self._seed(path) in self.variables, "a path seeded by earlier relations loops")
         for relation, view in self._views(path):
-            self.require(relation in self.variables or view == "neu", f"`{relation}` comes before the seed")
+            if relation not in self.variables and view != "neu":
+                self.broken(f"`{relation}` comes before the seed")
 
     def _seed(self, path: Path) -> str | None:
         return path.seed.relation if isinstance(path.seed, Scan) else None

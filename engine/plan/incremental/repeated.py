@@ -8,7 +8,6 @@ names changed. A body that has a temporary or a reduction made, or reads one, is
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from dlog.engine.ir.nodes import AntiJoin, LookUp, Path
@@ -159,4 +158,8 @@ class _Paths:
         derived, build = self._derived
         name, _, query = derived if build is None else build(named)
         paths.derived.append((name, rule, query))
-        return tuple([replace(path if build is None else build(named), rule=rule) for path, build in self._paths])
+        return tuple([_of_rule(path if build is None else build(named), rule) for path, build in self._paths])
+
+
+def _of_rule(path: Path, rule: int) -> Path:
+    return Path(rule, path.seed, path.steps, path.sink, path.variables, path.advance, path.delayed, path.also)

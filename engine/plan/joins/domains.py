@@ -49,7 +49,7 @@ def _values(term: Term, query: Query, found: Domains, estimator: Estimator) -> f
     allowed: list[float] = []
     for reading in query.readings:
         for column, arg in enumerate(reading.args):
-            if arg == term:
+            if type(arg) is Variable and arg.id == term.id:
                 own = found.get(reading.relation)
                 bound = own[column] if own is not None else estimator.distinct(reading.relation, (column,))
                 allowed += [bound] if bound is not None else []

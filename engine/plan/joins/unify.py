@@ -25,7 +25,10 @@ def unify(query: Query) -> Query:
         query = _rename(query, names)
     if records := _records(query.conditions):
         query = _reuse(query, records)
-    return query if query.bag else replace(query, readings=_read_once(query.readings))
+    if query.bag:
+        return query
+    once = _read_once(query.readings)
+    return query if len(once) == len(query.readings) else replace(query, readings=once)
 
 
 def _read_once(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:

@@ -319,7 +319,7 @@ class Dataflow:
     def seeds(self) -> frozenset[int]:
         """The addresses of the logs that paths of strata read which were not taken over."""
         strata = {id(s) for n, s in enumerate(self.program.strata) if self.state_reuse is None or not self.state_reuse.takes(n)}
-        return frozenset(path.struct[L.path.list] for path, stratum in self.owners if id(stratum) in strata)
+        return frozenset(0 if path.log is None else path.log.address for path, stratum in self.owners if id(stratum) in strata)
 
     def rule_of(self, path: int) -> tuple[Stratum, int] | None:
         """The stratum and the rule whose path has an address."""

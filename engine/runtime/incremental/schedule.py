@@ -49,8 +49,7 @@ class Visits:
 
 def path_task(path: LoweredPath) -> Task:
     """The task of a path that is seeded by a log, or by nothing."""
-    log = path.struct.keep.get(L.path.list)
-    return Task(TaskKind.PATH, path.address, (Reading(log),) if isinstance(log, Struct) else ())
+    return Task(TaskKind.PATH, path.address, () if path.log is None else (Reading(path.log),))
 
 
 def connect(tasks: Sequence[Task], logs: Iterable[Struct], others: Iterable[Reading] = ()) -> None:
@@ -102,14 +101,13 @@ def _by_log(paths: Sequence[LoweredPath]) -> dict[int, list[LoweredPath]]:
     """Paths by the address of what seeds them, 0 for nothing."""
     found: dict[int, list[LoweredPath]] = {}
     for path in paths:
-        found.setdefault(path.struct[L.path.list], []).append(path)
+        found.setdefault(_address(path.log), []).append(path)
     return found
 
 
 def _log_of(path: LoweredPath) -> Struct:
-    found = path.struct.keep[L.path.list]
-    assert isinstance(found, Struct)
-    return found
+    assert path.log is not None
+    return path.log
 
 
 def _inner_log(collection: Collection) -> Struct:

@@ -16,7 +16,7 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.shapes import Names, Shape
-from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
+from dlog.engine.runtime.lowering.lowered import LinkedPath, LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import RoundStorage
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.reduction import Reduction
@@ -168,9 +168,8 @@ class ObjectCode:
         words[:] = self.words
         words[self.pointers] += struct.address
         words[self.places] = [resolved[r] for r in self.which]
-        if references.seed_list is not None:
-            struct.keep[L.path.list] = references.seed_list
-        return LoweredPath(path, struct, [struct.part(*level) for level in self.places_of_levels], self.shareable)
+        place = 0, len(self.words)
+        return LinkedPath(lambda: path, struct, place, self.places_of_levels, self.shareable, references.seed_list)
 
 
 @dataclass(frozen=True, slots=True)

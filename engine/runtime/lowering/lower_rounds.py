@@ -22,7 +22,7 @@ from dlog.engine.runtime.lowering.linking import Form, ObjectCode, References, f
 from dlog.engine.runtime.lowering.lower import PathLowering
 from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import RoundStorage
-from dlog.engine.runtime.lowering.stratum_code import LinkedPath, StratumCode, may_share
+from dlog.engine.runtime.lowering.stratum_code import StratumCode, may_share
 from dlog.grammar.diagnostics import InternalError
 
 TIME, ITERATION, DIFF, CHOICE = -1, -2, -3, -4
@@ -52,8 +52,7 @@ class RoundCode:
         if plan.template is not None:
             code = self._strata.get((plan.template, part))
             if code is not None:
-                linked = enumerate(code.linked(plan.named, storage, self.tables))
-                return [LinkedPath(partial(plan.path, part, number), *made) for number, made in linked]
+                return code.linked(plan.named, partial(plan.path, part), storage, self.tables)
         paths = plan.paths(part)
         lowered = [self.lowered(path, storage) for path in paths]
         if plan.template is not None and (plan.template, part) not in self._strata:

@@ -3,8 +3,9 @@ room for marks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
+from functools import cached_property
 
 import numpy as np
 
@@ -47,19 +48,53 @@ class ExternalCall:
     """Takes the rows of a table function."""
 
 
-@dataclass
 class LoweredPath:
-    """A path's struct and code; `marks` are the words of marks each worker must hold for its extensions."""
+    """A path's struct and code."""
 
-    path: nodes.Path
-    struct: Struct
-    code: list[Struct]
-    shareable: bool
-    """Several workers may run it at once: it makes no records and no strings and calls no Python."""
+    def __init__(self, path: nodes.Path, struct: Struct, code: list[Struct], shareable: bool) -> None:
+        self.path = path
+        self.struct = struct
+        self.code = code
+        self.shareable = shareable
+        """Several workers may run it at once: it makes no records and no strings and calls no Python."""
+        self.address = struct.address
+        log = struct.keep.get(L.path.list)
+        self.log = log if isinstance(log, Struct) else None
+        """What seeds it, over rounds; None where one row does."""
 
-    @property
-    def address(self) -> int:
-        return self.struct.address
+
+class LinkedPath(LoweredPath):
+    """A path whose nodes, struct and code are looked for in those of its stratum when somebody asks."""
+
+    def __init__(
+        self,
+        path: Callable[[], nodes.Path],
+        stratum: Struct,
+        place: tuple[int, int],
+        levels: Sequence[tuple[int, int]],
+        shareable: bool,
+        log: Struct | None,
+    ) -> None:
+        """`place` is where the path's words are in the struct of a `stratum`, and how many; so are its levels in these."""
+        self._path, self._stratum, self._place, self._levels = path, stratum, place, levels
+        self.shareable = shareable
+        self.address = stratum.address + 8 * place[0]
+        self.log = log
+
+    @cached_property
+    def path(self) -> nodes.Path:  # type: ignore[override]
+        return self._path()
+
+    @cached_property
+    def struct(self) -> Struct:  # type: ignore[override]
+        found = self._stratum.part(*self._place)
+        if self.log is not None:
+            found.keep[L.path.list] = self.log
+        return found
+
+    @cached_property
+    def code(self) -> list[Struct]:  # type: ignore[override]
+        return [self.struct.part(*level) for level in self._levels]
 
 
 @dataclass

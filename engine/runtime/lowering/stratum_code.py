@@ -6,18 +6,17 @@ is put together in one struct, and what several of them refer to is resolved onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dlog.engine.ir import nodes
-from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.renaming import Named, constants_in
 from dlog.engine.plan.incremental.shapes import Names
 from dlog.engine.runtime.lowering.linking import Form, References
-from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
+from dlog.engine.runtime.lowering.lowered import LinkedPath, LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import RoundStorage
 from dlog.engine.runtime.storage.native import Struct
 
@@ -30,32 +29,13 @@ Renamed: TypeAlias = tuple[Callable[..., int], bool, str, Any, tuple[Any, ...]]
 `constants`, or `own` for one of the planner's), this one's number or the planner's name, and further arguments."""
 
 
-class LinkedPath(LoweredPath):
-    """A path of a stratum that was linked as a whole; its nodes and levels are made when somebody looks at them."""
+class _Part:
+    """One of the paths: where its words are, where in these its levels, and by which reference it is seeded."""
 
-    def __init__(self, path: Callable[[], nodes.Path], struct: Struct, code: StratumPath) -> None:
-        self._path = path
-        self._code = code
-        self.struct = struct
-        self.shareable = code.shareable
-
-    @cached_property
-    def path(self) -> nodes.Path:  # type: ignore[override]
-        return self._path()
-
-    @cached_property
-    def code(self) -> list[Struct]:  # type: ignore[override]
-        return [self.struct.part(*level) for level in self._code.levels]
-
-
-class StratumPath:
-    """One of the paths: the words of its fields, gates and code, its levels, and by which reference it is seeded."""
-
-    __slots__ = ("levels", "seed", "shareable", "start", "words")
+    __slots__ = ("levels", "place", "seed", "shareable")
 
     def __init__(self, form: Form, start: int, seed: int | None) -> None:
-        self.start = start
-        self.words = len(form.code.words)
+        self.place = start, len(form.code.words)
         self.levels = form.code.places_of_levels
         self.shareable = form.code.shareable
         self.seed = seed
@@ -68,12 +48,12 @@ class StratumCode:
         """Of each path its form, the names with which it has it, and whether it loops."""
         self._references: dict[tuple[object, ...], int] = {}
         self._renamed: list[Renamed] = []
-        self.paths: list[StratumPath] = []
+        self._paths: list[_Part] = []
         parts, pointers, places, which, start = [], [], [], [], 0
         for form, names, looping in paths:
             numbers = [self._number(r, named, looping) for r in form.named(names)]
             seeds = [n for n, (what, _, _) in zip(numbers, form.references, strict=True) if what in _SEEDS]
-            self.paths.append(StratumPath(form, start, seeds[-1] if seeds else None))
+            self._paths.append(_Part(form, start, seeds[-1] if seeds else None))
             code = form.code
             parts.append(code.relative_to(start))
             pointers.append(code.pointers + start)
@@ -98,27 +78,33 @@ class StratumCode:
             self._renamed.append((getattr(References, what), looping, kind, of, rest))
         return found
 
-    def linked(self, named: Named, storage: RoundStorage, tables: Tables) -> Iterator[tuple[Struct, StratumPath]]:
-        """The structs of the paths, for a stratum's names."""
-        resolvers = References(storage, tables, False), References(storage, tables, True)
-        resolved: list[int] = []
-        seeds: dict[int, Struct | None] = {}
-        for method, looping, kind, of, rest in self._renamed:
-            references = resolvers[looping]
-            references.seed_list = None
-            resolved.append(method(references, of if kind == "own" else getattr(named, kind)[of], *rest))
-            if references.seed_list is not None:
-                seeds[len(resolved) - 1] = references.seed_list
+    def linked(self, named: Named, path: Callable[[int], nodes.Path], storage: RoundStorage, tables: Tables) -> list[LoweredPath]:
+        """The paths of a stratum with other names, of which `path` gives the nodes."""
+        resolved, logs = self._resolved(named, storage, tables)
         struct = Struct(len(self._words))
         words = struct.words
         words[:] = self._words
         words[self._pointers] += struct.address
         words[self._places] = np.array(resolved, np.int64)[self._which]
-        for path in self.paths:
-            part = struct.part(path.start, path.words)
-            if path.seed is not None:
-                part.keep[L.path.list] = seeds[path.seed]
-            yield part, path
+        return [
+            LinkedPath(partial(path, n), struct, p.place, p.levels, p.shareable, None if p.seed is None else logs[p.seed])
+            for n, p in enumerate(self._paths)
+        ]
+
+    def _resolved(self, named: Named, storage: RoundStorage, tables: Tables) -> tuple[list[int], dict[int, Struct]]:
+        """What the references are, and the logs that some of them refer to, by their numbers."""
+        resolvers = References(storage, tables, False), References(storage, tables, True)
+        names = {"relations": named.relations, "constants": named.constants}
+        resolved: list[int] = []
+        logs: dict[int, Struct] = {}
+        for method, looping, kind, of, rest in self._renamed:
+            references = resolvers[looping]
+            references.seed_list = None
+            word = method(references, of if kind == "own" else names[kind][of], *rest)
+            if references.seed_list is not None:
+                logs[len(resolved)] = references.seed_list
+            resolved.append(word)
+        return resolved, logs
 
 
 def may_share(paths: Sequence[nodes.Path], named: Named) -> bool:
