@@ -92,7 +92,7 @@ def stateful_functors(rule: Rule) -> Iterator[Functor]:
 
 def prints(rule: Rule) -> bool:
     """Whether a rule has a goal that prints."""
-    return any([printed_types(functor.op) is not None for functor in stateful_functors(rule)])
+    return any(printed_types(functor.op) is not None for functor in stateful_functors(rule))
 
 
 def _terms(literal: Literal) -> Iterator[Term]:

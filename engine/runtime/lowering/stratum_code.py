@@ -1,7 +1,7 @@
 """Code of a stratum's paths that is linked at once, for strata whose plans are the same but for names.
 
-Forms (see `linking`) have one path's code. Where all the paths of a stratum are those of another one with other names, their code
-is put together in one struct, and what several of them refer to is resolved once.
+Forms (see `linking`) have one path's code. Where all the paths of a stratum are those of another one with other names, their
+code is put together in one struct, and what several of them refer to is resolved once.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class StratumCode:
             self._renamed.append((getattr(References, what), looping, kind, of, rest))
         return found
 
-    def linked(self, named: Named, path: Callable[[int], nodes.Path], storage: RoundStorage, tables: Tables) -> list[LoweredPath]:
+    def linked(
+        self, named: Named, path: Callable[[int], nodes.Path], storage: RoundStorage, tables: Tables
+    ) -> list[LoweredPath]:
         """The paths of a stratum with other names, of which `path` gives the nodes."""
         resolved, logs = self._resolved(named, storage, tables)
         struct = Struct(len(self._words))

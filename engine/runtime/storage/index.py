@@ -5,9 +5,14 @@ from __future__ import annotations
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.store import index_building
 from dlog.engine.kernels.incremental.store.index_building import FREE_SIZES
-from dlog.engine.runtime.storage.collection_parts import CollectionParts, new_list
+from dlog.engine.runtime.storage.collection_parts import CollectionParts
 from dlog.engine.runtime.storage.memory_map import give_back, index_arrays, index_cells
-from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.runtime.storage.native import Struct
+
+_GONE = L.index.size
+_FREE = _GONE + L.log.size
+_KEYS = _FREE + FREE_SIZES
+"""Where the parts of an index are, in one struct with it."""
 
 
 class Index:
@@ -16,14 +21,18 @@ class Index:
     def __init__(self, collection: CollectionParts, key: tuple[int, ...]) -> None:
         self.collection = collection
         self.key = key
-        self.struct = Struct(L.index.size)
-        self.struct.keep[-1] = collection.struct
-        self.struct[L.index.collection] = collection.address
-        self.struct[L.index.key_count] = len(key)
-        self.struct.point(L.index.keys, words(key))
-        self.struct[L.index.dense] = int(len(key) <= 1)
-        self.struct.point(L.index.free, Struct(FREE_SIZES))
-        self.struct.point(L.index.gone, new_list(L.change.size))
+        whole = Struct(_KEYS + len(key))
+        self.struct = whole.part(0, L.index.size)
+        parts = ((L.index.gone, _GONE, L.log.size), (L.index.free, _FREE, FREE_SIZES), (L.index.keys, _KEYS, len(key)))
+        self.struct.keep = {-1: collection.struct, **{field: whole.part(start, size) for field, start, size in parts}}
+        words = [0] * L.index.size
+        words[L.index.collection], words[L.index.key_count] = collection.address, len(key)
+        words[L.index.dense] = int(len(key) <= 1)
+        for field, start, _ in parts:
+            words[field] = whole.address + 8 * start
+        whole.words[: L.index.size] = words
+        whole.words[_GONE + L.items.words] = L.change.size
+        whole.words[_KEYS : _KEYS + len(key)] = key
         self.proposes = self.read = False
 
     @property
