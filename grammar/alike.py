@@ -16,7 +16,7 @@ from dataclasses import fields, is_dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-from dlog.grammar.literal_facts import BLANK, LiteralFact
+from dlog.grammar.literal_facts import BLANK, FACT, LiteralFact
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import Item
 
@@ -26,7 +26,7 @@ Shape: TypeAlias = tuple[str, ...]
 
 _IDENT = r"[?A-Za-z][?A-Za-z0-9_]*|_[?A-Za-z0-9_]+"
 _TEXT = r'"[^"\\\n]*"'
-_LEAF = re.compile(rf"({_IDENT}|[0-9]+|{_TEXT})")
+_LEAF = re.compile(rf"([?A-Za-z0-9_]+|{_TEXT})")
 _IGNORED = rf"(?:{BLANK}|//[^\n]*(?=\n|\Z)|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)*"
 _PLAIN = r"[A-Za-z0-9_?(),:;=<>!+\-*%^{}\[\] \t\r\n\f\v]*"
 _WORD = r"\.(?:decl|type|number_type|symbol_type|functor|lattice|input|output|printsize|limitsize|pragma|comp|init)(?!\S)"
@@ -38,12 +38,14 @@ _DECLARATION = re.compile(
     rf"|\.(?:input|output|printsize|limitsize){BLANK}+(?:{_IDENT})\b{_NEXT}"
 )
 """Items without dots, comments, annotations and escapes: those that there are many of are like that."""
+_BETWEEN = re.compile(_IGNORED)
 
 OPENING = frozenset({"IDENT", "DECL", "INPUT", "OUTPUT", "PRINTSIZE", "LIMITSIZE"})
 """The tokens with which such items begin."""
-_KINDS = {**dict.fromkeys("0123456789", "0"), '"': '"'}
-_OWN = {word: word for word in ("choice", "history", "decl", "input", "output", "printsize", "limitsize")}
-"""Parts of words of the language that are like names."""
+_DIGITS = frozenset("0123456789")
+_KINDS = {**dict.fromkeys(_DIGITS, "0"), '"': '"'}
+_OWN = {word: word for word in ("choice", "history", "decl", "input", "output", "printsize", "limitsize", "_")}
+"""Parts of words of the language that are like names, and the variable without one."""
 _PLACES = frozenset({"__FILE__", "__LINE__"})
 """Values that are where they stand."""
 
@@ -61,26 +63,37 @@ class Alike:
         self._parse = parse
         self._seen: dict[Shape, Build | None] = {}
 
-    def read(self, text: str, start: int, kind: str) -> tuple[Item, int] | None:
-        """The item that begins with a token of this kind, and where it ends; None where it is to be parsed."""
-        found = (_CLAUSE if kind == "IDENT" else _DECLARATION).match(text, start)
+    def read(self, text: str, start: int, items: list[Item]) -> int:
+        """Adds the items from one on that follow each other and are of known shapes; returns where they end, 0 if none is."""
+        end = 0
+        while (found := self._item(text, start)) is not None:
+            item, end = found
+            items.append(item)
+            between = _BETWEEN.match(text, end)
+            start = end if between is None else between.end()
+            if FACT.match(text, start):  # these have a way of their own
+                break
+        return end
+
+    def _item(self, text: str, start: int) -> tuple[Item, int] | None:
+        found = (_DECLARATION if text[start : start + 1] == "." else _CLAUSE).match(text, start)
         if found is None:
             return None
         parts = _LEAF.split(found[0])
         words = self._words
         shape = (*parts[::2], *[words.get(leaf) or _KINDS.get(leaf[0], "a") for leaf in parts[1::2]])
-        if shape not in self._seen:
+        build = self._seen.get(shape, _new)
+        if build is _new:
             self._seen[shape] = None
             return None
-        build = self._seen[shape]
         if build is None:
             build = self._seen[shape] = self._build(parts)
-        if build is _parsed:
+        if build is _parsed or ("0" in shape and not _are_decimal(parts)):
             return None
         return build(parts, list(accumulate(map(len, parts), initial=start))), found.end()
 
     def _build(self, parts: Sequence[str]) -> Build:
-        if "" in parts[2:-1:2] or not _PLACES.isdisjoint(parts):  # `0x1f` is no number with a name behind it
+        if not _PLACES.isdisjoint(parts):
             return _parsed
         told = [_told(i, part, self._words) for i, part in enumerate(parts)]
         items = self._parse("".join(told))
@@ -90,6 +103,16 @@ class Alike:
             return _Builders(told).of(items[0]) or _parsed
         except Unlike:
             return _parsed
+
+
+def _are_decimal(parts: Sequence[str]) -> bool:
+    """Whether all leaves that begin with digits are numbers without letters."""
+    return all(leaf.isdecimal() for leaf in parts[1::2] if leaf[0] in _DIGITS)
+
+
+def _new(parts: Sequence[str], at: Sequence[int]) -> Any:
+    """Stands for the builder of items of a shape that has not come yet."""
+    raise Unlike
 
 
 def _parsed(parts: Sequence[str], at: Sequence[int]) -> Any:

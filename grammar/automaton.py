@@ -85,9 +85,8 @@ class Automaton:
                 end = read_facts(text, fact, reserved, values[-1])
                 next_token = self._token.scanner(text, end).match
                 continue
-            if alike is not None and kind in OPENING and len(rows) == 2 and (read := alike.read(text, start, kind)):
-                item, end = read
-                values[-1].append(item)
+            if alike is not None and kind in OPENING and len(rows) == 2 and (read := alike.read(text, start, values[-1])):
+                end = read
                 next_token = self._token.scanner(text, end).match
                 continue
             row = entry

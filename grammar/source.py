@@ -10,10 +10,10 @@ import re
 from bisect import bisect_right
 from functools import cached_property
 
-from dlog.dataclass import dataclass
+from dlog.grammar.immutable import immutable
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Span:
     start: int
     end: int
@@ -22,7 +22,7 @@ class Span:
 NOWHERE = Span(-1, -1)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Location:
     """A place a person can go to; `line` and `column` count from 1, `text` is that line of the original file."""
 

@@ -6,10 +6,11 @@ equality, so that `parse(print(tree)) == tree` is a law that can be stated direc
 
 from __future__ import annotations
 
+# ruff: noqa: RUF009 (`_span()` only wraps `field`: one immutable default for all)
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from dlog.dataclass import dataclass
+from dlog.grammar.immutable import immutable
 from dlog.grammar.source import NOWHERE, Span
 
 
@@ -28,20 +29,20 @@ def round_number(digits: str) -> int:
 # ---------------------------------------------------------------------------------------------------------------- terms
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Variable:
     name: str
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Wildcard:
     """The anonymous variable `_`."""
 
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Number:
     """An integer or float literal, as written (`0x1f`, `0b101`, `12u`, `1.5e3`, `127.0.0.1`); the checker decides its value."""
 
@@ -49,7 +50,7 @@ class Number:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class String:
     """A symbol literal; `value` is unescaped."""
 
@@ -57,19 +58,19 @@ class String:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Nil:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Counter:
     """`$` or `autoinc()`."""
 
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RecordTerm:
     """`[a, b, c]`."""
 
@@ -77,7 +78,7 @@ class RecordTerm:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class BranchTerm:
     """`$Branch(a, b)` of an algebraic data type; `args` is empty for `$Branch`."""
 
@@ -86,7 +87,7 @@ class BranchTerm:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Call:
     """A functor application. Operators are calls too: name is the operator as written (`+`, `-`, `band`, `cat`, ...);
     unary minus is `Call("-", (x,))`. A user-defined functor `@f(x)` has the name `@f`."""
@@ -96,7 +97,7 @@ class Call:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Cast:
     """`as(x, T)`."""
 
@@ -105,7 +106,7 @@ class Cast:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class AggregateTerm:
     """`count : { body }`, `sum x : { body }`, `min`, `max`, `mean`, or `@@user init x : { body }`."""
 
@@ -121,7 +122,7 @@ Term: TypeAlias = Variable | Wildcard | Number | String | Nil | Counter | Record
 # ----------------------------------------------------------------------------------------------------------------- body
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Atom:
     """`name(args)`; `name` may be qualified by components (`c.path`). `name@round(args)` is about a past `round`."""
 
@@ -131,7 +132,7 @@ class Atom:
     round: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Not:
     """`!literal`; the literal is an atom, a constraint or a parenthesized body, as written."""
 
@@ -139,7 +140,7 @@ class Not:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Constraint:
     """`left op right` with op one of `= != < <= > >=`, or `match(l, r)`, `contains(l, r)`."""
 
@@ -149,7 +150,7 @@ class Constraint:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Truth:
     """`true` or `false`."""
 
@@ -157,13 +158,13 @@ class Truth:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class And:
     parts: tuple[Body, ...]
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Or:
     parts: tuple[Body, ...]
     span: Span = _span()
@@ -174,7 +175,7 @@ Body: TypeAlias = Atom | Not | Constraint | Truth | And | Or
 # ---------------------------------------------------------------------------------------------------------------- items
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Attribute:
     name: str
     type: str
@@ -182,7 +183,7 @@ class Attribute:
     type_span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class FunctionalDependency:
     """`choice-domain a, (b, c)`: each entry is one key."""
 
@@ -190,7 +191,7 @@ class FunctionalDependency:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class DebugDelta:
     """`debug_delta(relation)`: the rows of a relation with the iteration at which each came."""
 
@@ -198,7 +199,7 @@ class DebugDelta:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RelationDecl:
     """One `.decl` with one or several names; qualifiers as written (`input`, `inline`, `eqrel`, ...). One with a `debug_delta`
     has no attributes of its own."""
@@ -212,14 +213,14 @@ class RelationDecl:
     name_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Branch:
     name: str
     fields: tuple[Attribute, ...]
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class SubtypeDecl:
     """`.type name <: base` (also the legacy `.type name`, `.number_type name`, `.symbol_type name`)."""
 
@@ -228,7 +229,7 @@ class SubtypeDecl:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class UnionDecl:
     """`.type name = a | b`; with one member an equivalence type."""
 
@@ -237,7 +238,7 @@ class UnionDecl:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RecordDecl:
     """`.type name = [a: t, ...]`."""
 
@@ -246,7 +247,7 @@ class RecordDecl:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class AdtDecl:
     """`.type name = A { x: t } | B {}`."""
 
@@ -255,7 +256,7 @@ class AdtDecl:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class FunctorDecl:
     """`.functor name(args): type [stateful]`."""
 
@@ -266,7 +267,7 @@ class FunctorDecl:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Directive:
     """`.input r, s(k=v, ...)`: `kind` is `input`, `output`, `printsize` or `limitsize`; values are unescaped text."""
 
@@ -277,14 +278,14 @@ class Directive:
     relation_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Pragma:
     name: str
     value: str = ""
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ExecutionPlan:
     """`.plan 0:(2,1), 1:(1,2)` after a rule."""
 
@@ -293,7 +294,7 @@ class ExecutionPlan:
     order_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Clause:
     """A fact (`body is None`) or a rule; several heads share one body."""
 
@@ -303,7 +304,7 @@ class Clause:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Subsumption:
     """`r(x) <= r(y) :- body.`: the left atom goes when the right one holds."""
 
@@ -314,7 +315,7 @@ class Subsumption:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ComponentType:
     """`name<t, u>` in `.init` and inheritance."""
 
@@ -323,13 +324,13 @@ class ComponentType:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Override:
     relation: str
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ComponentInit:
     """`.init instance = comp<t>`."""
 
@@ -338,7 +339,7 @@ class ComponentInit:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ComponentDecl:
     """`.comp name<t> : base<t> { items }`."""
 
@@ -348,7 +349,7 @@ class ComponentDecl:
     span: Span = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class LatticeDecl:
     """`.lattice type<> { Bottom -> x, Lub -> @lub(_,_) ... }`."""
 
@@ -375,7 +376,7 @@ Item: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Program:
     items: tuple[Item, ...]
     span: Span = _span()

@@ -28,11 +28,12 @@ from dlog.engine.compile.normal.generators import GeneratorHoist, has_generator
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.walk import has_aggregate, map_body, map_term, outside_aggregates, renaming, variables
 from dlog.engine.ir.aggregates import dominance_of
+from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import AggregateTerm, Atom, Body, Constraint, Not, Term, Truth, Variable
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Aggregation:
     """`result = op target : { alternatives }`; `own` are the names of its own scope, those of inner ones excepted. `init` is
     the name, of the scope around it, of what a user's aggregate begins with."""
@@ -49,7 +50,7 @@ class Aggregation:
 Scoped: TypeAlias = Flat | Aggregation
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class ScopedClause:
     head: Atom
     body: tuple[Scoped, ...]
@@ -57,7 +58,7 @@ class ScopedClause:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class _Pending:
     """An aggregate on its way out of a term; `target` is free of aggregates."""
 

@@ -38,13 +38,14 @@ from typing import Literal, TypeAlias
 from dlog.dataclass import dataclass
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.rules import Compare, Constant, Kind, Lattice, Term
+from dlog.grammar.immutable import immutable
 
 View: TypeAlias = Literal["all", "alt", "neu"]
 Model: TypeAlias = Literal["static", "total", "partial"]
 Bind: TypeAlias = tuple[int, int]  # (column of the relation, variable)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Only:
     """Rows whose `column` has a value that stands in column `of` of `relation`, which does not change in the scope."""
 
@@ -53,7 +54,7 @@ class Only:
     of: int
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Arrangement:
     """An index of `relation` by the columns `key` (in this order), shared by all paths that name it. An empty key is a full
     scan. `order` are further columns by which the rows of one key are sorted, needed by `Extend`. Readers have no use for rows
@@ -65,7 +66,7 @@ class Arrangement:
     only: Only | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Scan:
     """The seed: all rows of `relation`, or, with `changes`, the rows the last iteration added. Constants and repeated
     variables of the atom are checked by `Filter`s that follow; `sorted_by` asks for rows grouped by these columns (an
@@ -83,12 +84,12 @@ class Scan:
     missing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Unit:
     """The seed of a rule without positive atoms: one empty row."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class HalfJoin:
     """For each incoming row, the rows of the arrangement whose key equals `key`: binds `binds` (non-key columns).
     Everything an atom says about bound columns is in the key."""
@@ -101,7 +102,7 @@ class HalfJoin:
     """Estimated matches per incoming row, for the reader of a plan."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Proposer:
     """One candidate of an `Extend`: the values of column `column` among the rows of `arrangement` with this key. Key and
     column are together the whole row, so that each value occurs once."""
@@ -112,7 +113,7 @@ class Proposer:
     view: View = "all"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Extend:
     """Worst-case optimal extension by one variable: for each incoming row the proposer with the fewest rows proposes values,
     the others validate. All proposers' arrangements have `order == (column,)`."""
@@ -122,7 +123,7 @@ class Extend:
     rows: float = field(default=1.0, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class SemiJoin:
     """Keeps rows for which the relation has a row equal to `args` (None matches anything): binds nothing. Over rounds one
     with a None is only a hint: it may keep rows that a later join drops."""
@@ -132,7 +133,7 @@ class SemiJoin:
     view: View = "all"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class AntiJoin:
     """Keeps rows for which the relation has no row equal to `args` (None matches anything; over rounds every argument is
     given)."""
@@ -142,12 +143,12 @@ class AntiJoin:
     view: View = "all"
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Filter:
     compare: Compare
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Map:
     """Binds `variable` to the value of `term`."""
 
@@ -155,7 +156,7 @@ class Map:
     term: Term
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class UnpackRecord:
     """Keeps rows whose record `variable` is not nil and binds fields: pairs (field, variable). Fields to be checked are bound
     to fresh variables (numbered from `Path.variables`' end by the planner) and followed by a `Filter`."""
@@ -165,7 +166,7 @@ class UnpackRecord:
     binds: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Generate:
     """For each incoming row, the rows of a table function for `args`: binds pairs (column of the result, variable). `kind` is
     that of `rules.Generator`."""
@@ -176,7 +177,7 @@ class Generate:
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class LookUp:
     """Reads a reduced relation (the planner's own, `@1`, ...) by its whole key: binds `variable` to the value. A missing
     group gives `default`, or drops the row where `default` is None."""
@@ -191,7 +192,7 @@ class LookUp:
 Step: TypeAlias = HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | UnpackRecord | Generate | LookUp
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Insert:
     """The sink of a rule: adds the row to the relation. `distinct` false promises that no two rows of the whole relation are
     equal (one rule, injective head), so the executor needs no set to check against. `weight` is that of each match, where rows
@@ -203,7 +204,7 @@ class Insert:
     weight: Term | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Accumulate:
     """The sink of an aggregate: combines `value` (None for count) into the group `key` of a reduced relation."""
 
@@ -212,7 +213,7 @@ class Accumulate:
     value: Term | None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Path:
     """One delta query. `rule` is the index into the scope's `rules` text, for statistics; `variables` is how many variable
     ids there are. `advance` is 1 for a path of a rule that reads the scope's variables, in the `partial` model. A `delayed`
@@ -234,7 +235,7 @@ class Path:
         return (self.sink, *self.also)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Reduction:
     """A relation made by the planner for one aggregate: key columns then one value column, one row per key.
 
@@ -253,7 +254,7 @@ class Reduction:
         return (*map(Kind, self.keys), *AGGREGATES[self.op].columns(Kind(self.kind)))
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Temporary:
     """A plain relation made by the planner (the outer bindings of a correlated aggregate, a shared semijoin): kinds of its
     columns."""
@@ -262,7 +263,7 @@ class Temporary:
     kinds: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Fold:
     """A relation made by the planner for an aggregate that is a user's functor: one row for each of `groups`, a temporary of
     the key columns, with the value in a last column. `matches` is a temporary of the key columns, of what tells matches apart,
@@ -283,7 +284,7 @@ class Fold:
         return (*map(Kind, self.keys), Kind(self.kind))
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Nested:
     """An aggregate that is computed for the bindings of its outer variables as they come, where only the recursion of the scope
     binds them: a table function `name` of these bindings, called by `Generate`. For those of a block, which the executor puts
@@ -297,7 +298,7 @@ class Nested:
     default: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Connection:
     """The loop of a lattice gives each key the best value that any key of its connected component has (`connect`).
 
@@ -309,7 +310,7 @@ class Connection:
     where: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Union:
     """`classes` has the values of the relation `pairs` and, for each, the class that it is in where all pairs are equivalent.
     The executor fills it, after each iteration, from the pairs that there are by then. In the loop a value may have several
@@ -319,7 +320,7 @@ class Union:
     classes: str
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Scope:
     """One stratum. `enter` paths run once; then, iff there are `variables`, `loop` paths run on each iteration's changes
     until there are none. `stages` run before `enter`, in order: each is a list of paths that fill the planner's own relations

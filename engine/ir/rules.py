@@ -30,6 +30,7 @@ from typing import Literal as OneOf
 from dlog.dataclass import dataclass
 from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.options import NO_OPTIONS, Options
+from dlog.grammar.immutable import immutable
 from dlog.grammar.source import NOWHERE, Source, Span
 
 ITERATION_COUNTER: Final = "recursive_iteration_cnt"
@@ -60,7 +61,7 @@ class Domain(Enum):
     """Numbers of 32 bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Type:
     """A resolved type. `fields` (names and type names) is set for records, which may be recursive: look names up in
     `Program.types`.
@@ -94,12 +95,12 @@ def _sign(value: int | float | str | None) -> float:
     return copysign(1.0, value) if isinstance(value, int | float) else 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Variable:
     id: int
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Constant:
     """A literal value: int for NUMBER and UNSIGNED, float, str for SYMBOL, None (nil) for RECORD."""
 
@@ -117,7 +118,7 @@ PAD = Constant(0, Kind.RECORD)
 """What fills the places of an algebraic data type's record that its branch has no field for."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Functor:
     """A function of values. `op` is a row's name in `functors`, `AUTOINC`, `printing(...)`, or `@` and the name of a user's
     functor; `kind` is the kind of its arguments where it is overloaded, else of its result (`Intrinsic.by_argument`); `result`
@@ -151,7 +152,7 @@ def printed_types(op: str) -> list[str] | None:
     return types.split("\t") if types else []
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Record:
     """Construction of a record value from its fields; `type` names the record type."""
 
@@ -165,14 +166,14 @@ Arg: TypeAlias = Variable | Constant | None
 # ------------------------------------------------------------------------------------------------------------- literals
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Atom:
     relation: str
     args: tuple[Arg, ...]
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Negation:
     """Holds when no row of the relation matches; every variable in it is bound elsewhere."""
 
@@ -180,7 +181,7 @@ class Negation:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Compare:
     """`left op right`; op is one of `= != < <= > >= match contains not_match not_contains`; symbols are ordered by their text.
     An `=` with an unbound variable on one side (the left one) binds it. Floats compare as floats, other kinds as integers or
@@ -193,7 +194,7 @@ class Compare:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Unpack:
     """`value = [fields]`: holds when the bound record `value` is not nil; binds or checks each field that is not None."""
 
@@ -203,7 +204,7 @@ class Unpack:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Generator:
     """`[results] = function(args)`: one match for each row that a table function gives for its bound arguments, of which no two
     are equal; binds or checks each result that is not None. `function` is a row's name in `table_functions`; `kind` is the kind
@@ -216,7 +217,7 @@ class Generator:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Aggregate:
     """`result = op target : { body }`.
 
@@ -243,14 +244,14 @@ Literal: TypeAlias = Atom | Negation | Compare | Unpack | Generator | Aggregate
 # ----------------------------------------------------------------------------------------------------------------- rules
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Head:
     relation: str
     args: tuple[Term, ...]
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Rule:
     """`head :- body.` `variables[i]` is the name and `kinds[i]` the kind of variable i (fresh ones are named `_1`, ...). `text`
     is the clause as the user wrote it, for plans, statistics and messages. An empty body is a fact with computed or constant
@@ -266,7 +267,7 @@ class Rule:
     weight: Term | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Relation:
     name: str
     attributes: tuple[tuple[str, Type], ...]
@@ -285,7 +286,7 @@ class Relation:
         return tuple(t.kind for _, t in self.attributes)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Io:
     """One `.input`, `.output`, `.printsize` or `.limitsize` of one relation, with its parameters."""
 
@@ -298,7 +299,7 @@ class Io:
         return dict(self.params).get(key, default)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Stratum:
     """Relations that depend on each other (one, or a cycle) and the rules that define them. `recursive` iff some rule's body
     mentions a relation of the stratum positively, through a monotone aggregate (`lattice`, `thresholds`) or, where it is one of
@@ -309,7 +310,7 @@ class Stratum:
     recursive: bool
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class UserFunctor:
     """A functor that the program declares. `function` computes it on blocks of rows; None until somebody has given it."""
 
@@ -331,7 +332,7 @@ class BlockFunction(Protocol):
         each value."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Lattice:
     """A relation whose only rule is `r(keys, v) :- ..., v = min x : { ... r ... }`, recursive through its own aggregate: per
     key it holds the one value that no other dominates. `column` is where the value stands. Without a dominance it is what
@@ -343,7 +344,7 @@ class Lattice:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Retention:
     """The rows that a relation keeps of those that come, iteration by iteration.
 

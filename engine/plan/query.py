@@ -30,11 +30,12 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from dlog.engine.ir.short_functors import NARROWING
+from dlog.grammar.immutable import immutable
 
 Condition: TypeAlias = Compare | Unpack | Generator | AntiJoin | LookUp
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Reading:
     """A positive atom, read at `view`; `place` is where it stands in its body."""
 
@@ -44,7 +45,7 @@ class Reading:
     place: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Query:
     """The values of `output` for all matches of `readings` that satisfy `conditions`. With `bag` each match counts, else only
     distinct values do. `kinds` are those of the variables."""

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, assert_never
 from dlog.dataclass import dataclass
 from dlog.engine.compile.normal.comparisons import OPPOSITE
 from dlog.engine.compile.problems import Label, Problems
+from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Source, Span
 from dlog.grammar.syntax import And, Atom, Body, Clause, Constraint, Not, Or, Truth
 
@@ -31,7 +32,7 @@ class TooManyAlternatives(Exception):
     """More than `LIMIT`."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class FlatClause:
     """One head, one conjunction; `text` is the clause as written."""
 

@@ -48,12 +48,13 @@ from dlog.engine.ir.signatures import Intrinsic
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
+from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import BranchTerm, Call, Cast, Counter, Nil, RecordTerm, String, Wildcard
 from dlog.grammar.syntax import Variable as Name
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RawAtom:
     relation: str
     args: tuple[Term | None, ...]
@@ -61,7 +62,7 @@ class RawAtom:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RawAggregate:
     result: Variable
     op: str
@@ -72,7 +73,7 @@ class RawAggregate:
     init: Term | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class RawGenerator:
     function: str
     args: tuple[Term, ...]
@@ -81,7 +82,7 @@ class RawGenerator:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Falsehood:
     """A literal that never holds."""
 

@@ -50,10 +50,11 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from dlog.engine.ir.traversal import literal_variables, term_variables
+from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Part:
     """A literal of the result and the position of the literal it comes from."""
 

@@ -8,10 +8,11 @@ from typing import Literal as OneOf
 from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Program, Rule, Stratum, Unpack
 from dlog.engine.ir.traversal import stateful_functors
+from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Dependency:
     """`relation` of a rule's head reads `on` in the literal at `span`, in the way `how`."""
 

@@ -6,11 +6,12 @@ from typing import TypeAlias
 
 from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind
+from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import Term
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class TypedTerm:
     """A term, its slot, and its arguments in the same form; of a call, whether it may give another value each time."""
 
@@ -20,7 +21,7 @@ class TypedTerm:
     stateful: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class TypedAtom:
     relation: str
     args: tuple[TypedTerm, ...]
@@ -28,7 +29,7 @@ class TypedAtom:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class TypedCompare:
     op: str
     left: TypedTerm
@@ -36,12 +37,12 @@ class TypedCompare:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class TypedFalse:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class TypedAggregate:
     """`result` is the name of the variable it binds, with its slot; `own` are the names of its scope."""
 
@@ -55,7 +56,7 @@ class TypedAggregate:
     init: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class TypedGenerator:
     """`results = function(args)`; `slot` is that of its arguments' common type where they have one."""
 
@@ -69,7 +70,7 @@ class TypedGenerator:
 TypedLiteral: TypeAlias = TypedAtom | TypedCompare | TypedFalse | TypedGenerator | TypedAggregate
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class TypedClause:
     """`kinds[slot]` and, where the kind is RECORD, `records[slot]` (the record type's name) are the answers; `slots` has the
     slot of each variable."""

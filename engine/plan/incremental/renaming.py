@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Constant
 from dlog.engine.plan.incremental.shapes import Names
+from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Named:
     """The names of a stratum, or of one of its rules, by their numbers."""
 

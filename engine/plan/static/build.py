@@ -29,6 +29,7 @@ from dlog.engine.plan.static.lattices import monotone
 from dlog.engine.plan.static.share import share_arrangements
 from dlog.engine.plan.static.stages import Stages
 from dlog.engine.plan.statistics import Estimator, Key, Statistics
+from dlog.grammar.immutable import immutable
 
 
 @uncollected
@@ -92,7 +93,7 @@ def estimates(stratum: Stratum, program: Program, statistics: Statistics) -> Est
     return estimator
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Body:
     query: Query
     sink: Insert

@@ -14,9 +14,10 @@ from dlog.engine.runtime.lowering.lowered import LoweredPath
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.grammar.diagnostics import InternalError
+from dlog.grammar.immutable import immutable
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Reading:
     """A reader, which runs when a log has changes; of a recursive scope, the seed by which it knows the log."""
 
@@ -24,7 +25,7 @@ class Reading:
     seed: Struct | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Task:
     """A task of a batch (`TaskKind`) at an address. `completes` is the collection that it makes changes of."""
 
@@ -34,7 +35,7 @@ class Task:
     completes: Collection | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Visits:
     """The work of batches so far: tasks that ran, paths that had changes to go through (of recursive scopes too), and
     collections of recursive scopes that had rows to look at in an iteration."""
