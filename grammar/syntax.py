@@ -6,7 +6,6 @@ equality, so that `parse(print(tree)) == tree` is a law that can be stated direc
 
 from __future__ import annotations
 
-# ruff: noqa: RUF009 (`_span()` only wraps `field`: one immutable default for all)
 from dataclasses import field
 from typing import Literal, TypeAlias
 

@@ -106,7 +106,10 @@ def test_all_programs_are_what_they_are_parsed_to(read: list[syntax.Item]) -> No
     assert read
 
 
-@pytest.mark.parametrize("wrong", ["p(x) :- q(x, .", "p(x) :- q(0x).", "p(12ab) :- q(x).", 'p(x) :- q(x, "\\q").', "p(x) q(x)."])
+WRONG = ["p(x) :- q(x, .", "p(x) :- q(0x).", "p(12ab) :- q(x).", 'p(x) :- q(x, "\\q").', "p(x) q(x)."]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_mistakes_are_found_behind_items_of_one_shape(wrong: str, read: list[syntax.Item]) -> None:
     _compare(f"p(x) :- q(x).\np(x) :- q(1).\n\n{'p(y) :- q(y). p(y) :- q(7).' * 3}\n{wrong}\np(z) :- q(z).\n")
     assert read
