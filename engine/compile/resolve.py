@@ -29,25 +29,38 @@ from dlog.grammar.suggest import closest
 from dlog.grammar.syntax import (
     AdtDecl,
     AggregateTerm,
+    And,
     Atom,
     Attribute,
     BranchTerm,
     Call,
     Cast,
     Clause,
+    Constraint,
     Counter,
     Directive,
+    Nil,
+    Not,
+    Number,
+    Or,
     Program,
     RecordDecl,
+    RecordTerm,
     RelationDecl,
+    String,
     Subsumption,
     SubtypeDecl,
+    Truth,
     UnionDecl,
+    Variable,
+    Wildcard,
 )
 
 _LEGACY_IO: Final = ("input", "output", "printsize")
 
 
+_UNNAMED: Final = frozenset({Variable, Wildcard, Number, String, Nil, And, Or, Not, Constraint, Truth, RecordTerm})
+"""Nodes that name nothing that is declared."""
 MAX_GUESSES = 100
 """Findings up to which it is guessed which relation an unknown one is: of a flood, which takes its time, few are shown."""
 
@@ -270,6 +283,8 @@ def _check_clause(clause: Clause, resolved: Resolved, problems: Problems) -> Non
             problems.add("debug-delta", message, Label(head.span))
     for root in parts(clause):
         for node in walk(root):
+            if type(node) in _UNNAMED:  # most nodes
+                continue
             match node:
                 case Atom():
                     _check_atom(node, resolved, problems)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -45,11 +46,22 @@ _SLABS = _Slabs()
 class Struct:
     """`size` zeroed words whose address kernels may keep; `keep` holds what each field points to."""
 
-    __slots__ = ("address", "keep", "words")
+    __slots__ = ("_of", "_size", "_start", "address", "keep", "words")
+    words: np.ndarray
+    keep: dict[int, object]
 
     def __init__(self, size: int) -> None:
         self.words, self.address = _SLABS.take(max(size, 1))
-        self.keep: dict[int, object] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Makes what nobody has asked for before: few structs have their words read by Python, or point to something."""
+        if name == "keep":
+            self.keep = {}
+        elif name == "words":
+            self.words = self._of[self._start : self._start + self._size]
+        else:
+            raise AttributeError(name)
+        return object.__getattribute__(self, name)
 
     def __getitem__(self, field: int) -> int:
         return int(self.words[field])
@@ -60,7 +72,7 @@ class Struct:
     def part(self, start: int, size: int) -> Struct:
         """The words from `start` on as a struct."""
         made = Struct.__new__(Struct)
-        made.words, made.address, made.keep = self.words[start : start + size], self.address + 8 * start, {}
+        made._of, made._start, made._size, made.address = self.words, start, size, self.address + 8 * start
         return made
 
     def point(self, field: int, target: Struct) -> None:
