@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 
@@ -56,29 +57,37 @@ def new_list(words_each: int) -> Struct:
     return made
 
 
+Place: TypeAlias = tuple[int, int]
+"""Where a part begins among all words, and how many it has."""
+
+
 class _Mold:
     """The structs of all collections of a role with columns of some widths, next to each other, and what they own at first."""
 
     def __init__(self, role: Role, widths: Sequence[int]) -> None:
         self._words: list[int] = []
-        self.lists: list[tuple[int, int]] = []
-        """Where they are, and their sizes; so for what follows."""
-        self.histories: list[tuple[int, int]] = []
-        self.fields: list[tuple[tuple[int, int], int, tuple[int, int]]] = []
-        """The fields that point to parts: the part they are of (the collection or a history), their number, and the other."""
-        self.bytes: list[int] = []
-        """Of the arrays, in their order."""
         self._arrays: list[int] = []
+        self._pointers: list[int] = []
+        self.parts: list[Place] = []
+        """All but the collection itself; others have their numbers here. The columns are first."""
+        self.own: list[tuple[int, int]] = []
+        """The fields of the collection that point to parts, and these."""
+        self.inner: list[tuple[int, int, int]] = []
+        """Parts that point to parts: each with its field, and the other."""
+        self.lists: list[int] = []
+        self.histories: list[int] = []
+        self.bytes: list[int] = []
+        """Of the arrays."""
         self.collection = self._part(L.collection.size)
         self._fill(role, widths)
         self.words = np.array(self._words, np.int64)
-        self.pointers = np.array([of[0] + field for of, field, _ in self.fields], np.int64)
+        self.pointers = np.array(self._pointers, np.int64)
         self.arrays = np.array(self._arrays, np.int64)
-        """The places of their addresses."""
+        """The places of the arrays' addresses."""
 
     def _fill(self, role: Role, widths: Sequence[int]) -> None:
         own = self.collection
-        self.columns = columns = self._pointed(own, L.relation.columns, L.column.size * max(len(widths), 1))
+        columns = self.parts[self._pointed(L.relation.columns, L.column.size * max(len(widths), 1))]
         self._set(own, L.relation.arity, len(widths))
         self._set(own, L.relation.capacity, INITIAL_ROWS)
         for c, width in enumerate(widths):
@@ -92,37 +101,44 @@ class _Mold:
         if role in _INNER:
             self._history(L.collection.inner, iterations=True)
         for field, size in _lists_of(role):
-            self._list(own, field, size)
+            self._list(field, size)
 
-    def _part(self, size: int) -> tuple[int, int]:
+    def _part(self, size: int) -> Place:
         self._words += [0] * size
         return len(self._words) - size, size
 
-    def _pointed(self, of: tuple[int, int], field: int, size: int) -> tuple[int, int]:
-        made = self._part(size)
-        self._set(of, field, 8 * made[0])
-        self.fields.append((of, field, made))
-        return made
+    def _pointed(self, field: int, size: int, of: int | None = None) -> int:
+        """A new part, to which a field of the collection points, or one of another part."""
+        owner = self.collection if of is None else self.parts[of]
+        number = len(self.parts)
+        self.parts.append(made := self._part(size))
+        self._set(owner, field, 8 * made[0])
+        self._pointers.append(owner[0] + field)
+        if of is None:
+            self.own.append((field, number))
+        else:
+            self.inner.append((of, field, number))
+        return number
 
-    def _set(self, part: tuple[int, int], field: int, value: int) -> None:
+    def _set(self, part: Place, field: int, value: int) -> None:
         self._words[part[0] + field] = value
 
-    def _array(self, part: tuple[int, int], field: int, size: int) -> None:
+    def _array(self, part: Place, field: int, size: int) -> None:
         self._arrays.append(part[0] + field)
         self.bytes.append(size)
 
-    def _list(self, of: tuple[int, int], field: int, size: int) -> None:
-        made = self._pointed(of, field, L.log.size)
-        self._set(made, L.items.words, size)
+    def _list(self, field: int, size: int, of: int | None = None) -> None:
+        made = self._pointed(field, L.log.size, of)
+        self._set(self.parts[made], L.items.words, size)
         self.lists.append(made)
 
     def _history(self, field: int, iterations: bool) -> None:
-        history = self._pointed(self.collection, field, L.history.size)
-        self._array(history, L.history.bits, INITIAL_ROWS // 8)
+        history = self._pointed(field, L.history.size)
+        self._array(self.parts[history], L.history.bits, INITIAL_ROWS // 8)
         if iterations:
-            self._array(history, L.history.iters, INITIAL_ROWS * 4)
-        self._list(history, L.history.items, L.item.size)
-        self._list(history, L.history.entries, L.entry.size)
+            self._array(self.parts[history], L.history.iters, INITIAL_ROWS * 4)
+        self._list(L.history.items, L.item.size, history)
+        self._list(L.history.entries, L.entry.size, history)
         self.histories.append(history)
 
 
@@ -159,10 +175,11 @@ class CollectionParts:
         whole = Struct(len(mold.words))
         whole.words[:] = mold.words
         whole.words[mold.pointers] += whole.address
-        parts: dict[tuple[int, int], Struct] = {mold.collection: whole.part(*mold.collection)}
-        for of, field, part in mold.fields:  # whoever points comes before what it points to
-            parts[of].keep[field] = parts[part] = whole.part(*part)
-        self.struct, self._columns = parts[mold.collection], parts[mold.columns]
+        parts = [whole.part(start, size) for start, size in mold.parts]
+        self.struct, self._columns = whole.part(*mold.collection), parts[0]
+        self.struct.keep = {field: parts[part] for field, part in mold.own}
+        for part, field, other in mold.inner:
+            parts[part].keep[field] = parts[other]
         self.lists = [parts[part] for part in mold.lists]
         self.histories = [parts[part] for part in mold.histories]
         whole.words[mold.arrays] = [self._zeroed(size) for size in mold.bytes]

@@ -49,6 +49,10 @@ class Struct:
     __slots__ = ("_of", "_size", "_start", "address", "keep", "words")
     words: np.ndarray
     keep: dict[int, object]
+    _of: np.ndarray
+    """The words of which a part has so many, from a place on."""
+    _start: int
+    _size: int
 
     def __init__(self, size: int) -> None:
         self.words, self.address = _SLABS.take(max(size, 1))

@@ -12,6 +12,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.lowering import lower_rounds
 from dlog.engine.runtime.lowering.lower_rounds import RoundCode, RoundLowering
 from dlog.engine.runtime.lowering.lowered import LoweredPath
+from dlog.engine.runtime.lowering.stratum_code import StratumCode
 from tests.bench.shapes import SHAPES
 
 POINTERS = {L.path.code, L.path.gates}
@@ -42,7 +43,13 @@ def _content(path: LoweredPath) -> tuple[object, ...]:
 
 
 @pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+def whole() -> list[LoweredPath]:
+    """The paths of strata that were linked at once."""
+    return []
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch, whole: list[LoweredPath]) -> list[bool]:
     """Whether each path that was lowered was linked with the code of another one; every one is compared with its own."""
     found: list[bool] = []
     lowered = RoundCode.lowered
@@ -55,6 +62,17 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
             assert _content(result) == _content(RoundLowering(path, storage, self.tables).lower())
         return result
 
+    linked = StratumCode.linked
+
+    def together(self: StratumCode, named: Any, path: Any, storage: Any, tables: Any) -> list[LoweredPath]:
+        result = linked(self, named, path, storage, tables)
+        for each in result:
+            found.append(True)
+            whole.append(each)
+            assert _content(each) == _content(RoundLowering(each.path, storage, tables).lower())
+        return result
+
+    monkeypatch.setattr(StratumCode, "linked", together)
     made: list[object] = []
     lower = RoundLowering.lower
     monkeypatch.setattr(RoundLowering, "lower", lambda self: made.append(self) or lower(self))
@@ -68,6 +86,30 @@ def test_rules_of_one_form_share_their_code(shape: str, compared: list[bool]) ->
     with dlog.session(SHAPES[shape](60)) as session:
         session.commit()
     assert shape == "facts" or sum(compared) >= len(compared) // 2
+
+
+STRATA = """
+.decl e(x: number, y: number)   .decl w(x: number, c: number)   .decl s(x: symbol)
+e(1, 2). e(2, 3). e(3, 1). w(1, 5). w(2, 7). s("a"). s("b").
+"""
+STRATUM = """
+.decl j{i}(x: number, y: number)   j{i}(x, z) :- e(x, y), e(y, z), x < {i} + 1.
+.decl t{i}(x: number, y: number, z: number)   t{i}(x, y, z) :- j{i}(x, y), j{i}(y, z), j{i}(z, x), x != {i}.
+.decl p{i}(x: number, y: number)   p{i}(x, y) :- j{i}(x, y).   p{i}(x, z) :- p{i}(x, y), e(y, z), z != {i}.
+.decl n{i}(x: number)   n{i}(x) :- e(x, _), !p{i}(x, {i}).
+.decl k{i}(x: number, n: number)   k{i}(x, n) :- e(x, _), n = count : {{ p{i}(x, _) }}.
+.decl m{i}(x: number, n: number)   m{i}(x, n) :- e(x, _), n = sum c : {{ w(x, c), c > {i} }}, 1 < {i}.
+.decl d{i}(x: number, c: number)   d{i}(x, c) :- w(x, _), c = min m : {{ w(x, m) ; d{i}(y, b), e(y, x), m = b + {i} }}.
+.decl c{i}(x: symbol)   c{i}(x) :- s(x), x != "b{i}".
+"""
+
+
+def test_strata_with_one_plan_are_linked_as_their_paths_are_lowered(compared: list[bool], whole: list[LoweredPath]) -> None:
+    with dlog.session(STRATA + "".join(STRATUM.format(i=i) for i in range(1, 6))) as session:
+        session.commit()
+        assert sorted(session["n4"]) == [(1,), (2,), (3,)] and sorted(session["c1"]) == [("a",), ("b",)]
+        assert {path.path.rule for path in whole} >= {0, 1}
+    assert len(whole) > 30
 
 
 def test_paths_of_all_kinds_are_linked_as_they_are_lowered(compared: list[bool]) -> None:
