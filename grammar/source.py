@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from functools import cached_property
 
-from dlog.grammar.immutable import immutable
+from dlog.dataclass import immutable
 
 
 @immutable

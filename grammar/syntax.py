@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from dlog.grammar.immutable import immutable
+from dlog.dataclass import immutable
 from dlog.grammar.source import NOWHERE, Span
 
 

@@ -21,14 +21,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.compile.grounding import bound_variables
 from dlog.engine.compile.normal.disjunction import FLAT, Conjunction, Flat, FlatClause, alternatives
 from dlog.engine.compile.normal.generators import GeneratorHoist, has_generator
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.walk import has_aggregate, map_body, map_term, outside_aggregates, renaming, variables
 from dlog.engine.ir.aggregates import dominance_of
-from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import AggregateTerm, Atom, Body, Constraint, Not, Term, Truth, Variable
 

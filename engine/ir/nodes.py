@@ -35,10 +35,9 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.rules import Compare, Constant, Kind, Lattice, Term
-from dlog.grammar.immutable import immutable
 
 View: TypeAlias = Literal["all", "alt", "neu"]
 Model: TypeAlias = Literal["static", "total", "partial"]

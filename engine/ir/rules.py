@@ -27,10 +27,9 @@ from math import copysign
 from typing import Any, Final, Protocol, TypeAlias
 from typing import Literal as OneOf
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import dataclass, immutable
 from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.options import NO_OPTIONS, Options
-from dlog.grammar.immutable import immutable
 from dlog.grammar.source import NOWHERE, Source, Span
 
 ITERATION_COUNTER: Final = "recursive_iteration_cnt"

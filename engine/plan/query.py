@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, assert_never, cast
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.nodes import AntiJoin, LookUp, View
 from dlog.engine.ir.rules import (
@@ -30,7 +30,6 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from dlog.engine.ir.short_functors import NARROWING
-from dlog.grammar.immutable import immutable
 
 Condition: TypeAlias = Compare | Unpack | Generator | AntiJoin | LookUp
 

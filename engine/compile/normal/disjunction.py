@@ -12,10 +12,9 @@ from __future__ import annotations
 from itertools import product
 from typing import Final, TypeAlias, assert_never
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.compile.normal.comparisons import OPPOSITE
 from dlog.engine.compile.problems import Label, Problems
-from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Source, Span
 from dlog.grammar.syntax import And, Atom, Body, Clause, Constraint, Not, Or, Truth
 

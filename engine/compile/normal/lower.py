@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.compile.normal.literals import calendar_literal, literal_text, number_constant
 from dlog.engine.compile.normal.shapes import same_shape
 from dlog.engine.compile.normal.short_numbers import narrowed, shortened, speaks_of_times
@@ -48,7 +48,6 @@ from dlog.engine.ir.signatures import Intrinsic
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
-from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import BranchTerm, Call, Cast, Counter, Nil, RecordTerm, String, Wildcard
 from dlog.grammar.syntax import Variable as Name

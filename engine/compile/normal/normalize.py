@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.compile.normal.comparisons import constant_truth
 from dlog.engine.compile.normal.lower import (
     Falsehood,
@@ -50,7 +50,6 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from dlog.engine.ir.traversal import literal_variables, term_variables
-from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal as OneOf
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Generator, Literal, Negation, Program, Rule, Stratum, Unpack
 from dlog.engine.ir.traversal import stateful_functors
-from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 
 

@@ -6,10 +6,10 @@ knew, so that one mistake gives one message.
 
 from __future__ import annotations
 
+from dlog.dataclass import immutable
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.ir.kinds import ALL, INTEGRAL, NUMERIC, ORDERED
 from dlog.engine.ir.rules import Kind, Type
-from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 
 _NAMES = {

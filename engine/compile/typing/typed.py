@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.ir.rules import Kind
-from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import Term
 

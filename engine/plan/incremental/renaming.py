@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeAlias
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.ir.rules import Constant
 from dlog.engine.plan.incremental.shapes import Names
-from dlog.grammar.immutable import immutable
 from dlog.grammar.source import Span
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.nodes import Insert, Nested, Scope, Union
 from dlog.engine.ir.rules import Program, Rule, Stratum
@@ -29,7 +29,6 @@ from dlog.engine.plan.static.lattices import monotone
 from dlog.engine.plan.static.share import share_arrangements
 from dlog.engine.plan.static.stages import Stages
 from dlog.engine.plan.statistics import Estimator, Key, Statistics
-from dlog.grammar.immutable import immutable
 
 
 @uncollected

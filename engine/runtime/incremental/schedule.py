@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import TaskKind
 from dlog.engine.runtime.lowering.lowered import LoweredPath
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.grammar.diagnostics import InternalError
-from dlog.grammar.immutable import immutable
 
 
 @immutable
