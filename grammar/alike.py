@@ -27,7 +27,7 @@ Shape: TypeAlias = tuple[str, ...]
 _IDENT = r"[?A-Za-z][?A-Za-z0-9_]*|_[?A-Za-z0-9_]+"
 _TEXT = r'"[^"\\\n]*"'
 _LEAF = re.compile(rf"([?A-Za-z0-9_]+|{_TEXT})")
-_IGNORED = rf"(?:{BLANK}|//[^\n]*(?=\n|\Z)|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)*"
+_IGNORED = rf"(?:{BLANK}++|//[^\n]*+|/\*[^*]*+\*+(?:[^/*][^*]*+\*+)*+/)*+"
 _PLAIN = r"[A-Za-z0-9_?(),:;=<>!+\-*%^{}\[\] \t\r\n\f\v]*"
 _WORD = r"\.(?:decl|type|number_type|symbol_type|functor|lattice|input|output|printsize|limitsize|pragma|comp|init)(?!\S)"
 _NEXT = rf"(?={_IGNORED}(?:{_WORD}|(?!history\b)(?:{_IDENT}){BLANK}*\(|\Z))"
