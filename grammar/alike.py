@@ -35,11 +35,13 @@ _NEXT = rf"(?={_IGNORED}(?:{_WORD}|(?!history\b)(?:{_IDENT}){BLANK}*\(|\Z))"
 _CLAUSE = re.compile(rf"{_PLAIN}(?:(?:/(?![/*])|{_TEXT}){_PLAIN})*\.(?={BLANK}|\Z)(?!{_IGNORED}(?:\.plan|@))")
 _DECLARATION = re.compile(
     rf"\.decl{BLANK}+(?:{_IDENT}){BLANK}*\([A-Za-z0-9_?,: \t\r\n\f\v]*\){_NEXT}"
-    rf"|\.(?:input|output|printsize|limitsize){BLANK}+(?:{_IDENT})\b{_NEXT}"
+    rf"|\.(?:input|output|printsize|limitsize){BLANK}+(?:{_IDENT})(?![?A-Za-z0-9_]){_NEXT}"
 )
 """Items without dots, comments, annotations and escapes: those that there are many of are like that."""
 _BETWEEN = re.compile(_IGNORED)
 
+MAX_PARTS = 256
+"""Parts of an item up to which one serves for others: what takes long to parse takes longer to be made a builder of."""
 OPENING = frozenset({"IDENT", "DECL", "INPUT", "OUTPUT", "PRINTSIZE", "LIMITSIZE"})
 """The tokens with which such items begin."""
 _DIGITS = frozenset("0123456789")
@@ -80,6 +82,8 @@ class Alike:
         if found is None:
             return None
         parts = _LEAF.split(found[0])
+        if len(parts) > MAX_PARTS:
+            return None
         words = self._words
         shape = (*parts[::2], *[words.get(leaf) or _KINDS.get(leaf[0], "a") for leaf in parts[1::2]])
         build = self._seen.get(shape, _new)
@@ -101,7 +105,7 @@ class Alike:
             return _parsed
         try:
             return _Builders(told).of(items[0]) or _parsed
-        except Unlike:
+        except (Unlike, RecursionError):  # what is nested too deeply for this may be parsed
             return _parsed
 
 

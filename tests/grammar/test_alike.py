@@ -41,6 +41,8 @@ PAIRS = [
     (".decl a(x: number)\na(x) :- b(x).", ".decl c(x: number) choice-domain x\nc(x) :- b(x)."),
     (".decl a(x: number)\nb(x) :- a(x).", ".decl a(x: number) history(10)\nb(x) :- a(x)."),
     (".output a\n.output b(IO=stdout)", ".output c, d\n.output e.f\n.input g"),
+    (".output a\n.input a", ".output c?(IO=stdout)\n.input c?d(IO=file)"),
+    (".output a", ".output e?(f) :- g(f)."),
     ("p(1). p(x) :- q(x).", "p(2). p(y) :- q(y). p(3)."),
 ]
 
@@ -113,3 +115,9 @@ WRONG = ["p(x) :- q(x, .", "p(x) :- q(0x).", "p(12ab) :- q(x).", 'p(x) :- q(x, "
 def test_mistakes_are_found_behind_items_of_one_shape(wrong: str, read: list[syntax.Item]) -> None:
     _compare(f"p(x) :- q(x).\np(x) :- q(1).\n\n{'p(y) :- q(y). p(y) :- q(7).' * 3}\n{wrong}\np(z) :- q(z).\n")
     assert read
+
+
+def test_clauses_that_are_deep_or_long_are_parsed_by_themselves() -> None:
+    for body in ("x = " + "(" * 300 + "1" + ")" * 300, "x = 1" + " + 1" * 300, "!" * 300 + "q(x)", "x != 1" + ", x != 1" * 300):
+        program = parse(Source(f"p(x) :- q(x), {body}.\n" * 4))
+        assert len(program.items) == 4

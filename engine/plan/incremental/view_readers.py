@@ -29,6 +29,8 @@ from dlog.engine.ir.rules import (
 from dlog.engine.ir.traversal import literal_variables, term_variables
 
 Body = tuple[Literal, ...]
+MAX_DEFINED_TERMS = 64
+"""Terms in one that a view computes, or compares, up to which the relation is a view."""
 
 
 class CannotReadThrough(Exception):
@@ -44,22 +46,35 @@ def reading_through(rule: Rule, shown: Rule, is_filter: bool) -> Rule:
 
 
 def without_definitions(rule: Rule) -> Rule:
-    """A rule with an atom, which comes first then, and terms in the place of the variables that an equality defines."""
+    """A rule with an atom, which comes first then, and terms in the place of the variables that an equality defines, if these
+    are not long: of definitions that have others twice the last one would be of exponential size."""
     atom, *others = sorted(rule.body, key=lambda literal: not isinstance(literal, Atom))
     bound: dict[int, Arg | Term] = {id: Variable(id) for id in literal_variables(atom)}
+    sizes: dict[int, int] = {}
     known = 0
     while known < len(bound):
         known = len(bound)
         for literal in tuple(others):
             match literal:
                 case Compare(op="=", left=Variable(id=id), right=right) if id not in bound:
-                    if bound.keys() >= {*term_variables(right)}:
-                        bound[id] = _term(right, bound)
+                    if bound.keys() >= {*term_variables(right)} and _size(right, sizes) <= MAX_DEFINED_TERMS:
+                        bound[id], sizes[id] = _term(right, bound), _size(right, sizes)
                         others.remove(literal)
                 case _:
                     pass
     head = replace(rule.head, args=tuple(_term(term, bound) for term in rule.head.args))
     return replace(rule, head=head, body=(atom, *(_tested(literal, bound) for literal in others)))
+
+
+def _size(term: Term, sizes: Mapping[int, int]) -> int:
+    """How many terms are in one, with variables of so many in their place."""
+    match term:
+        case Variable(id=id):
+            return sizes.get(id, 1)
+        case Functor(args=args):
+            return 1 + sum(_size(arg, sizes) for arg in args)
+        case _:
+            return 1
 
 
 class _Reader:

@@ -110,7 +110,7 @@ def _view_of(stratum: Stratum) -> View | None:
     """The view that the relation of a stratum is, if its rule is that of one."""
     match stratum:
         case Stratum(relations=(_,), rules=(Rule(weight=None) as rule,), recursive=False):
-            return view_of(without_definitions(rule)) if any(isinstance(x, Atom) for x in rule.body) else None
+            return view_of(without_definitions(rule)) if sum(isinstance(x, Atom) for x in rule.body) == 1 else None
         case _:
             return None
 

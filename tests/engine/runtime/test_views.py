@@ -120,6 +120,17 @@ def test_so_many_views_compute_of_one_another_and_no_more() -> None:
         assert set(s["p40"]) == {(7, 5 + sum(range(41)))} == {row for row, _ in s.changes("p40")}
 
 
+def test_definitions_that_double_make_no_view_of_exponential_size() -> None:
+    defined = "".join(f", a{n} = a{n - 1} * a{n - 1}" for n in range(1, 61))
+    for body in ("e(x, a0)", "e(x, a0), e(a0, _)"):
+        text = f"{EDGES}.decl p(x: number, y: number, z: number)\np(x, a0, a60) :- {body}{defined}.\n"
+        assert "p" not in views_of(text)
+        with dlog.session(text) as s:
+            s.insert("e", [(1, 1), (2, 0)])
+            s.commit()
+            assert (1, 1, 1) in s["p"]
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_others_are_not(name: str) -> None:
     assert "p" not in views_of(program_of(OTHERS[name]))
