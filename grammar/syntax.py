@@ -1,4 +1,4 @@
-"""The syntax tree: what the text says, one frozen node per construct, each with its span.
+"""The syntax tree: what the text says, one immutable node per construct, each with its span.
 
 Nothing is resolved here: names are strings, types are names, every term is as written. A node's `span` takes no part in
 equality, so that `parse(print(tree)) == tree` is a law that can be stated directly.
