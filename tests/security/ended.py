@@ -52,11 +52,16 @@ class Place:
 
     def left(self) -> list[str]:
         """What is there of processes that have ended."""
-        return sorted(str(path) for path in (*self.folder.glob("tmp/*"), *self.folder.rglob(".*.part"), *shared()))
+        return sorted(str(path) for path in (*self.folder.glob("tmp/*"), *self.folder.rglob(".*.part")))
+
+    def left_by_workers(self) -> list[str]:
+        """The same with what is in shared memory, where workers on Spark have their folders. All of this user's are there: a
+        test that runs beside others would find what those leave."""
+        return self.left() + sorted(str(path) for path in shared())
 
 
 def shared() -> Iterator[Path]:
-    """Those in memory whose owner is no more: others belong to tests that run beside this one."""
+    """Folders in memory whose owner is no more."""
     return (folder for folder in Path("/dev/shm").glob(f"{PREFIX}*") if free_lock(folder) is not None)
 
 

@@ -110,7 +110,7 @@ def test_a_run_on_spark_leaves_nothing_behind_the_next_one(
         os.killpg(process.pid, end) if with_java else process.send_signal(end)
         finish(process)
     assert finish(place.dlog(*run, "quick.dl")) == 0
-    assert place.left() == []
+    assert place.left_by_workers() == []
     assert {path.name for path in place.folder.iterdir()} <= {
         *("tmp", "out", "slow.dl", "quick.dl", "watched.dl", "wrong.dl", "edge.facts"),
     }
@@ -173,7 +173,7 @@ def test_a_run_that_is_interrupted_while_spark_starts_leaves_no_jvm(place: Place
     try:
         shown, _ = process.communicate(timeout=60)
         assert (shown, process.returncode) == ("interrupted\n", 0)
-        assert gone(process) and place.left() == []
+        assert gone(process) and place.left_by_workers() == []
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -206,7 +206,7 @@ def test_sparks_jvm_ends_with_its_driver_though_a_process_lives_that_this_had_fo
         until(lambda: not runs(java), seconds=30 if end == "killed" else 0.1)  # it ends first, as it writes in the folder
         assert runs(child)
         assert finish(place.dlog("run", "--engine", "spark", "-D", "out", "quick.dl")) == 0
-        assert place.left() == []
+        assert place.left_by_workers() == []
     finally:
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -229,7 +229,7 @@ def test_sparks_jvm_is_ended_where_it_does_not_end_by_itself(place: Place) -> No
     process = place.start(STUCK)
     try:
         assert process.wait(60) == 0
-        assert gone(process, patience=2) and place.left() == []
+        assert gone(process, patience=2) and place.left_by_workers() == []
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -267,7 +267,7 @@ def test_a_process_that_was_forked_beside_a_session_on_spark_ends(place: Place) 
     try:
         shown, _ = process.communicate(timeout=90)
         assert shown == "ends 0\ncloses 0\nno-workers\ncommits 0\n[(1, 2), (1, 3), (2, 3)]\n"
-        assert gone(process) and place.left() == []
+        assert gone(process) and place.left_by_workers() == []
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -296,7 +296,7 @@ def test_applications_of_spark_that_have_been_stopped_keep_nothing(place: Place)
     process = place.start(STOPPED)
     shown, _ = process.communicate(timeout=120)
     assert (shown, process.returncode) == ("1 True\n", 0)
-    assert gone(process) and place.left() == []
+    assert gone(process) and place.left_by_workers() == []
 
 
 DROPPED = """import glob, os
@@ -327,7 +327,7 @@ def test_rows_on_spark_take_no_descriptors(place: Place) -> None:
     process = place.start(DROPPED)
     shown, _ = process.communicate(timeout=150)
     assert (shown, process.returncode) == ("True 6\n", 0)
-    assert gone(process) and place.left() == []
+    assert gone(process) and place.left_by_workers() == []
 
 
 def test_rows_on_spark_have_another_folder_where_somebody_removed_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,7 +383,7 @@ def test_threads_that_start_spark_at_once_leave_the_process_as_it_was(place: Pla
     pytest.importorskip("pyspark")
     process = place.start(AT_ONCE)
     shown, _ = process.communicate(timeout=60)
-    assert (shown, process.returncode, place.left()) == ("True [True, True]\n", 0, [])
+    assert (shown, process.returncode, place.left_by_workers()) == ("True [True, True]\n", 0, [])
 
 
 @pytest.mark.spark
@@ -421,7 +421,7 @@ def test_workers_on_spark_end_though_nobody_tells_them(place: Place, delay: floa
         for worker in filter(runs, workers):
             os.kill(worker, signal.SIGKILL)
     assert finish(place.dlog("run", "--engine", "spark", "--workers", "2", "-D", "out", "quick.dl")) == 0
-    assert place.left() == []
+    assert place.left_by_workers() == []
 
 
 def _children(process: int) -> list[int]:
