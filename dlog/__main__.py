@@ -126,6 +126,9 @@ def main() -> NoReturn:
     warnings.showwarning = _warn
     # Starting makes some 105,000 objects and hardly any garbage: looking for it costs a tenth of the time of `dlog check`.
     gc.set_threshold(200_000, 50, 100)
+    # NumPy's library of linear algebra starts a thread for each core, which look for work for 2^26 cycles before they sleep:
+    # a core's time beside a start of a fifth of a second. Of 2^4 cycles nothing is seen.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     # Everything is written and closed: leaving without the interpreter's farewell saves its time, and after an interruption
     # nobody waits for a thread that is still inside a kernel. Profilers want `run_command` instead.
     try:

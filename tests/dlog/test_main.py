@@ -181,3 +181,14 @@ def test_closed_streams_are_no_mistake_unless_something_is_printed(tmp_path: Pat
     done = subprocess.run([sys.executable, "-c", CLOSED, "run", "a.dl"], cwd=tmp_path, env=environment)
     assert done.returncode == code
     assert [path.read_text() for path in tmp_path.glob("*.csv")] == (["1\n"] if program == ".output a" else [])
+
+
+@pytest.mark.parametrize("given", [None, "9"])
+def test_the_command_s_threads_of_linear_algebra_sleep_at_once_unless_the_user_says_when(given: str | None) -> None:
+    """Those of NumPy's library turn round for a while, each on a core that something else may need."""
+    name = "OPENBLAS_THREAD_TIMEOUT"
+    environment = {key: value for key, value in os.environ.items() if key != name} | ({} if given is None else {name: given})
+    code = f"import os, dlog.__main__ as c\nc.run_command = lambda words: print(os.environ[{name!r}]) or 0\nc.main()"
+    environment["PYTHONPATH"] = str(ROOT)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout == f"{given or 4}\n"
