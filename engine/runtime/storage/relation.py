@@ -18,13 +18,17 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import SetKind
 from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.layout import BLOCK
-from dlog.engine.kernels.static import bitmaps, emptying, sets, storage
+from dlog.engine.kernels.static import bitmaps, emptying, row_codes, sets, storage
 from dlog.engine.runtime.storage.columns import AHEAD_ROWS, raw
 from dlog.engine.runtime.storage.extent import Extent, Extents, width_of
 from dlog.engine.runtime.storage.memory import Memory
-from dlog.engine.runtime.storage.native import Struct
+from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.row_set import KeyedColumns
 
+SORTED_ROWS = 2**14
+"""Fewest loaded rows that are sorted to find which are there twice."""
+CODE_BITS = 63
+"""Most bits of a row that is sorted as one word."""
 SHARED_ROWS = 2**19
 """Fewest loaded rows whose repetitions several threads look for."""
 
@@ -88,6 +92,9 @@ class StoredRelation(KeyedColumns):
         if storage.strictly_sorted(self.address):
             self.sorted_by = tuple(range(self.arity))
             return
+        if self.rows >= SORTED_ROWS and not self.memory.limited and (shifts := self._shifts()) is not None:
+            self._sort(shifts)
+            return
         if self.memory.threads > 1 and self.rows >= SHARED_ROWS and not self.memory.limited:
             self._remove_repeated(self.memory.threads)
             return
@@ -96,6 +103,28 @@ class StoredRelation(KeyedColumns):
         if not sets.dedupe_rows(self.memory.control.address, self.address, scratch.address):
             raise self.memory.failure()
         self.drop_set()
+
+    def _shifts(self) -> list[int] | None:
+        """Where the bits of each column begin in a word that has a whole row, the first column's highest; None where no word
+        has."""
+        shifts, bits = [], 0
+        for extent in reversed(self.extents):
+            if extent is None:
+                return None
+            shifts.append(bits)
+            bits += (extent.span - 1).bit_length()
+        return shifts[::-1] if bits <= CODE_BITS else None
+
+    def _sort(self, shifts: Sequence[int]) -> None:
+        """Rows in order, each once: NumPy sorts words in a third of the time in which a table finds those that repeat, and what
+        is sorted has an index by its first columns already."""
+        lows = words(extent.low for extent in self.extents if extent is not None)
+        places, codes = words(shifts), np.empty(self.rows, np.int64)
+        described = self.address, lows.address, places.address, int(codes.ctypes.data)
+        row_codes.write_codes(*described)
+        codes.sort()
+        row_codes.read_codes(*described)
+        self.sorted_by = tuple(range(self.arity))
 
     def _remove_repeated(self, parts: int) -> None:
         """Several threads look for rows that equal an earlier one, each in its part of the hashes."""
