@@ -80,6 +80,9 @@ class GroupLink(Struct):
     result: i32  # its row, plus one
 
 
+GroupLinks = Array[GroupLink]
+
+
 class Derivation(Struct):
     """What a collection that rules derive keeps of that: the rows that hold are those with derivations."""
 
@@ -97,7 +100,7 @@ class Derivation(Struct):
 class Grouping(Struct):
     """What a reduction keeps for each of its groups, or for each candidate of a group."""
 
-    heads: Array[GroupLink]  # of groups with candidates
+    heads: GroupLinks  # of groups with candidates
     current: Numbers  # of groups without: the row of the result, plus one
     sums: Words  # of groups: `sum_words` each
     sum_words: i64
@@ -156,6 +159,19 @@ class Collection(Relation):
 
 
 Collections = Array[Pointer[Collection]]
+
+
+class Mold(Struct):
+    """What the words of new collections of a kind are, with those of their parts (molds.py). `pointers` are the places of words
+    that point to parts, relative to the first; `arrays` the places of those that point to arrays of so many bytes (`sizes`)."""
+
+    words: Words
+    word_count: i64
+    pointers: Words
+    pointer_count: i64
+    arrays: Words
+    sizes: Words
+    array_count: i64
 
 
 class Index(Struct):

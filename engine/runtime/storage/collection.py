@@ -12,16 +12,14 @@ import numpy as np
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.loop import reading
-from dlog.engine.kernels.incremental.store import implied, lists, loading
+from dlog.engine.kernels.incremental.store import implied, loading, molds
 from dlog.engine.kernels.incremental.store.histories import copy_present, copy_ranks
 from dlog.engine.kernels.incremental.store.pairs import copy_pairs, split_pairs
-from dlog.engine.kernels.static import storage
 from dlog.engine.runtime.incremental.batches.changes import no_updates
 from dlog.engine.runtime.storage.changes_block import ChangesBlock
-from dlog.engine.runtime.storage.collection_parts import UNFOUND, VISIBLE, CollectionParts, Role
+from dlog.engine.runtime.storage.collection_parts import UNFOUND, VISIBLE, CollectionParts, Role, new_list
 from dlog.engine.runtime.storage.index import Index
 from dlog.engine.runtime.storage.memory import Memory
-from dlog.engine.runtime.storage.memory_map import collection_arrays, give_back
 from dlog.engine.runtime.storage.native import Struct, view, words
 from dlog.engine.runtime.storage.sampling import drawn
 from dlog.engine.values.updates import Updates
@@ -167,9 +165,10 @@ class Collection(CollectionParts):
 
     def ranks(self, before: bool = False) -> np.ndarray:
         """The iteration at which each of the rows of `read` appears (int32)."""
-        inner = self.struct.keep.get(L.collection.inner)
-        if not isinstance(inner, Struct):
+        if L.collection.inner not in self.struct.keep:
             return np.zeros(self.rows(before), np.int32)
+        inner = self.struct.keep[L.collection.inner]
+        assert isinstance(inner, Struct)
         rows = self.present(before)
         ranks = np.empty(len(rows), np.int32)
         copy_ranks(inner.address, int(rows.ctypes.data), len(rows), int(ranks.ctypes.data))
@@ -244,7 +243,7 @@ class Collection(CollectionParts):
     def keep_changes(self) -> None:
         """Has fused batches leave their changes here; none have."""
         if L.collection.kept not in self.struct.keep:
-            self.struct.point(L.collection.kept, self._list(self.arity + 2))
+            self.struct.point(L.collection.kept, new_list(self.arity + 2))
         self.struct.keep[L.collection.kept][L.items.count] = 0  # type: ignore[index]
 
     def fused_changes(self) -> Updates:
@@ -275,17 +274,5 @@ class Collection(CollectionParts):
 
     def free(self) -> None:
         """Gives all memory back; the collection is unusable afterwards."""
-        control = self.memory.control.address
-        pools = {made.address for made in self.lists}
-        give_back(control, (a for a in collection_arrays(self) if a.struct.address not in pools))
-        for made in self.lists:
-            lists.list_free(control, made.address)
-        self._free_buckets(control)
-        for index in self.indexes.values():
-            index.free()
+        molds.free_collection(self.memory.control.address, self.address)
         self.indexes.clear()
-
-    def _free_buckets(self, control: int) -> None:
-        count = self.struct[L.collection.derivation_bucket_count]
-        lists.lists_free(control, self.struct[L.collection.derivation_buckets], count)
-        storage.release(control, self.struct[L.collection.derivation_buckets], count * L.items.size * 8)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from functools import cache
-from typing import TypeAlias
-
-import numpy as np
+from typing import cast
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.incremental.store import implied
+from dlog.engine.kernels.incremental.store import implied, molds
 from dlog.engine.kernels.static import storage
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.memory_map import PER_ROW, Array, give_back
-from dlog.engine.runtime.storage.native import Struct
+from dlog.engine.runtime.storage.native import Place, Struct, words
 
 INITIAL_ROWS = 64
 """Rows for which a new collection has room."""
@@ -57,10 +55,6 @@ def new_list(words_each: int) -> Struct:
     return made
 
 
-Place: TypeAlias = tuple[int, int]
-"""Where a part begins among all words, and how many it has."""
-
-
 class _Mold:
     """The structs of all collections of a role with columns of some widths, next to each other, and what they own at first."""
 
@@ -68,78 +62,67 @@ class _Mold:
         self._words: list[int] = []
         self._arrays: list[int] = []
         self._pointers: list[int] = []
-        self.parts: list[Place] = []
-        """All but the collection itself; others have their numbers here. The columns are first."""
-        self.own: list[tuple[int, int]] = []
-        """The fields of the collection that point to parts, and these."""
-        self.inner: list[tuple[int, int, int]] = []
-        """Parts that point to parts: each with its field, and the other."""
-        self.lists: list[int] = []
-        self.histories: list[int] = []
-        self.bytes: list[int] = []
-        """Of the arrays."""
-        self.collection = self._part(L.collection.size)
+        self._sizes: list[int] = []
+        self.places: dict[int, Place] = {}
+        """The parts of the collection, by field."""
+        self._part(L.collection.size)
         self._fill(role, widths)
-        self.words = np.array(self._words, np.int64)
-        self.pointers = np.array(self._pointers, np.int64)
-        self.arrays = np.array(self._arrays, np.int64)
-        """The places of the arrays' addresses."""
+        self.size = len(self._words)
+        self.struct = Struct(L.mold.size)
+        self.struct.point(L.mold.words, words(self._words))
+        self.struct[L.mold.word_count] = self.size
+        self.struct.point(L.mold.pointers, words(self._pointers))
+        self.struct[L.mold.pointer_count] = len(self._pointers)
+        self.struct.point(L.mold.arrays, words(self._arrays))
+        self.struct.point(L.mold.sizes, words(self._sizes))
+        self.struct[L.mold.array_count] = len(self._arrays)
 
     def _fill(self, role: Role, widths: Sequence[int]) -> None:
-        own = self.collection
-        columns = self.parts[self._pointed(L.relation.columns, L.column.size * max(len(widths), 1))]
-        self._set(own, L.relation.arity, len(widths))
-        self._set(own, L.relation.capacity, INITIAL_ROWS)
+        columns = self._pointed(0, L.relation.columns, L.column.size * max(len(widths), 1))
+        self.places[L.relation.columns] = columns
+        self._words[L.relation.arity] = len(widths)
+        self._words[L.relation.capacity] = INITIAL_ROWS
         for c, width in enumerate(widths):
-            self._set(columns, c * L.column.size + L.column.width, width)
-            self._array(columns, c * L.column.size + L.column.data, INITIAL_ROWS * width)
-        self._array(own, L.collection.alive, INITIAL_ROWS // 8)
+            column = columns.start + c * L.column.size
+            self._words[column + L.column.width] = width
+            self._array(column + L.column.data, INITIAL_ROWS * width)
+        self._array(L.collection.alive, INITIAL_ROWS // 8)
         for part in _PARTS[role]:
-            self._array(own, part, INITIAL_ROWS * PER_ROW[part])
+            self._array(part, INITIAL_ROWS * PER_ROW[part])
         if role in VISIBLE:
             self._history(L.collection.outer, iterations=False)
         if role in _INNER:
             self._history(L.collection.inner, iterations=True)
         for field, size in _lists_of(role):
-            self._list(field, size)
+            self.places[field] = self._list(0, field, size)
 
     def _part(self, size: int) -> Place:
         self._words += [0] * size
-        return len(self._words) - size, size
+        return Place(len(self._words) - size, size)
 
-    def _pointed(self, field: int, size: int, of: int | None = None) -> int:
-        """A new part, to which a field of the collection points, or one of another part."""
-        owner = self.collection if of is None else self.parts[of]
-        number = len(self.parts)
-        self.parts.append(made := self._part(size))
-        self._set(owner, field, 8 * made[0])
-        self._pointers.append(owner[0] + field)
-        if of is None:
-            self.own.append((field, number))
-        else:
-            self.inner.append((of, field, number))
-        return number
+    def _pointed(self, owner: int, field: int, size: int) -> Place:
+        """A new part, to which a field points of the one that begins at `owner`."""
+        made = self._part(size)
+        self._words[owner + field] = 8 * made.start
+        self._pointers.append(owner + field)
+        return made
 
-    def _set(self, part: Place, field: int, value: int) -> None:
-        self._words[part[0] + field] = value
+    def _array(self, at: int, size: int) -> None:
+        self._arrays.append(at)
+        self._sizes.append(size)
 
-    def _array(self, part: Place, field: int, size: int) -> None:
-        self._arrays.append(part[0] + field)
-        self.bytes.append(size)
-
-    def _list(self, field: int, size: int, of: int | None = None) -> None:
-        made = self._pointed(field, L.log.size, of)
-        self._set(self.parts[made], L.items.words, size)
-        self.lists.append(made)
+    def _list(self, owner: int, field: int, size: int) -> Place:
+        made = self._pointed(owner, field, L.log.size)
+        self._words[made.start + L.items.words] = size
+        return made
 
     def _history(self, field: int, iterations: bool) -> None:
-        history = self._pointed(field, L.history.size)
-        self._array(self.parts[history], L.history.bits, INITIAL_ROWS // 8)
+        start, size, _ = self._pointed(0, field, L.history.size)
+        self._array(start + L.history.bits, INITIAL_ROWS // 8)
         if iterations:
-            self._array(self.parts[history], L.history.iters, INITIAL_ROWS * 4)
-        self._list(L.history.items, L.item.size, history)
-        self._list(L.history.entries, L.entry.size, history)
-        self.histories.append(history)
+            self._array(start + L.history.iters, INITIAL_ROWS * 4)
+        lists = ((L.history.items, L.item.size), (L.history.entries, L.entry.size))
+        self.places[field] = Place(start, size, {f: self._list(start, f, words_each) for f, words_each in lists})
 
 
 _mold = cache(_Mold)
@@ -163,6 +146,12 @@ def _lists_of(role: Role) -> list[tuple[int, int]]:
     return wanted
 
 
+_LISTS = (
+    *dict.fromkeys(field for role in Role for field, _ in _lists_of(role)),
+    L.collection.kept,
+)
+
+
 class CollectionParts:
     """Columns, histories and logs; see kernels/round_structs.py for the fields."""
 
@@ -172,20 +161,25 @@ class CollectionParts:
         self.role = role
         self.memory = memory
         mold = _mold(role, tuple([8 if kind is Kind.FLOAT else 4 for kind in self.kinds]))
-        whole = Struct(len(mold.words))
-        whole.words[:] = mold.words
-        whole.words[mold.pointers] += whole.address
-        parts = [whole.part(start, size) for start, size in mold.parts]
-        self.struct, self._columns = whole.part(*mold.collection), parts[0]
-        self.struct.keep = {field: parts[part] for field, part in mold.own}
-        for part, field, other in mold.inner:
-            parts[part].keep[field] = parts[other]
-        self.lists = [parts[part] for part in mold.lists]
-        self.histories = [parts[part] for part in mold.histories]
-        whole.words[mold.arrays] = [self._zeroed(size) for size in mold.bytes]
+        self.struct = Struct(mold.size)
+        if not molds.form(memory.control.address, mold.struct.address, self.struct.address):
+            memory.check()
+        self.struct.keep_parts(mold.places)
         if role in (Role.PARTIAL, Role.PARTIAL_CANDIDATES):
             assert scope is not None
             self.struct.point(L.collection.scope, scope)
+
+    @property
+    def histories(self) -> list[Struct]:
+        keep = self.struct.keep
+        return [cast(Struct, keep[field]) for field in (L.collection.outer, L.collection.inner) if field in keep]
+
+    @property
+    def lists(self) -> list[Struct]:
+        """All lists, pools and logs."""
+        keep = self.struct.keep
+        own = [cast(Struct, keep[field]) for field in _LISTS if field in keep]
+        return [*own, *(cast(Struct, h.keep[field]) for h in self.histories for field in (L.history.items, L.history.entries))]
 
     def _zeroed(self, size: int) -> int:
         address = int(storage.zeroed(self.memory.control.address, size))
@@ -193,14 +187,13 @@ class CollectionParts:
             self.memory.check()
         return address
 
-    def _list(self, size: int) -> Struct:
-        made = new_list(size)
-        self.lists.append(made)
-        return made
-
     @property
     def address(self) -> int:
         return self.struct.address
+
+    @property
+    def _columns(self) -> Struct:
+        return self.struct.keep[L.relation.columns]  # type: ignore[return-value]
 
     @property
     def widths(self) -> tuple[Struct, tuple[int, ...]]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.store import index_building
 from dlog.engine.kernels.incremental.store.index_building import FREE_SIZES
 from dlog.engine.runtime.storage.collection_parts import CollectionParts
 from dlog.engine.runtime.storage.memory_map import give_back, index_arrays, index_cells
-from dlog.engine.runtime.storage.native import Struct
+from dlog.engine.runtime.storage.native import Place, Places, Struct
 
 _GONE = L.index.size
 _FREE = _GONE + L.log.size
 _KEYS = _FREE + FREE_SIZES
 """Where the parts of an index are, in one struct with it."""
+
+
+@cache
+def _places(keys: int) -> Places:
+    return {L.index.gone: Place(_GONE, L.log.size), L.index.free: Place(_FREE, FREE_SIZES), L.index.keys: Place(_KEYS, keys)}
 
 
 class Index:
@@ -21,18 +28,17 @@ class Index:
     def __init__(self, collection: CollectionParts, key: tuple[int, ...]) -> None:
         self.collection = collection
         self.key = key
-        whole = Struct(_KEYS + len(key))
-        self.struct = whole.part(0, L.index.size)
-        parts = ((L.index.gone, _GONE, L.log.size), (L.index.free, _FREE, FREE_SIZES), (L.index.keys, _KEYS, len(key)))
-        self.struct.keep = {-1: collection.struct, **{field: whole.part(start, size) for field, start, size in parts}}
-        words = [0] * L.index.size
+        self.struct = Struct(_KEYS + len(key))
+        self.struct.keep_parts(_places(len(key)))
+        self.struct.keep[-1] = collection.struct
+        words = [0] * (_KEYS + len(key))
         words[L.index.collection], words[L.index.key_count] = collection.address, len(key)
         words[L.index.dense] = int(len(key) <= 1)
-        for field, start, _ in parts:
-            words[field] = whole.address + 8 * start
-        whole.words[: L.index.size] = words
-        whole.words[_GONE + L.items.words] = L.change.size
-        whole.words[_KEYS : _KEYS + len(key)] = key
+        for field, start in ((L.index.gone, _GONE), (L.index.free, _FREE), (L.index.keys, _KEYS)):
+            words[field] = self.address + 8 * start
+        words[_GONE + L.items.words] = L.change.size
+        words[_KEYS:] = key
+        self.struct.words[:] = words
         self.proposes = self.read = False
 
     @property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -75,14 +76,53 @@ class Struct:
 
     def part(self, start: int, size: int) -> Struct:
         """The words from `start` on as a struct."""
-        made = Struct.__new__(Struct)
-        made._of, made._start, made._size, made.address = self.words, start, size, self.address + 8 * start
-        return made
+        return _part(self.words, self.address, start, size)
+
+    def keep_parts(self, places: Places) -> None:
+        """Has `keep` hold parts of these words, made when somebody asks for them: those of most structs only kernels use."""
+        self.keep = Parts(self.words, self.address, places)
 
     def point(self, field: int, target: Struct) -> None:
         """Stores the address of another struct and keeps it alive."""
         self.words[field] = target.address
         self.keep[field] = target
+
+
+def _part(words: np.ndarray, address: int, start: int, size: int) -> Struct:
+    made = Struct.__new__(Struct)
+    made._of, made._start, made._size, made.address = words, start, size, address + 8 * start
+    return made
+
+
+class Place(NamedTuple):
+    """Where a part begins among all words, how many it has, and where those are that it points to, by field."""
+
+    start: int
+    size: int
+    places: Places = MappingProxyType({})
+
+
+Places: TypeAlias = Mapping[int, Place]
+
+
+class Parts(dict[int, object]):
+    """What the fields of a struct point to: parts of the same words, and whatever else is put here."""
+
+    __slots__ = ("_address", "_places", "_words")
+
+    def __init__(self, words: np.ndarray, address: int, places: Places) -> None:
+        super().__init__()
+        self._words, self._address, self._places = words, address, places
+
+    def __missing__(self, field: int) -> Struct:
+        place = self._places[field]
+        self[field] = made = _part(self._words, self._address, place.start, place.size)
+        if place.places:
+            made.keep = Parts(self._words, self._address, place.places)
+        return made
+
+    def __contains__(self, field: object) -> bool:
+        return super().__contains__(field) or field in self._places
 
 
 def words(values: Iterable[int]) -> Struct:

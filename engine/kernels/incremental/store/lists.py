@@ -41,7 +41,7 @@ def list_free(ctl: Control, items: Items):
     items.capacity = 0
 
 
-@entry()
+@kernel
 def lists_free(ctl: Control, items, count):
     """`list_free` of so many lists that lie one after the other."""
     for number in range(count):

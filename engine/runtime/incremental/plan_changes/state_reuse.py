@@ -248,7 +248,8 @@ class StateReuse:
             collection.asked, collection.found = reused.asked, reused.found
             for struct, words, keep in reused.words:
                 struct.words[:] = words
-                struct.keep = keep
+                struct.keep.clear()
+                struct.keep.update(keep)
         for reduction, seeds, sources in self._reductions.values():
             reduction.seeds, reduction.sources = seeds, sources
             reduction.struct.point(L.reduction.work, self.old.work)
