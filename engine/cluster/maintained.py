@@ -34,9 +34,8 @@ from dlog.engine.runtime.incremental.batches.cutting import BATCH_ROUNDS
 from dlog.engine.runtime.incremental.dataflow import Dataflow, StratumBuilder
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics
-from dlog.engine.runtime.incremental.schedule import Reading
 from dlog.engine.runtime.lowering.lower_rounds import RoundLowering
-from dlog.engine.runtime.lowering.lowered import LoweredPath
+from dlog.engine.runtime.lowering.lowered import LoweredPath, Reading
 from dlog.engine.runtime.lowering.round_storage import Source
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.updates import Updates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, assert_never, cast
 
 from dlog.engine.ir.aggregates import is_user_aggregate
 from dlog.engine.ir.rules import (
@@ -61,16 +61,16 @@ def positive_atoms(body: tuple[Literal, ...]) -> Iterator[Atom]:
     return (x.atom for x in occurrences(body) if not x.negated)
 
 
-def functors(rule: Rule) -> Iterator[Functor]:
+def functors(rule: Rule) -> list[Functor]:
     """Every functor of a rule."""
-    for term in rule.head.args:
-        if type(term) is not Variable:  # by far the most
-            yield from _functors(term)
+    found: list[Functor] = []
+    _note_functors(rule.head.args, found)
     for literal in rule.body:
-        if type(literal) is not Atom:
-            for term in _terms(literal):
-                if type(term) is not Variable:
-                    yield from _functors(term)
+        if type(literal) is Compare:
+            _note_functors((literal.left, literal.right), found)
+        elif type(literal) is not Atom:  # atoms are by far the most
+            _note_functors(_terms(literal), found)
+    return found
 
 
 def user_aggregates(body: Iterable[Literal]) -> Iterator[Aggregate]:
@@ -83,11 +83,9 @@ def user_aggregates(body: Iterable[Literal]) -> Iterator[Aggregate]:
                 yield from user_aggregates(alternative)
 
 
-def stateful_functors(rule: Rule) -> Iterator[Functor]:
+def stateful_functors(rule: Rule) -> list[Functor]:
     """Every functor of a rule that may give another value for the same arguments."""
-    for functor in functors(rule):
-        if functor.stateful:
-            yield functor
+    return [functor for functor in functors(rule) if functor.stateful]
 
 
 def prints(rule: Rule) -> bool:
@@ -114,17 +112,14 @@ def _terms(literal: Literal) -> Iterator[Term]:
             assert_never(literal)
 
 
-def _functors(term: Term | None) -> Iterator[Functor]:
-    match term:
-        case Functor(args=args):
-            yield term
-            for arg in args:
-                yield from _functors(arg)
-        case Record(args=args):
-            for arg in args:
-                yield from _functors(arg)
-        case _:
-            pass
+def _note_functors(terms: Iterable[Term], found: list[Functor]) -> None:
+    """Adds every functor of some terms."""
+    for term in terms:
+        kind = type(term)
+        if kind is Functor:
+            found.append(cast(Functor, term))
+        if kind is Functor or kind is Record:
+            _note_functors(cast("Functor | Record", term).args, found)
 
 
 def term_variables(term: Term | None) -> Iterator[int]:

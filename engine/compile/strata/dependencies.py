@@ -78,7 +78,7 @@ def retained(program: Program) -> frozenset[str]:
     retaining = program.retentions.keys() | program.iterated
     strata = [s for s in program.strata if not retaining.isdisjoint(s.relations)]
     kept = {name for s in strata for name in (*s.relations, *_read_by_subsumption(program, s))}
-    stateful = [s for s in program.strata if any(any(stateful_functors(rule)) for rule in s.rules)]
+    stateful = [s for s in program.strata if any(map(stateful_functors, s.rules))]
     return frozenset(kept.union(*((*s.relations, *relations_asked(program, s)) for s in stateful)))
 
 

@@ -110,7 +110,8 @@ def _view_of(stratum: Stratum) -> View | None:
     """The view that the relation of a stratum is, if its rule is that of one."""
     match stratum:
         case Stratum(relations=(_,), rules=(Rule(weight=None) as rule,), recursive=False):
-            return view_of(without_definitions(rule)) if sum(isinstance(x, Atom) for x in rule.body) == 1 else None
+            atoms = [literal for literal in rule.body if type(literal) is not Compare]
+            return view_of(without_definitions(rule)) if len(atoms) == 1 and type(atoms[0]) is Atom else None
         case _:
             return None
 

@@ -26,9 +26,9 @@ from dlog.engine.plan.incremental.templates import ENTER, LOOP, Plans, StratumPl
 from dlog.engine.plan.incremental.thresholds import MARK
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import RecordingStatistics
-from dlog.engine.runtime.incremental.schedule import Reading, Task, Visits, connect, connect_scope, path_task
+from dlog.engine.runtime.incremental.schedule import Step, Task, Visits, connect, connect_scope
 from dlog.engine.runtime.lowering.lower_rounds import RoundCode
-from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
+from dlog.engine.runtime.lowering.lowered import LoweredPath, Reading, Tables
 from dlog.engine.runtime.lowering.round_storage import Source
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.storage.catalog import Catalog
@@ -100,7 +100,8 @@ class Dataflow:
         self.code = RoundCode(self.tables)
         self.interned: dict[str, int] = {}
         """The texts of constants."""
-        self.owners: list[tuple[LoweredPath, Stratum]] = []
+        self.owners: list[tuple[list[LoweredPath], Stratum]] = []
+        """The paths of strata."""
         self.started = False
         """Whether a batch has been committed."""
         self.status = DataflowStatus()
@@ -114,8 +115,10 @@ class Dataflow:
         self._others: list[Reading] = []
         """Readers that are no tasks."""
         self._taken_tasks: set[int] = set()
-        self.scheduled: list[tuple[int, Task]] = []
-        """The tasks of a batch in their order, each with the number of its stratum."""
+        self.scheduled: list[Task] = []
+        """The tasks of a batch in their order."""
+        self.scheduled_strata: list[int] = []
+        """The numbers of their strata."""
         self._inputs()
         for number, stratum in enumerate(program.strata):
             if stratum.rules:
@@ -293,12 +296,12 @@ class Dataflow:
     def _plan_work(self, work: Struct, numbers: Sequence[int]) -> None:
         """Writes the schedule of a batch: its tasks, by their numbers among all, and the readers of every log."""
         tasks = [self._tasks[number] for number in numbers]
-        self.scheduled = [(self._strata_of_tasks[number], self._tasks[number]) for number in numbers]
+        self.scheduled, self.scheduled_strata = tasks, [self._strata_of_tasks[number] for number in numbers]
         work.point(L.work.tasks, words(w for task in tasks for w in (task.kind, task.address)))
         work[L.work.count] = len(tasks)
         work.point(L.work.marks, Struct((len(tasks) + 63) // 64))
         logs = [collection.log for collection in self.collections.values()]
-        connect(tasks, [*logs, *(reduction.missing for reduction in self.reductions.values())], self._others)
+        work.keep[-1] = connect(tasks, [*logs, *(reduction.missing for reduction in self.reductions.values())], self._others)
 
     def do_new(self) -> bool:
         """Lets a batch derive what was not taken over; false where that is nothing."""
@@ -308,7 +311,7 @@ class Dataflow:
 
     def changes_to_read(self) -> int:
         """How many changes there are for the tasks of a batch, none of which has run."""
-        logs = {reading.log.address: reading.log for _, task in self.scheduled for reading in task.reads}
+        logs = {reading.log.address: reading.log for task in self.scheduled for reading in task.reads}
         return sum([log[L.items.count] for log in logs.values()])
 
     def do_all(self) -> None:
@@ -319,11 +322,17 @@ class Dataflow:
     def seeds(self) -> frozenset[int]:
         """The addresses of the logs that paths of strata read which were not taken over."""
         strata = {id(s) for n, s in enumerate(self.program.strata) if self.state_reuse is None or not self.state_reuse.takes(n)}
-        return frozenset(0 if path.log is None else path.log.address for path, stratum in self.owners if id(stratum) in strata)
+        found = (path for paths, stratum in self.owners if id(stratum) in strata for path in paths)
+        return frozenset([0 if path.log is None else path.log.address for path in found])
+
+    @property
+    def paths(self) -> Iterator[tuple[LoweredPath, Stratum]]:
+        """All paths, each with its stratum."""
+        return ((path, stratum) for paths, stratum in self.owners for path in paths)
 
     def rule_of(self, path: int) -> tuple[Stratum, int] | None:
         """The stratum and the rule whose path has an address."""
-        for lowered, stratum in self.owners:
+        for lowered, stratum in self.paths:
             if lowered.address == path:
                 return stratum, lowered.path.rule
         return None
@@ -433,21 +442,21 @@ class StratumBuilder:
         return self._owned([self.flow.code.lowered(p, self) for p in paths])
 
     def _owned(self, lowered: list[LoweredPath]) -> list[LoweredPath]:
-        self.flow.owners += [(p, self.stratum) for p in lowered]
+        self.flow.owners.append((lowered, self.stratum))
         return lowered
 
     def _run(self, paths: Iterable[LoweredPath]) -> None:
         for path in paths:
-            self.flow.task(path_task(path))
+            self.flow.task(path)
 
     def _flush(self, relation: str) -> None:
         name = self._name(relation)
         reduction = self.flow.reductions.get(name)
         if reduction is not None:
-            self.flow.task(Task(TaskKind.REDUCE, reduction.address, completes=reduction.result))
+            self.flow.task(Step(TaskKind.REDUCE, reduction.address, completes=reduction.result))
         else:
             collection = self.flow.collections[name]
-            self.flow.task(Task(TaskKind.DISTINCT, collection.address, completes=collection))
+            self.flow.task(Step(TaskKind.DISTINCT, collection.address, completes=collection))
 
     def _recursive(self, loop: Struct) -> None:
         enter = [*self._part(ENTER), *self._lower(self._given())]
@@ -464,7 +473,7 @@ class StratumBuilder:
             collection = self.flow.collections[name]
             between_rounds = collection.role is Role.LATTICE and not collection.followed
             collection.struct[L.collection.read_between_rounds] = int(between_rounds)
-        self.flow.task(Task(TaskKind.LOOP, loop.address, reads))
+        self.flow.task(Step(TaskKind.LOOP, loop.address, reads))
 
     # -------------------------------------------------------------------------------------------- storage, for lowering
 

@@ -6,27 +6,20 @@ See kernels/incremental/loop/activation.py for what this is for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import TypeAlias
 
 from dlog.dataclass import immutable
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.codes import TaskKind
-from dlog.engine.runtime.lowering.lowered import LoweredPath
+from dlog.engine.runtime.lowering.lowered import LoweredPath, Reading
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.grammar.diagnostics import InternalError
 
 
 @immutable
-class Reading:
-    """A reader, which runs when a log has changes; of a recursive scope, the seed by which it knows the log."""
-
-    log: Struct
-    seed: Struct | None = None
-
-
-@immutable
-class Task:
-    """A task of a batch (`TaskKind`) at an address. `completes` is the collection that it makes changes of."""
+class Step:
+    """A task of a batch (`TaskKind`) that is no path, at an address. `completes` is the collection that it makes changes of."""
 
     kind: int
     address: int
@@ -47,13 +40,12 @@ class Visits:
         return Visits(self.tasks - before.tasks, self.paths - before.paths, self.collections - before.collections)
 
 
-def path_task(path: LoweredPath) -> Task:
-    """The task of a path that is seeded by a log, or by nothing."""
-    return Task(TaskKind.PATH, path.address, () if path.log is None else (Reading(path.log),))
+Task: TypeAlias = LoweredPath | Step
 
 
-def connect(tasks: Sequence[Task], logs: Iterable[Struct], others: Iterable[Reading] = ()) -> None:
-    """Tells the logs their readers, which are tasks by number or `others`, and collections the tasks that complete them."""
+def connect(tasks: Sequence[Task], logs: Iterable[Struct], others: Iterable[Reading] = ()) -> Struct:
+    """Tells the logs their readers, which are tasks by number or `others`, and collections the tasks that complete them.
+    Returns the words of all readers, which the logs point to."""
     readers: dict[int, list[int]] = {}
     for number, task in enumerate(tasks, 1):
         for reading in task.reads:
@@ -62,11 +54,14 @@ def connect(tasks: Sequence[Task], logs: Iterable[Struct], others: Iterable[Read
             task.completes.struct[L.collection.derivation_flush] = number
     for reading in others:
         readers.setdefault(reading.log.address, []).extend((0, _address(reading.seed)))
+    made = words(word for own in readers.values() for word in own)
+    starts = dict(zip(readers, accumulate(map(len, readers.values()), initial=0), strict=False))
     for log in logs:
-        own = readers.get(log.address)
-        log[L.log.reader_words] = 0 if own is None else len(own)
-        if own is not None:
-            log.point(L.log.readers, words(own))
+        own = readers.get(log.address, ())
+        log[L.log.reader_words] = len(own)
+        if own:
+            log[L.log.readers] = made.address + 8 * starts[log.address]
+    return made
 
 
 def _address(seed: Struct | None) -> int:

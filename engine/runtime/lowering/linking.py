@@ -169,7 +169,7 @@ class ObjectCode:
         words[self.pointers] += struct.address
         words[self.places] = [resolved[r] for r in self.which]
         place = 0, len(self.words)
-        return LinkedPath(lambda: path, struct, place, self.places_of_levels, self.shareable, references.seed_list)
+        return LinkedPath(lambda *_: path, (0, 0), struct, place, self.places_of_levels, self.shareable, references.seed_list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ variables with numbers of their own. Readings of the scope's variables look at i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import assert_never
 
 from dlog.engine.ir import nodes
@@ -52,7 +51,7 @@ class RoundCode:
         if plan.template is not None:
             code = self._strata.get((plan.template, part))
             if code is not None:
-                return code.linked(plan.named, partial(plan.path, part), storage, self.tables)
+                return code.linked(plan, part, storage, self.tables)
         paths = plan.paths(part)
         lowered = [self.lowered(path, storage) for path in paths]
         if plan.template is not None and (plan.template, part) not in self._strata:

@@ -9,10 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import dataclass, immutable
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import TaskKind
+from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.patterns import Verdicts
 
@@ -48,8 +50,19 @@ class ExternalCall:
     """Takes the rows of a table function."""
 
 
+@immutable
+class Reading:
+    """A reader, which runs when a log has changes; of a recursive scope, the seed by which it knows the log."""
+
+    log: Struct
+    seed: Struct | None = None
+
+
 class LoweredPath:
-    """A path's struct and code."""
+    """A path's struct and code; over rounds, a task of a batch."""
+
+    kind: int = TaskKind.PATH
+    completes: Collection | None = None
 
     def __init__(self, path: nodes.Path, struct: Struct, code: list[Struct], shareable: bool) -> None:
         self.path = path
@@ -62,28 +75,34 @@ class LoweredPath:
         self.log = log if isinstance(log, Struct) else None
         """What seeds it, over rounds; None where one row does."""
 
+    @property
+    def reads(self) -> tuple[Reading, ...]:
+        return () if self.log is None else (Reading(self.log),)
+
 
 class LinkedPath(LoweredPath):
     """A path whose nodes, struct and code are looked for in those of its stratum when somebody asks."""
 
     def __init__(
         self,
-        path: Callable[[], nodes.Path],
+        find: Callable[[int, int], nodes.Path],
+        number: tuple[int, int],
         stratum: Struct,
         place: tuple[int, int],
         levels: Sequence[tuple[int, int]],
         shareable: bool,
         log: Struct | None,
     ) -> None:
-        """`place` is where the path's words are in the struct of a `stratum`, and how many; so are its levels in these."""
-        self._path, self._stratum, self._place, self._levels = path, stratum, place, levels
+        """`find` gives the path with a number. `place` is where its words are in the struct of a `stratum`, and how many; so
+        are its levels in these."""
+        self._find, self._number, self._stratum, self._place, self._levels = find, number, stratum, place, levels
         self.shareable = shareable
         self.address = stratum.address + 8 * place[0]
         self.log = log
 
     @cached_property
     def path(self) -> nodes.Path:  # type: ignore[override]
-        return self._path()
+        return self._find(*self._number)
 
     @cached_property
     def struct(self) -> Struct:  # type: ignore[override]

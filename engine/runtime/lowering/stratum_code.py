@@ -7,7 +7,6 @@ code is put together in one struct, and what several of them refer to is resolve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from dlog.engine.ir import nodes
 from dlog.engine.plan.incremental.renaming import Named, constants_in
 from dlog.engine.plan.incremental.shapes import Names
+from dlog.engine.plan.incremental.templates import StratumPlan
 from dlog.engine.runtime.lowering.linking import Form, References
 from dlog.engine.runtime.lowering.lowered import LinkedPath, LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import RoundStorage
@@ -79,17 +79,18 @@ class StratumCode:
         return found
 
     def linked(
-        self, named: Named, path: Callable[[int], nodes.Path], storage: RoundStorage, tables: Tables
+        self, plan: StratumPlan, part: int, storage: RoundStorage, tables: Tables
     ) -> list[LoweredPath]:
-        """The paths of a stratum with other names, of which `path` gives the nodes."""
-        resolved, logs = self._resolved(named, storage, tables)
+        """The paths of a part of a stratum's plan, with its names."""
+        resolved, logs = self._resolved(plan.named, storage, tables)
         struct = Struct(len(self._words))
         words = struct.words
         words[:] = self._words
         words[self._pointers] += struct.address
         words[self._places] = np.array(resolved, np.int64)[self._which]
+        find = plan.path
         return [
-            LinkedPath(partial(path, n), struct, p.place, p.levels, p.shareable, None if p.seed is None else logs[p.seed])
+            LinkedPath(find, (part, n), struct, p.place, p.levels, p.shareable, None if p.seed is None else logs[p.seed])
             for n, p in enumerate(self._paths)
         ]
 

@@ -94,7 +94,7 @@ def test_strata_wait_for_what_they_read() -> None:
     _commit(engine, _edges(0, 1), _edges(10, 1))
     flow = engine._flow
     assert flow is not None
-    numbers = list(dict.fromkeys(number for number, _ in flow.scheduled))
+    numbers = list(dict.fromkeys(flow.scheduled_strata))
     names = [flow.program.strata[number].relations[0] for number in numbers]
     found = dict(zip(names, strata_of(flow), strict=True))
     waits = {name: {names[place] for place in stratum.waits} for name, stratum in found.items()}

@@ -61,7 +61,7 @@ class Twins:
     def without_rows(self) -> None:
         flow = self.engines[1]._flow
         assert flow is not None
-        for path, _ in flow.owners:
+        for path, _ in flow.paths:
             path.struct[L.path.few] = Few.NOT
         flow.collections["r"].struct[L.collection.read_between_rounds] = 0
 
@@ -74,7 +74,7 @@ class Twins:
     def ways(self) -> set[int]:
         flow = self.engines[0]._flow
         assert flow is not None
-        return {path.struct[L.path.few] for path, _ in flow.owners}
+        return {path.struct[L.path.few] for path, _ in flow.paths}
 
     def close(self) -> None:
         for engine in self.engines:
@@ -139,7 +139,7 @@ def test_a_path_that_is_left_to_python_in_part_goes_in_blocks() -> None:
     engine.commit({"e": Updates((np.array([0, 10]), np.array([10, 3])), np.ones(2, np.int64), np.ones(2, np.int64))})
     assert sorted(rows(engine)) == [(0, 0), (3, 3), (10, 2)]
     assert engine._flow is not None
-    words = [(path, {word for level in path.code for word in level.words}) for path, _ in engine._flow.owners]
+    words = [(path, {word for level in path.code for word in level.words}) for path, _ in engine._flow.paths]
     asking = [path for path, present in words if Operation.EXTERNAL in present]
     assert asking and all(path.struct[L.path.few] == Few.NOT for path in asking)
     engine.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.store.implied import sample_bytes
 from dlog.engine.kernels.incremental.store.lists import list_free, lists_free
-from dlog.engine.kernels.incremental.store.slots import MAX_REHASHED_COLUMNS
 from dlog.engine.kernels.layout import IMPLIED
 from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.round_structs import Bucket, Buckets, Collection, Control, GroupLink, GroupLinks, Index, Mold
@@ -15,8 +14,8 @@ from dlog.engine.kernels.static.storage import copy_words, release, zeroed
 
 @entry()
 def form(ctl: Control, mold: Mold, whole: Words):
-    """Makes the words of a collection and of its parts, and all that they own at first; false with ctl.error set, and nothing is
-    left."""
+    """Makes the words of a collection and of its parts, and all that they own at first; false with ctl.error set, and nothing
+    is left."""
     copy_words(whole, mold.words, mold.word_count)
     for i in range(mold.pointer_count):
         whole[mold.pointers[i]] += whole.address

@@ -12,7 +12,8 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import TaskKind
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.plan_changes.state_reuse import own_relations
-from dlog.engine.runtime.incremental.schedule import Reading, Task
+from dlog.engine.runtime.incremental.schedule import Task
+from dlog.engine.runtime.lowering.lowered import Reading
 from dlog.engine.runtime.storage.native import view
 from dlog.engine.runtime.storage.reduction import Reduction
 
@@ -35,14 +36,14 @@ class StratumTasks:
 
 def strata_of(flow: Dataflow) -> list[StratumTasks]:
     """The strata of the flow's batches, in the order of their tasks."""
-    numbers = [number for number, _ in flow.scheduled]
+    numbers = flow.scheduled_strata
     starts = [at for at, number in enumerate(numbers) if at == 0 or numbers[at - 1] != number]
     spans = {numbers[first]: (first, last) for first, last in pairwise([*starts, len(numbers)])}
     places = {number: place for place, number in enumerate(spans)}
-    derived, alone = _Derived(flow), {id(stratum) for path, stratum in flow.owners if not path.shareable}
+    derived, alone = _Derived(flow), {id(stratum) for path, stratum in flow.paths if not path.shareable}
     found = []
     for number, (first, last) in spans.items():
-        stratum, tasks = flow.program.strata[number], tuple([task for _, task in flow.scheduled[first:last]])
+        stratum, tasks = flow.program.strata[number], tuple(flow.scheduled[first:last])
         readings = [reading for task in tasks for reading in task.reads]
         read = {derived.relations.get(name) for rule in stratum.rules for name in relations_read(rule)}
         read.update([derived.logs.get(reading.log.address) for reading in readings])

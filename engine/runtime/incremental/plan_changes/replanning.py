@@ -79,7 +79,7 @@ class Watched:
     def planned(self, flow: Dataflow) -> None:
         """A dataflow has just been planned."""
         self._open = flow.scopes.which(lambda scope: may_differ(scope, flow.program))
-        self._paths = len(flow.owners)
+        self._paths = sum([len(paths) for paths, _ in flow.owners])
         self._spacing = 1
         self._begin()
 
