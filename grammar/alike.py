@@ -16,12 +16,13 @@ from dataclasses import fields, is_dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
 
+from dlog.grammar.alike_clauses import Build, ClauseShape, Place, placed
 from dlog.grammar.literal_facts import BLANK, FACT, LiteralFact
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import Item
+from dlog.grammar.syntax import Clause, Item
 
-Build: TypeAlias = Callable[[Sequence[str], Sequence[int]], Any]
-"""Makes a value of the parts of an item (what is between the leaves, and these, in turn) and of where each part begins."""
+Make: TypeAlias = Callable[[list[str], int], Item]
+"""Makes an item of its parts and of where the first one begins."""
 Shape: TypeAlias = tuple[str, ...]
 
 _IDENT = r"[?A-Za-z][?A-Za-z0-9_]*|_[?A-Za-z0-9_]+"
@@ -63,7 +64,9 @@ class Alike:
         """`parse` gives the items of a text; none if there are mistakes in it."""
         self._words = {**{word: word for word in reserved}, **_OWN}
         self._parse = parse
-        self._seen: dict[Shape, Build | None] = {}
+        self._seen: dict[Shape, Make | None] = {}
+        self._first = -1
+        """Where the last new shape was seen: the same text may be asked for again, behind others and by itself."""
 
     def read(self, text: str, start: int, items: list[Item]) -> int:
         """Adds the items from one on that follow each other and are of known shapes; returns where they end, 0 if none is."""
@@ -86,17 +89,19 @@ class Alike:
             return None
         words = self._words
         shape = (*parts[::2], *[words.get(leaf) or _KINDS.get(leaf[0], "a") for leaf in parts[1::2]])
-        build = self._seen.get(shape, _new)
-        if build is _new:
-            self._seen[shape] = None
+        make = self._seen.get(shape, _new)
+        if make is _new:
+            self._seen[shape], self._first = None, start
             return None
-        if build is None:
-            build = self._seen[shape] = self._build(parts)
-        if build is _parsed or ("0" in shape and not _are_decimal(parts)):
+        if make is None:
+            if start == self._first:
+                return None
+            make = self._seen[shape] = self._make(parts)
+        if make is _parsed or ("0" in shape and not _are_decimal(parts)):
             return None
-        return build(parts, list(accumulate(map(len, parts), initial=start))), found.end()
+        return make(parts, start), found.end()
 
-    def _build(self, parts: Sequence[str]) -> Build:
+    def _make(self, parts: Sequence[str]) -> Make:
         if not _PLACES.isdisjoint(parts):
             return _parsed
         told = [_told(i, part, self._words) for i, part in enumerate(parts)]
@@ -104,7 +109,7 @@ class Alike:
         if len(items) != 1 or type(items[0]) is LiteralFact:
             return _parsed
         try:
-            return _Builders(told).of(items[0]) or _parsed
+            return _Builders(told).item(items[0]) or _parsed
         except (Unlike, RecursionError):  # what is nested too deeply for this may be parsed
             return _parsed
 
@@ -114,13 +119,13 @@ def _are_decimal(parts: Sequence[str]) -> bool:
     return all(leaf.isdecimal() for leaf in parts[1::2] if leaf[0] in _DIGITS)
 
 
-def _new(parts: Sequence[str], at: Sequence[int]) -> Any:
-    """Stands for the builder of items of a shape that has not come yet."""
+def _new(parts: list[str], start: int) -> Item:
+    """Stands for what makes items of a shape that has not come yet."""
     raise Unlike
 
 
-def _parsed(parts: Sequence[str], at: Sequence[int]) -> Any:
-    """Stands for the builder of items that are parsed each by itself."""
+def _parsed(parts: list[str], start: int) -> Item:
+    """Stands for what makes items that are parsed each by itself."""
     raise Unlike
 
 
@@ -145,6 +150,17 @@ class _Builders:
         self._starts = list(accumulate(map(len, told), initial=0))
         self._leaves = {leaf.strip('"'): i for i, leaf in enumerate(told) if i % 2}
         self._texts = {leaf.strip('"') for leaf in told if leaf[:1] == '"'}
+
+    def item(self, item: Item) -> Make | None:
+        """What makes items like one."""
+        if type(item) is Clause and item.body is not None:
+            heads, body = self.of(item.heads), self.of(item.body)
+            assert heads is not None and body is not None
+            return ClauseShape(item, heads, body, self._leaves, self._placed).make
+        build = self.of(item)
+        if build is None:
+            return None
+        return lambda parts, start: build(parts, list(accumulate(map(len, parts), initial=start)))
 
     def of(self, value: Any) -> Build | None:
         """The builder of a value; None where it is the same in all."""
@@ -171,12 +187,16 @@ class _Builders:
         return None
 
     def _span(self, span: Span) -> Build | None:
-        if span.start < 0:
+        place = self._placed(span)
+        if place is None:
             return None
-        (first, before), (last, behind) = self._place(span.start), self._place(span.end)
+        first, before, last, behind = place
         if before or behind:
-            return lambda parts, at: Span(at[first] + before, at[last] + behind)
+            return lambda parts, at: placed(place, at)
         return lambda parts, at: Span(at[first], at[last])
+
+    def _placed(self, span: Span) -> Place | None:
+        return None if span.start < 0 else (*self._place(span.start), *self._place(span.end))
 
     def _place(self, offset: int) -> tuple[int, int]:
         """The part in which an offset of the tree lies, and how far behind its beginning."""

@@ -41,6 +41,7 @@ class LiteralFact(Clause):
     __setattr__ = object.__setattr__
     body = None
     plan = None
+    is_rule = False
 
     def __init__(self, match: re.Match[str]) -> None:
         self._match = match

@@ -302,6 +302,10 @@ class Clause:
     plan: ExecutionPlan | None = None
     span: Span = _span()
 
+    @property
+    def is_rule(self) -> bool:
+        return self.body is not None
+
 
 @immutable
 class Subsumption:

@@ -14,7 +14,7 @@ from dlog.engine.compile.facts import FactRows, Row, constant_row
 from dlog.engine.compile.lattice_bodies import with_lattice_values
 from dlog.engine.compile.lattice_types import extreme
 from dlog.engine.compile.normal.disjunction import FlatClause, flatten_clause
-from dlog.engine.compile.normal.forms import Forms
+from dlog.engine.compile.normal.form_rules import Forms
 from dlog.engine.compile.normal.inline import inlined
 from dlog.engine.compile.normal.normalize import normalize
 from dlog.engine.compile.problems import Problems
@@ -59,7 +59,7 @@ def check(resolved: Resolved) -> Checked:
     forms, rows = Forms(resolved), FactRows(resolved)
     rules: list[Rule] = []
     for clause in resolved.clauses:
-        if clause.body is None and (row := rows.row(clause)) is not None:
+        if not clause.is_rule and (row := rows.row(clause)) is not None:
             rows.add(clause.name if type(clause) is LiteralFact else clause.heads[0].name, row)
             continue
         for rule in _rules(clause, resolved, problems, forms):
@@ -137,7 +137,7 @@ def _check_types(flat: FlatClause, resolved: Resolved, problems: Problems) -> No
 def _rules(clause: Clause, resolved: Resolved, problems: Problems, forms: Forms) -> list[Rule]:
     """The clause's rules; those of another clause of its form where there are some."""
     # inlined bodies have their places from elsewhere, constants may meet values of lattices, or be out of range
-    if resolved.inline or resolved.table.short or clause.body is None or clause.span == NOWHERE or resolved.lattices.columns:
+    if resolved.inline or resolved.table.short or not clause.is_rule or clause.span == NOWHERE or resolved.lattices.columns:
         return _checked(clause, resolved, problems)
     form = forms.form(clause)
     rules = forms.rules(form, clause)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from dlog.engine.compile.walk import map_body, map_term, parts, walk
 from dlog.engine.ir.rules import ITERATION_COUNTER
+from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import Source
 from dlog.grammar.syntax import And, Atom, Attribute, Body, Call, Clause, Program, RelationDecl, Term, Variable
 
@@ -20,7 +21,7 @@ def with_counter(program: Program, source: Source) -> Program:
     """The program that reads the number from the relation, which it declares."""
     if ITERATION_COUNTER not in source.text:
         return program
-    changed = tuple(_counting(i) if type(i) is Clause else i for i in program.items)
+    changed = tuple(_counting(i) if isinstance(i, Clause) and type(i) is not LiteralFact else i for i in program.items)
     if all(new is old for new, old in zip(changed, program.items, strict=True)):
         return program
     decl = RelationDecl((ITERATION_COUNTER,), (Attribute("n", "unsigned"),))

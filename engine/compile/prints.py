@@ -41,7 +41,7 @@ def with_prints(program: Program, problems: Problems) -> Program:
         return program
     if any(isinstance(item, RelationDecl) and PRINT in item.names for item in program.items):
         return program
-    changed = tuple(_printing(item, problems) if type(item) is Clause else item for item in program.items)
+    changed = tuple(_printing(item, problems) if isinstance(item, Clause) and item.is_rule else item for item in program.items)
     problems.check()
     same = all(new is old for new, old in zip(changed, program.items, strict=True))
     return program if same else replace(program, items=changed)

@@ -9,6 +9,7 @@ from typing import Final, Literal, cast
 from dlog.dataclass import dataclass
 from dlog.engine.compile.functors import check_user_aggregate, check_user_call, declared_functors
 from dlog.engine.compile.iteration_counter import with_counter
+from dlog.engine.compile.known_clauses import KnownClauses
 from dlog.engine.compile.lattice_types import NO_LATTICES, Lattices, joining_clause, without_lattices
 from dlog.engine.compile.past import with_moments
 from dlog.engine.compile.plans import check_plans
@@ -23,7 +24,7 @@ from dlog.engine.ir.functors import find_functor, written_functors
 from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Kind, Relation, Type, UserFunctor
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
-from dlog.grammar.literal_facts import LiteralFact, without_literal_facts
+from dlog.grammar.alike_clauses import AlikeClause
 from dlog.grammar.source import NOWHERE, Source, Span
 from dlog.grammar.suggest import closest
 from dlog.grammar.syntax import (
@@ -101,8 +102,8 @@ def resolve(program: Program, source: Source) -> Resolved:
     problems = Problems(source)
     program = with_prints(with_counter(with_moments(program, source, problems), source), problems)
     program, lattices = without_lattices(program, problems)
-    clauses = tuple([i for i in program.items if type(i) is LiteralFact or isinstance(i, Clause)])
-    program = replace(program, items=tuple(without_literal_facts(program.items)))
+    clauses = tuple([i for i in program.items if isinstance(i, Clause)])
+    program = replace(program, items=tuple([i for i in program.items if not isinstance(i, Clause)]))
     types: list[TypeDecl] = [i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl | AdtDecl)]
     decls = [i for i in program.items if isinstance(i, RelationDecl)]
     check_pragmas(program.items, problems)
@@ -135,12 +136,13 @@ def resolve(program: Program, source: Source) -> Resolved:
     )
     for call in (n for d in lattices.declared.values() for _, term in d.entries for n in walk(term) if isinstance(n, Call)):
         _check_call(call, resolved, problems)
+    known = KnownClauses(relations, logs)
     for clause in (*clauses, *subsumptions, *resolved.joins):
-        if type(clause) is LiteralFact:
-            relation = relations.get(clause.name)
-            if relation is not None and len(relation.attributes) == len(clause.literals):
-                continue
-        _check_clause(clause, resolved, problems)
+        if not known.covers(clause):
+            before = len(problems)
+            _check_clause(clause, resolved, problems)
+            if type(clause) is AlikeClause and len(problems) == before:
+                known.add(clause)
     problems.check()
     shown = {each.relation for each in io if each.action in ("output", "printsize")}
     inputs = {each.relation for each in io if each.action == "input"}

@@ -50,7 +50,7 @@ PAIRS = [
 def _told(node: Any) -> Iterator[object]:
     """All that there is in a tree."""
     if is_dataclass(node):
-        yield type(node).__name__
+        yield node.__class__.__name__  # nodes that are made when somebody looks pass for others
         for field in fields(node):
             yield from _told(getattr(node, field.name))
     elif isinstance(node, tuple):

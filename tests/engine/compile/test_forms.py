@@ -8,7 +8,7 @@ import pytest
 
 from dlog import run_text
 from dlog.engine.compile import check
-from dlog.engine.compile.normal import forms
+from dlog.engine.compile.normal import form_rules
 from dlog.engine.compiler import check_tree, parse
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.preprocess import preprocess
@@ -71,7 +71,7 @@ def _checked(text: str | Source) -> object:
 def _alone(text: str | Source, monkeypatch: pytest.MonkeyPatch) -> object:
     """What the text says where each clause is checked by itself."""
     with monkeypatch.context() as patch:
-        patch.setattr(forms.Forms, "rules", lambda *_: None)
+        patch.setattr(form_rules.Forms, "rules", lambda *_: None)
         return _checked(text)
 
 
