@@ -9,7 +9,12 @@ import pytest
 from dlog import run_text
 from dlog.engine.compile import check
 from dlog.engine.compile.normal import form_rules
+from dlog.engine.compile.normal.form_rules import Forms
+from dlog.engine.compile.normal.forms import Form
+from dlog.engine.compile.resolve import resolve
 from dlog.engine.compiler import check_tree, parse
+from dlog.grammar import parser
+from dlog.grammar.alike_clauses import AlikeClause
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.preprocess import preprocess
 from dlog.grammar.source import Source
@@ -108,3 +113,61 @@ b(2, $Node($Nothing(), $Nothing())) :- true.
 b(1, $Node($Nothing(), $Nothing())) :- true."""
     rows = run_text(text, {})["b"]
     assert {str(t) for _, t in rows} == {str(next(iter(rows))[1])} and {k for k, _ in rows} == {1, 2}
+
+
+def _alike(text: str) -> tuple[Forms, list[AlikeClause]]:
+    """The forms of a program, and its clauses that were parsed by their shape."""
+    source = Source(text)
+    tree = parse(source)
+    clauses = [item for item in tree.items if type(item) is AlikeClause]
+    return Forms(resolve(tree, source)), clauses
+
+
+def _same(forms: Forms, clause: AlikeClause) -> bool:
+    """Whether the form of a clause is that of its nodes."""
+    found, whole = forms.form(clause), Form(clause, forms._columns)
+    numbers = range(len(whole.spans))
+    assert (found.key, found.some_spans(numbers)) == (whole.key, whole.spans)
+    named = [(list(form.relations), list(form.variables), list(form.literals)) for form in (found, whole)]
+    return named[0] == named[1]
+
+
+@pytest.mark.parametrize("pair", [*ALIKE, *APART])
+def test_the_form_of_a_clause_is_that_of_its_nodes(pair: tuple[str, str]) -> None:
+    forms, clauses = _alike(DECLARED + "\n".join([pair[0], *pair, pair[1]]))
+    assert all(_same(forms, clause) for clause in clauses) and (clauses or "0x10" in pair[0])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_forms_of_programs_of_many_rules_are_those_of_their_nodes(shape: str) -> None:
+    forms, clauses = _alike(SHAPES[shape](60))
+    assert all(_same(forms, clause) for clause in clauses) and (clauses or shape == "facts")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nodes_of_clauses_like_others_are_not_made(shape: str) -> None:
+    source = Source(SHAPES[shape](200))
+    tree = parse(source)
+    check_tree(tree, source)
+    clauses = [item for item in tree.items if type(item) is AlikeClause]
+    assert sum(clause._heads is not None for clause in clauses) <= 30
+
+
+WRONG = [
+    ("p(x) :- e(x, y), q(y).", "p(a) :- e(a, b), w(b)."),
+    ("p(x) :- e(x, y), q(y).", "p(a) :- e(a, b), e(b)."),
+    ("p(x) :- e(x, y), q(y).", "p(a) :- e(b, b), q(b)."),
+    ("p(strlen(y)) :- g(_, y).", "p(strlon(y)) :- g(_, y)."),
+    ("p(as(x, Id)) :- e(x, _).", "p(as(x, Ix)) :- e(x, _)."),
+    ("p(x) :- e(x, y), q(y).", "p(a) :- e(a, b), n(b)."),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong"), WRONG)
+def test_mistakes_of_clauses_like_right_ones_are_found_where_they_are(
+    right: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n".join([DECLARED, right, right, right, wrong, right])
+    found = _checked(text)
+    monkeypatch.setattr(parser, "Alike", lambda *_: None)
+    assert found == _checked(text) and isinstance(found, str)
