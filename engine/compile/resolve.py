@@ -160,12 +160,17 @@ def _relations(
     relations: dict[str, Relation] = {}
     attributes: dict[str, tuple[Attribute, ...]] = {}
     type_spans = {t.name: t.span for t in reversed(types)}
+    known: dict[tuple[tuple[str, str], ...], tuple[tuple[str, Type], ...]] = {}
     for decl in sorted(decls, key=lambda d: d.debug_delta is not None):
         if decl.debug_delta is not None and (made := debug_relation(decl, relations, problems)) is not None:
             columns = made.attributes
             declared = (*attributes[decl.debug_delta.relation], Attribute(*ITERATION, span=decl.debug_delta.span))
         else:
-            columns, declared = _columns(decl, table, problems), decl.attributes
+            declared = decl.attributes
+            said, before = tuple([(a.name, a.type) for a in declared]), len(problems)
+            columns = known.get(said) or _columns(decl, table, problems)
+            if len(problems) == before:
+                known[said] = columns
         for index, name in enumerate(decl.names):
             span = _name_span(decl.name_spans, index, decl.span)
             if name in relations:

@@ -282,7 +282,7 @@ class Relation:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        return tuple(t.kind for _, t in self.attributes)
+        return tuple([t.kind for _, t in self.attributes])
 
 
 @immutable

@@ -68,7 +68,7 @@ def functors(rule: Rule) -> list[Functor]:
     for literal in rule.body:
         if type(literal) is Compare:
             _note_functors((literal.left, literal.right), found)
-        elif type(literal) is not Atom:  # atoms are by far the most
+        elif type(literal) is not Atom and type(literal) is not Negation:
             _note_functors(_terms(literal), found)
     return found
 

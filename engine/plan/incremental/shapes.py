@@ -51,10 +51,10 @@ class Names:
         return -1 if span is NOWHERE or span == NOWHERE else self.spans.setdefault(span, len(self.spans))
 
     def terms(self, terms: Iterable[Term | None]) -> Shape:
-        return tuple([self.term(t) for t in terms])
+        return tuple([t.id if type(t) is Variable else self.term(t) for t in terms])  # by far the most
 
     def term(self, term: Term | None) -> object:
-        if type(term) is Variable:  # by far the most
+        if type(term) is Variable:
             return term.id
         match term:
             case None:

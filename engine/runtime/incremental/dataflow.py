@@ -442,7 +442,8 @@ class StratumBuilder:
         return self._owned([self.flow.code.lowered(p, self) for p in paths])
 
     def _owned(self, lowered: list[LoweredPath]) -> list[LoweredPath]:
-        self.flow.owners.append((lowered, self.stratum))
+        if lowered:
+            self.flow.owners.append((lowered, self.stratum))
         return lowered
 
     def _run(self, paths: Iterable[LoweredPath]) -> None:

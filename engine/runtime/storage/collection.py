@@ -71,10 +71,11 @@ class Collection(CollectionParts):
         """The index by these columns, made (and filled) when it is first asked for."""
         self.wanted.add(key)
         if key not in self.indexes:
-            self.hold_keys()
             made = Index(self, key)
-            made.fill()
-            self.memory.check()
+            if self.struct[L.relation.rows]:
+                self.hold_keys()
+                made.fill()
+                self.memory.check()
             self.indexes[key] = made
             self._list_indexes()
         return self.indexes[key]

@@ -31,6 +31,8 @@ class Role(Enum):
     CANDIDATES = "values of a reduction"
     PARTIAL_CANDIDATES = "values of a lattice"
 
+    __hash__ = object.__hash__  # each is there once
+
 
 _PARTS = {
     Role.INPUT: (),
@@ -56,9 +58,9 @@ def new_list(words_each: int) -> Struct:
 
 
 class _Mold:
-    """The structs of all collections of a role with columns of some widths, next to each other, and what they own at first."""
+    """The structs of all collections of a role with columns of some kinds, next to each other, and what they own at first."""
 
-    def __init__(self, role: Role, widths: Sequence[int]) -> None:
+    def __init__(self, role: Role, kinds: tuple[Kind, ...]) -> None:
         self._words: list[int] = []
         self._arrays: list[int] = []
         self._pointers: list[int] = []
@@ -66,7 +68,7 @@ class _Mold:
         self.places: dict[int, Place] = {}
         """The parts of the collection, by field."""
         self._part(L.collection.size)
-        self._fill(role, widths)
+        self._fill(role, [8 if kind is Kind.FLOAT else 4 for kind in kinds])
         self.size = len(self._words)
         self.struct = Struct(L.mold.size)
         self.struct.point(L.mold.words, words(self._words))
@@ -160,7 +162,7 @@ class CollectionParts:
         self.kinds = tuple(kinds)
         self.role = role
         self.memory = memory
-        mold = _mold(role, tuple([8 if kind is Kind.FLOAT else 4 for kind in self.kinds]))
+        mold = _mold(role, self.kinds)
         self.struct = Struct(mold.size)
         if not molds.form(memory.control.address, mold.struct.address, self.struct.address):
             memory.check()
