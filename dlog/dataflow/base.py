@@ -40,16 +40,34 @@ class Term:
         return delta
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """How a collection is made, for whoever reads a dataflow instead of running it: the operator, by name, the collections that
+    it takes, and what else it was given."""
+
+    operator: str
+    parts: tuple[Base, ...] = ()
+    arguments: tuple[Any, ...] = ()
+
+
 class Base(Linear):
     """The sum of some terms, in a scope. `outer` is the collection that has been brought into the scope to be this one."""
 
-    def __init__(self, scope: Scope, schema: Schema, terms: tuple[Term, ...], outer: Base | None = None) -> None:
-        self.scope, self.schema, self.terms, self.outer = scope, schema, terms, outer
+    def __init__(
+        self, scope: Scope, schema: Schema, terms: tuple[Term, ...], definition: Definition, outer: Base | None = None
+    ) -> None:
+        self.scope, self.schema, self.terms, self.definition, self.outer = scope, schema, terms, definition, outer
         self._arrangements: dict[tuple[str, ...], Arranged] = {}
 
     @abstractmethod
-    def _collection(self, scope: Scope, schema: Schema, terms: tuple[Term, ...], outer: Base | None = None) -> Self:
+    def _collection(
+        self, scope: Scope, schema: Schema, terms: tuple[Term, ...], definition: Definition, outer: Base | None = None
+    ) -> Self:
         """Another collection."""
+
+    def _defined(self, operator: str, parts: tuple[Base, ...], *arguments: Any) -> Self:
+        """The same as what one operator makes, where it has been composed of several."""
+        return self._collection(self.scope, self.schema, self.terms, Definition(operator, parts, arguments), self.outer)
 
     @property
     def graph(self) -> DataflowGraph:
@@ -64,24 +82,31 @@ class Base(Linear):
 
     def _then(self, step: LinearStep) -> Self:
         schema, function = step.bind(Site(self.schema, self.scope.inner, self.graph.objects))
-        return self._changed(step.name, function, schema)
+        return self._changed(step.name, function, schema, None, step.arguments)
 
-    def _changed(self, name: str, function: Function, schema: Schema | None = None, scope: Scope | None = None) -> Self:
+    def _changed(
+        self,
+        name: str,
+        function: Function,
+        schema: Schema | None = None,
+        scope: Scope | None = None,
+        arguments: tuple[Any, ...] = (),
+    ) -> Self:
         """What a function makes of it."""
         terms = tuple(term.then(name, function) for term in self.terms)
-        return self._collection(scope or self.scope, schema or self.schema, terms)
+        definition = Definition(name, (self,), arguments)
+        return self._collection(scope or self.scope, schema or self.schema, terms, definition)
 
     def concat(self, *others: Base) -> Self:
         """The sum of collections that have the same columns."""
-        terms = self.terms
-        for other in others:
-            terms += self._like(other, "concat").terms
-        found = self._collection(self.scope, self.schema, terms)
+        parts: tuple[Base, ...] = (self, *(self._like(other, "concat") for other in others))
+        terms = tuple(term for part in parts for term in part.terms)
+        found = self._collection(self.scope, self.schema, terms, Definition("concat", parts))
         return found.consolidate() if len(terms) > MAX_TERMS else found
 
     def consolidate(self) -> Self:
         """The same with the diffs of equal rows and times added up."""
-        return self._emitted(self._operator(Consolidate), self.schema)
+        return self._emitted(self._operator(Consolidate), self.schema, Definition("consolidate", (self,)))
 
     def _like(self, other: Base, what: str) -> Base:
         """The other collection in the order of this one's columns. Raises DlogError where it has others, or is elsewhere."""
@@ -114,9 +139,9 @@ class Base(Linear):
             operator.connect(term.source, term, port, feedback)
         return operator
 
-    def _emitted(self, operator: Operator, schema: Schema) -> Self:
+    def _emitted(self, operator: Operator, schema: Schema, definition: Definition) -> Self:
         """What an operator emits."""
-        return self._collection(self.scope, schema, (Term(operator),))
+        return self._collection(self.scope, schema, (Term(operator),), definition)
 
     def _arranged(self, keys: Sequence[str]) -> Arranged:
         """It, indexed by some columns: one for all that want the same, in loops as around them."""
@@ -144,7 +169,8 @@ class Base(Linear):
         return range(len(self.schema.names), self.schema.arity)
 
     def _minus(self, other: Base) -> Self:
-        return self._collection(self.scope, self.schema, (*self.terms, *(t.then("negate", negated) for t in other.terms)))
+        terms = (*self.terms, *(t.then("negate", negated) for t in other.terms))
+        return self._collection(self.scope, self.schema, terms, Definition("minus", (self, other)))
 
 
 def select_columns(places: Sequence[int], delta: Delta) -> Delta:

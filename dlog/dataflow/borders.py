@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from dlog.arguments import bad_argument
-from dlog.dataflow.base import Base
+from dlog.dataflow.base import Base, Definition
 from dlog.dataflow.expressions import Expression, column_or
 from dlog.dataflow.scopes import Scope
 from dlog.dataflow.site import Site
@@ -27,7 +27,7 @@ class Borders(Base):
         for inner in scope.way_from(self.scope):
             function = entering(1) if inner.is_loop else _at_alt
             terms = tuple(term.then("enter", function) for term in found.terms)
-            found = self._collection(inner, self.schema, terms, found)
+            found = self._collection(inner, self.schema, terms, Definition("enter", (found,)), found)
         return found
 
     def enter_at(self, scope: Scope, iteration: Any) -> Self:

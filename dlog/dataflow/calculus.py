@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 from dlog.arguments import bad_argument
-from dlog.dataflow.base import Base, key_pairs
+from dlog.dataflow.base import Base, Definition, key_pairs
 from dlog.dataflow.borders import Borders
 from dlog.dataflow.joins import Joins, joined_schema
 from dlog.dataflow.ordered import OrderedGroups
@@ -52,7 +52,7 @@ class Calculus(Joins, Reductions, OrderedGroups, Borders):
         if retract == "now":
             inner = self.scope.altneu()
             there = other.enter(inner) if isinstance(other, Borders) else other
-            return self.differentiate(inner).join(there, on, suffix).integrate()
+            return self.differentiate(inner).join(there, on, suffix).integrate()._defined("asof_join", (self, other))
         if retract != "original":
             raise bad_argument("retract", '"now" or "original"', retract)
         return self._asof_original(other, on, suffix)
@@ -66,7 +66,8 @@ class Calculus(Joins, Reductions, OrderedGroups, Borders):
         left, right = key_pairs(self.schema, other.schema, on)
         rows = self.distinct()._ordered((*left, *self.schema.others(left)))
         operator = rows._operator(AsOfJoin, self.schema.arity, len(left), other._arranged(right))
-        return self._emitted(operator, joined_schema(self.schema, other.schema, left, right, suffix))
+        schema = joined_schema(self.schema, other.schema, left, right, suffix)
+        return self._emitted(operator, schema, Definition("asof_join", (self, other)))
 
     def _around(self) -> Scope:
         if self.scope.parent is None or self.scope.is_loop:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dlog.dataflow.base import Base, Term
+from dlog.dataflow.base import Base, Definition, Term
 from dlog.dataflow.calculus import Calculus
 from dlog.dataflow.outputs import Captured, Probe, Show, updates_of
 from dlog.dataflow.schema import Schema, column_names, plain
@@ -24,8 +24,10 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 class Collection(Calculus):
     """Rows of named columns, each any number of times, which change over time."""
 
-    def _collection(self, scope: Scope, schema: Schema, terms: tuple[Term, ...], outer: Base | None = None) -> Collection:
-        return Collection(scope, schema, terms, outer)
+    def _collection(
+        self, scope: Scope, schema: Schema, terms: tuple[Term, ...], definition: Definition, outer: Base | None = None
+    ) -> Collection:
+        return Collection(scope, schema, terms, definition, outer)
 
     def __repr__(self) -> str:
         return f"dlog.dataflow.Collection ({self.schema})"
@@ -101,8 +103,11 @@ class Collection(Calculus):
 
 
 class Variable(Collection):
-    """A collection of a loop whose definition is given later: at the first iteration it is what it starts from, then what its
-    definition was at the iteration before."""
+    """A collection of a loop whose definition, its `meaning`, is given later: at the first iteration it is what it starts from,
+    then what its definition was at the iteration before."""
+
+    start: Collection | None
+    meaning: Collection | None
 
     def __init__(self, scope: Scope, start: Collection | None = None, **kinds: Any) -> None:
         if not scope.is_loop:
@@ -110,8 +115,8 @@ class Variable(Collection):
         scope.graph.check_open()
         schema = Schema.of(kinds) if start is None else start.schema
         self._operator_ = feedback.Variable(scope.graph.scheduler, scope.inner)
-        super().__init__(scope, schema, (Term(self._operator_),))
-        self._defined = False
+        super().__init__(scope, schema, (Term(self._operator_),), Definition("variable"))
+        self.start, self.meaning = start, None
         if start is not None:
             self._check_together(start)
             start._fed(self._operator_)
@@ -119,12 +124,12 @@ class Variable(Collection):
 
     def set(self, definition: Collection) -> Collection:
         """Defines it; returns the definition, in the order of its columns."""
-        if self._defined:
+        if self.meaning is not None:
             raise DlogError(Diagnostic("defined-twice", "the variable has a definition already"))
-        self._defined = True
         found = self._like(definition, "set")
         assert isinstance(found, Collection)
         found._changed("later", feedback.next_iteration)._fed(self._operator_, feedback=True)
+        self.meaning = found
         return found
 
 

@@ -52,67 +52,67 @@ class Expression(ABC):
 
     def alias(self, name: str) -> Expression:
         """The same under a name."""
-        return _Named(name, self)
+        return Named(name, self)
 
     def __add__(self, other: Any) -> Expression:
-        return _Binary("+", operator.add, self, expression(other))
+        return Binary("+", operator.add, self, expression(other))
 
     def __radd__(self, other: Any) -> Expression:
-        return _Binary("+", operator.add, expression(other), self)
+        return Binary("+", operator.add, expression(other), self)
 
     def __sub__(self, other: Any) -> Expression:
-        return _Binary("-", operator.sub, self, expression(other))
+        return Binary("-", operator.sub, self, expression(other))
 
     def __rsub__(self, other: Any) -> Expression:
-        return _Binary("-", operator.sub, expression(other), self)
+        return Binary("-", operator.sub, expression(other), self)
 
     def __mul__(self, other: Any) -> Expression:
-        return _Binary("*", operator.mul, self, expression(other))
+        return Binary("*", operator.mul, self, expression(other))
 
     def __rmul__(self, other: Any) -> Expression:
-        return _Binary("*", operator.mul, expression(other), self)
+        return Binary("*", operator.mul, expression(other), self)
 
     def __truediv__(self, other: Any) -> Expression:
-        return _Binary("/", operator.truediv, self, expression(other))
+        return Binary("/", operator.truediv, self, expression(other))
 
     def __rtruediv__(self, other: Any) -> Expression:
-        return _Binary("/", operator.truediv, expression(other), self)
+        return Binary("/", operator.truediv, expression(other), self)
 
     def __floordiv__(self, other: Any) -> Expression:
-        return _Binary("//", operator.floordiv, self, expression(other))
+        return Binary("//", operator.floordiv, self, expression(other))
 
     def __mod__(self, other: Any) -> Expression:
-        return _Binary("%", operator.mod, self, expression(other))
+        return Binary("%", operator.mod, self, expression(other))
 
     def __neg__(self) -> Expression:
-        return _Binary("-", operator.sub, expression(0), self)
+        return Binary("-", operator.sub, expression(0), self)
 
     def __eq__(self, other: object) -> Expression:  # type: ignore[override]
-        return _Comparison("==", operator.eq, self, expression(other))
+        return Comparison("==", operator.eq, self, expression(other))
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]
-        return _Comparison("!=", operator.ne, self, expression(other))
+        return Comparison("!=", operator.ne, self, expression(other))
 
     def __lt__(self, other: Any) -> Expression:
-        return _Comparison("<", operator.lt, self, expression(other))
+        return Comparison("<", operator.lt, self, expression(other))
 
     def __le__(self, other: Any) -> Expression:
-        return _Comparison("<=", operator.le, self, expression(other))
+        return Comparison("<=", operator.le, self, expression(other))
 
     def __gt__(self, other: Any) -> Expression:
-        return _Comparison(">", operator.gt, self, expression(other))
+        return Comparison(">", operator.gt, self, expression(other))
 
     def __ge__(self, other: Any) -> Expression:
-        return _Comparison(">=", operator.ge, self, expression(other))
+        return Comparison(">=", operator.ge, self, expression(other))
 
     def __and__(self, other: Any) -> Expression:
-        return _Comparison("&", np.logical_and, self, expression(other))
+        return Comparison("&", np.logical_and, self, expression(other))
 
     def __or__(self, other: Any) -> Expression:
-        return _Comparison("|", np.logical_or, self, expression(other))
+        return Comparison("|", np.logical_or, self, expression(other))
 
     def __invert__(self) -> Expression:
-        return _Comparison("!=", operator.ne, self, expression(True))
+        return Comparison("!=", operator.ne, self, expression(True))
 
     __hash__ = object.__hash__
 
@@ -159,7 +159,7 @@ class Literal(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class _Named(Expression):
+class Named(Expression):
     name: str
     inner: Expression
 
@@ -178,7 +178,7 @@ class _Named(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class _Binary(Expression):
+class Binary(Expression):
     sign: str
     function: Callable[[Any, Any], Any]
     left: Expression
@@ -202,7 +202,7 @@ class _Binary(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class _Comparison(Expression):
+class Comparison(Expression):
     sign: str
     function: Callable[[Any, Any], Any]
     left: Expression
@@ -221,7 +221,7 @@ class _Comparison(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class _Applied(Expression):
+class Applied(Expression):
     function: Callable[..., Any]
     arguments: tuple[Expression, ...]
     result: Kind
@@ -266,7 +266,7 @@ def apply(function: Callable[..., Any], *arguments: Any, kind: Kind = int) -> Ex
     """
     if kind not in (int, float, bool):
         raise bad_argument("kind", "int, float or bool", kind)
-    return _Applied(function, tuple(column_or(argument) for argument in arguments), kind)
+    return Applied(function, tuple(column_or(argument) for argument in arguments), kind)
 
 
 def expression(value: Any) -> Expression:

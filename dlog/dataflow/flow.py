@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dlog.arguments import bad_argument, whole, whole_or_none
+from dlog.arguments import bad_argument, text, whole, whole_or_none
 from dlog.dataclass import dataclass
-from dlog.dataflow.base import Term
+from dlog.dataflow.base import Definition, Term
 from dlog.dataflow.collection import Arrangement, Collection
 from dlog.dataflow.kinds import Objects
 from dlog.dataflow.rows import words_of
@@ -58,10 +58,13 @@ class Dataflow:
         """The present round: the first one that is not done."""
         return self._graph.scheduler.rounds.high
 
-    def input(self, **kinds: Any) -> Input:
-        """A collection that is changed from outside, with columns of these kinds: int, float, bool, str, or object."""
+    def input(self, name: str | None = None, /, **kinds: Any) -> Input:
+        """A collection that is changed from outside, with columns of these kinds: int, float, bool, str, or object. Where it
+        becomes a relation (`dlog.rules`) this has its name."""
         self._graph.check_open()
-        return Input(self.scope, Schema.of(kinds), Source(self._graph.scheduler, self.scope.inner))
+        if name is not None:
+            text("name", name, "the name of an input")
+        return Input(self.scope, Schema.of(kinds), Source(self._graph.scheduler, self.scope.inner), name)
 
     def import_(self, arrangement: Arrangement) -> Arrangement:
         """An arrangement of another dataflow, which this one was made `beside`: read, not copied. This dataflow can do the
@@ -73,7 +76,7 @@ class Dataflow:
             raise DlogError(Diagnostic("bad-import", "the arrangement cannot be imported here", notes=(note,)))
         source = Import(self._graph.scheduler, self.scope.inner, arrangement.arranged.source)
         ordered = given.schema.select((*arrangement.keys, *given.schema.others(arrangement.keys)))
-        collection = Collection(self.scope, ordered, (Term(source),))
+        collection = Collection(self.scope, ordered, (Term(source),), Definition("import_"))
         return collection.arranged_as(arrangement.keys, source)
 
     def commit(self) -> None:
@@ -124,9 +127,9 @@ def _targets(operator: Operator, numbers: dict[int, int]) -> str:
 class Input(Collection):
     """A collection that is changed from outside."""
 
-    def __init__(self, scope: Scope, schema: Schema, source: Source) -> None:
-        super().__init__(scope, schema, (Term(source),))
-        self._source = source
+    def __init__(self, scope: Scope, schema: Schema, source: Source, name: str | None = None) -> None:
+        super().__init__(scope, schema, (Term(source),), Definition("input"))
+        self.name, self._source = name, source
 
     def insert(self, rows: Any, at: int | None = None) -> None:
         """Adds rows, once each, at the present round or a later one."""

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Self
 
 from dlog.arguments import bad_argument
-from dlog.dataflow.base import Base, Term, key_pairs, select_columns
+from dlog.dataflow.base import Base, Definition, Term, key_pairs, select_columns
 from dlog.dataflow.expressions import Expression
 from dlog.dataflow.schema import Schema, plain
 from dlog.engine.operators.half_join import Extend, HalfJoin, Relation, propose, settle
@@ -33,7 +33,7 @@ class Joins(Base):
         term = Term(operator)
         if order != tuple(range(len(order))):
             term = term.then("select", partial(select_columns, order))
-        return self._collection(self.scope, schema, (term,))
+        return self._collection(self.scope, schema, (term,), Definition("join", (self, other), (left_keys, right_keys)))
 
     def join_map(self, other: Base, *columns: str | Expression, on: Any = None, suffix: str = "_right", **named: Any) -> Self:
         """A join, of which only these columns and expressions are made."""
@@ -41,14 +41,22 @@ class Joins(Base):
 
     def semijoin(self, other: Base, on: Any = None) -> Self:
         """The rows whose key the other collection has, as often as it has that."""
-        left_keys, right_keys = key_pairs(self.schema, other.schema, on)
-        plain(other.schema, "`semijoin`")
-        keys = other if set(other.schema.names) == set(right_keys) else other.map(*right_keys)
-        return self.join(keys, dict(zip(left_keys, right_keys, strict=True)))._ordered(self.schema.names)
+        return self._semijoin(*self._keys_of(other, on))
 
     def antijoin(self, other: Base, on: Any = None) -> Self:
         """The rows without those of `semijoin`: where no key is there twice, those whose key the other collection lacks."""
-        return self._minus(self.semijoin(other, on))
+        keys, pairs = self._keys_of(other, on)
+        return self._minus(self._semijoin(keys, pairs))._defined("antijoin", (self, keys), tuple(pairs), tuple(pairs.values()))
+
+    def _keys_of(self, other: Base, on: Any) -> tuple[Base, dict[str, str]]:
+        """The keys of another collection, each as often as it has them, and its columns by those of this one."""
+        left_keys, right_keys = key_pairs(self.schema, other.schema, on)
+        plain(other.schema, "`semijoin`")
+        keys = other if set(other.schema.names) == set(right_keys) else other.map(*right_keys)
+        return keys, dict(zip(left_keys, right_keys, strict=True))
+
+    def _semijoin(self, keys: Base, pairs: dict[str, str]) -> Self:
+        return self.join(keys, pairs)._ordered(self.schema.names)
 
     def propose(self) -> Proposals:
         """Its changes, to be joined with what was there before them: the delta query of one relation."""
@@ -124,7 +132,8 @@ class Proposals:
         """What an operator makes of the proposals, with the times that they carry."""
         times = self._changes.schema.names[len(self.schema.names) :]
         carried = schema.with_columns((*schema.names, *times), (*schema.kinds, *(int,) * len(times)))
-        return Proposals(self._changes._emitted(operator, carried), schema)
+        definition = Definition("half_join", (self._changes,))
+        return Proposals(self._changes._emitted(operator, carried, definition), schema)
 
     def collect(self) -> Any:
         """The collection of what has been found, at its times."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -35,42 +34,42 @@ class Linear(ABC):
 
     def map(self, *columns: str | Expression, **named: Any) -> Self:
         """Rows of these columns instead: names, expressions, or `name=expression`."""
-        return self._then(LinearStep("map", partial(_map, _expressions(columns, named), False)))
+        return self._then(LinearStep("map", _map, (_expressions(columns, named), False)))
 
     def with_columns(self, **named: Any) -> Self:
         """Rows with these columns besides, or in the place of those of the name."""
-        return self._then(LinearStep("map", partial(_map, _expressions((), named), True)))
+        return self._then(LinearStep("map", _map, (_expressions((), named), True)))
 
     def rename(self, **names: str) -> Self:
         """Columns under other names: `new=old`."""
-        return self._then(LinearStep("rename", partial(_rename, names)))
+        return self._then(LinearStep("rename", _rename, (names,)))
 
     def filter(self, predicate: Expression) -> Self:
         """The rows for which an expression holds."""
-        return self._then(LinearStep("filter", partial(_filter, expression(predicate))))
+        return self._then(LinearStep("filter", _filter, (expression(predicate),)))
 
     def negate(self) -> Self:
         """All diffs with the other sign."""
-        return self._then(LinearStep("negate", lambda site: (site.schema, _negated)))
+        return self._then(LinearStep("negate", _negate))
 
     def map_batches(self, function: Callable[..., Mapping[str, Any]], **kinds: Kind) -> Self:
         """Rows of other columns, from a Python function of many rows at once: from a dict of arrays to one."""
-        return self._then(LinearStep("map_batches", partial(_map_batches, function, Schema.of(kinds))))
+        return self._then(LinearStep("map_batches", _map_batches, (function, Schema.of(kinds))))
 
     def flat_map(self, function: Callable[..., Iterable[Any]], **kinds: Kind) -> Self:
         """Any number of rows for each, which a Python function of the row's values gives."""
-        return self._then(LinearStep("flat_map", partial(_flat_map, function, Schema.of(kinds))))
+        return self._then(LinearStep("flat_map", _flat_map, (function, Schema.of(kinds))))
 
     def flat_map_batches(self, function: Callable[..., tuple[Mapping[str, Any], Any]], **kinds: Kind) -> Self:
         """The same, many rows at once: from a dict of arrays to one, and for each new row the number of the row it is for."""
-        return self._then(LinearStep("flat_map", partial(_flat_map_batches, function, Schema.of(kinds))))
+        return self._then(LinearStep("flat_map", _flat_map_batches, (function, Schema.of(kinds))))
 
     def explode(self, *columns: str | Expression, diff: Any, **named: Any) -> Self:
         """Rows of these columns, with what `diff` says multiplied by their diffs: a number, also a negative one, or a tuple of
         numbers. Of anything but one integer the collection's diffs are of another group."""
         weights = diff if isinstance(diff, tuple) else (diff,)
         chosen = _expressions(columns, named)
-        return self._then(LinearStep("explode", partial(_explode, chosen, [column_or(w) for w in weights])))
+        return self._then(LinearStep("explode", _explode, (chosen, [column_or(w) for w in weights])))
 
     def join_function(self, function: Callable[..., Iterable[Any]] | Composed, **kinds: Kind) -> Self:
         """The general linear operator: a Python function of a row's values gives `(row, time, diff)` any number of times. Or
@@ -80,43 +79,43 @@ class Linear(ABC):
             for step in function.steps:
                 found = found._then(step)
             return found
-        return self._then(LinearStep("join_function", partial(_join_function, function, Schema.of(kinds))))
+        return self._then(LinearStep("join_function", _join_function, (function, Schema.of(kinds))))
 
     def temporal(self, lower: Any = None, upper: Any = None) -> Self:
         """Each row from round `lower` until before round `upper`: columns or expressions."""
         start, end = (None if bound is None else column_or(bound) for bound in (lower, upper))
-        return self._then(LinearStep("temporal", partial(_temporal, start, end)))
+        return self._then(LinearStep("temporal", _temporal, (start, end)))
 
     def generate_series(self, start: Any, stop: Any, name: str = "generate_series") -> Self:
         """Each row with every number from `start` to `stop`, that included, in a new column."""
-        return self._then(LinearStep("generate_series", partial(_generate_series, column_or(start), column_or(stop), name)))
+        return self._then(LinearStep("generate_series", _generate_series, (column_or(start), column_or(stop), name)))
 
     def tumbling_window(
         self, time: str, size: Any, origin: Any = 0, names: Sequence[str] = ("window_start", "window_end")
     ) -> Self:
         """Each row with the window of some size that its time is in, as two columns: from `window_start` until before
         `window_end`. One begins at `origin`, and there is no time between them."""
-        return self._then(LinearStep("tumbling_window", partial(sliding, time, size, size, origin, names)))
+        return self._then(LinearStep("tumbling_window", sliding, (time, size, size, origin, names)))
 
     def sliding_window(
         self, time: str, size: Any, slide: Any, origin: Any = 0, names: Sequence[str] = ("window_start", "window_end")
     ) -> Self:
         """The same with windows that begin every `slide`: each row with all that its time is in, which may be none."""
-        return self._then(LinearStep("sliding_window", partial(sliding, time, size, slide, origin, names)))
+        return self._then(LinearStep("sliding_window", sliding, (time, size, slide, origin, names)))
 
     def repeat_row(self, times: Any) -> Self:
         """Each row so many times; a negative number takes it away."""
-        return self._then(LinearStep("repeat_row", partial(_repeat_row, column_or(times))))
+        return self._then(LinearStep("repeat_row", _repeat_row, (column_or(times),)))
 
     def unpack_changes(self, before: Mapping[str, str], after: Mapping[str, str], present: tuple[str, str]) -> Self:
         """Rows out of a stream of changes (as of Debezium): the columns `before` the change go, those `after` it come;
         `present` names the two columns that say whether there are such."""
         halves = [(before, present[0], -1), (after, present[1], 1)]
-        return self._then(LinearStep("unpack_changes", partial(_unpack_changes, halves)))
+        return self._then(LinearStep("unpack_changes", _unpack_changes, (halves,)))
 
     def delay(self, function: Callable[[Any], Any]) -> Self:
         """Updates at the time that a Python function makes of theirs, which must not be earlier."""
-        return self._then(LinearStep("delay", partial(_delay, function)))
+        return self._then(LinearStep("delay", _delay, (function,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +174,10 @@ def _rename(names: Mapping[str, str], site: Site) -> Bound:
 
 def _unchanged(delta: Delta) -> Delta:
     return delta
+
+
+def _negate(site: Site) -> Bound:
+    return site.schema, _negated
 
 
 def _negated(delta: Delta) -> Delta:

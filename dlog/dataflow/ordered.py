@@ -9,7 +9,7 @@ import numpy as np
 
 from dlog.arguments import bad_argument, whole
 from dlog.dataflow.axis import Back, Events, Forth, Sorting, amount, axis, sorting
-from dlog.dataflow.base import Base
+from dlog.dataflow.base import Base, Definition
 from dlog.dataflow.expressions import DeltaFrame, Expression, Literal, column_or
 from dlog.dataflow.kinds import Kind, Objects, decode, encode
 from dlog.dataflow.moving import Aggregate
@@ -36,7 +36,7 @@ class OrderedGroups(Base):
         rows, keys, kind = self._by_order("session_window", "time", time, by)
         forth = Forth(kind, amount("gap", kind, gap))
         schema = with_bounds(rows.schema, kind, names)
-        found = rows._ordered_groups(time, keys, Gap(forth), _sessions(forth), schema)
+        found = rows._ordered_groups("session_window", time, keys, Gap(forth), _sessions(forth), schema)
         return found._ordered((*self.schema.names, *names))
 
     def moving(
@@ -58,7 +58,7 @@ class OrderedGroups(Base):
         else:
             reach, bounds = _last_range(kind, amount("range", kind, range))
         logic = _moving(events.schema, sort, bounds, list(aggregates.values()), self.graph.objects)
-        return events._ordered_groups(order, keys, reach, logic, schema)._ordered((*self.schema.names, *aggregates))
+        return events._ordered_groups("moving", order, keys, reach, logic, schema)._ordered((*self.schema.names, *aggregates))
 
     def scan(
         self, order: str, function: Callable[..., Any], *arguments: str | Expression, by: Any = None, **start: Any
@@ -77,12 +77,12 @@ class OrderedGroups(Base):
         sort = sorting(events.schema, len(keys), objects)
         fold = _fold(function, [column_or(a) for a in arguments], events.schema, state, sort, objects)
         if self.scope.inner.depth > 1:
-            found = events._whole_groups(keys, _from_start(fold, words), schema)
+            found = events._whole_groups("scan", keys, _from_start(fold, words), schema)
         else:
             source = events._arranged((*keys, order))
             self.graph.check_open()
             operator = Scan(self.graph.scheduler, self.scope.inner, source, len(keys), fold, words)
-            found = events._emitted(operator, schema)
+            found = events._emitted(operator, schema, Definition("scan", (events,)))
         return found._ordered((*self.schema.names, *start))
 
     # ----------------------------------------------------------------------------------------------------------- operators
@@ -96,19 +96,23 @@ class OrderedGroups(Base):
             raise DlogError(Diagnostic("bad-argument", f"`{order}` is of the key: it is the same for all rows of a group"))
         return self._ordered((*keys, order, *self.schema.others((*keys, order)))), keys, kind
 
-    def _ordered_groups(self, order: str, keys: tuple[str, ...], reach: Reach, logic: OrderedLogic, schema: Schema) -> Self:
+    def _ordered_groups(
+        self, what: str, order: str, keys: tuple[str, ...], reach: Reach, logic: OrderedLogic, schema: Schema
+    ) -> Self:
         if self.scope.inner.depth > 1:
-            return self._whole_groups(keys, logic, schema)
+            return self._whole_groups(what, keys, logic, schema)
         source = self._arranged((*keys, order))
         self.graph.check_open()
-        return self._emitted(Ordered(self.graph.scheduler, self.scope.inner, source, len(keys), reach, logic), schema)
+        operator = Ordered(self.graph.scheduler, self.scope.inner, source, len(keys), reach, logic)
+        return self._emitted(operator, schema, Definition(what, (self,)))
 
-    def _whole_groups(self, keys: tuple[str, ...], logic: OrderedLogic, schema: Schema) -> Self:
+    def _whole_groups(self, what: str, keys: tuple[str, ...], logic: OrderedLogic, schema: Schema) -> Self:
         """By a reduction: right at partially ordered times."""
         source = self._arranged(keys)
         self.graph.check_open()
         outputs = schema.arity - len(keys)
-        return self._emitted(reduction(self.graph.scheduler, self.scope.inner, source, whole_groups(logic), outputs), schema)
+        operator = reduction(self.graph.scheduler, self.scope.inner, source, whole_groups(logic), outputs)
+        return self._emitted(operator, schema, Definition(what, (self,)))
 
 
 def _with_columns(schema: Schema, kinds: dict[str, Kind]) -> Schema:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
-from dlog.arguments import whole
+import numpy as np
+
+from dlog.arguments import bad_argument, whole
 from dlog.dataflow import aggregates
 from dlog.dataflow.aggregates import Ordering
-from dlog.dataflow.base import Base
+from dlog.dataflow.base import Base, Definition
+from dlog.dataflow.expressions import DeltaFrame, Expression
 from dlog.dataflow.kinds import Kind
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.engine.operators.groups import Logic
 from dlog.engine.operators.reduce import reduction
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+COUNTS = Schema(("count",), (int,))
+"""What an expression over counts is about."""
 
 
 class Reductions(Base):
@@ -21,12 +27,23 @@ class Reductions(Base):
 
     def distinct(self) -> Self:
         """Each row once that is there at least once."""
-        return self.threshold(aggregates.at_least_once)
+        plain(self.schema, "`distinct`")
+        logic = aggregates.threshold(aggregates.at_least_once)
+        return self._reduced(self.schema.names, logic, self.schema, Definition("distinct", (self,)))
 
-    def threshold(self, function: Callable[..., Any]) -> Self:
-        """Each row as often as a Python function of how often it is there says, an array of such numbers."""
+    def threshold(self, function: Callable[..., Any] | Expression) -> Self:
+        """Each row as often as a Python function of how often it is there says, an array of such numbers; or an expression over
+        a column `count`, which may also say whether it is there."""
         plain(self.schema, "`threshold`")
-        return self._reduced(self.schema.names, aggregates.threshold(function), self.schema)
+        logic = aggregates.threshold(self._of_counts(function) if isinstance(function, Expression) else function)
+        return self._reduced(self.schema.names, logic, self.schema, Definition("threshold", (self,), (function,)))
+
+    def _of_counts(self, expression: Expression) -> Callable[[np.ndarray], np.ndarray]:
+        kind = expression.kind(COUNTS)
+        if kind not in (int, bool):
+            raise bad_argument("function", "an expression that is an integer, or true or false", kind.__name__)
+        objects = self.graph.objects
+        return lambda counts: expression.evaluate(DeltaFrame(COUNTS, (counts,), len(counts), objects))
 
     def count(self, *names: str, by: Any = None) -> Self:
         """How often each row is there, or each key if `by` names one: the sum of the diffs, in a column `count`. The sums of
@@ -40,7 +57,7 @@ class Reductions(Base):
             )
         logic = aggregates.totals(kinds) if kinds else aggregates.count
         schema = Schema((*keyed.schema.names, *found), (*keyed.schema.kinds, *(kinds or (int,))))
-        return keyed._reduced(keyed.schema.names, logic, schema)
+        return keyed._reduced(keyed.schema.names, logic, schema, Definition("count", (keyed,), found))
 
     def sum(self, by: Any = None, **columns: Any) -> Self:
         """Sums of columns or expressions over each group."""
@@ -60,7 +77,8 @@ class Reductions(Base):
         keys = column_names("by", by)
         chosen = self._ordered((*keys, column)) if {*keys, column} == {*self.schema.names} else self.map(*keys, column)
         logic = aggregates.first(chosen._ordering(keys, (column,), (descending,)))
-        return chosen._reduced(keys, logic, chosen.schema)
+        definition = Definition("max" if descending else "min", (self,), (keys, column))
+        return chosen._reduced(keys, logic, chosen.schema, definition)
 
     def top_k(self, count: int, order: Any, by: Any = None, descending: bool = False) -> Self:
         """The first rows of each group in the order of some columns, so many in all; rows that are there several times count as
@@ -70,7 +88,8 @@ class Reductions(Base):
         keys, names = column_names("by", by), column_names("order", order)
         logic = aggregates.top(count, self._ordering(keys, names, (descending,) * len(names)))
         ordered = self.schema.select((*keys, *self.schema.others(keys)))
-        return self._reduced(keys, logic, ordered)._ordered(self.schema.names)
+        definition = Definition("top_k", (self,), (count, keys, names, descending))
+        return self._reduced(keys, logic, ordered, definition)._ordered(self.schema.names)
 
     def _ordering(self, keys: tuple[str, ...], names: tuple[str, ...], descending: tuple[bool, ...]) -> Ordering:
         plain(self.schema, "an order")
@@ -101,11 +120,11 @@ class Reductions(Base):
         logic = adapt(function, self.schema.select(keys), values, made, self.graph.objects)
         given = self.schema.select(keys)
         schema = Schema((*given.names, *made.names), (*given.kinds, *made.kinds))
-        return self._reduced(keys, logic, schema)
+        return self._reduced(keys, logic, schema, Definition("reduce", (self,)))
 
-    def _reduced(self, keys: tuple[str, ...], logic: Logic, schema: Schema) -> Self:
+    def _reduced(self, keys: tuple[str, ...], logic: Logic, schema: Schema, definition: Definition) -> Self:
         source = self._arranged(keys)
         self.graph.check_open()
         outputs = schema.arity - len(keys)
         operator = reduction(self.graph.scheduler, self.scope.inner, source, logic, outputs)
-        return self._emitted(operator, schema)
+        return self._emitted(operator, schema, definition)

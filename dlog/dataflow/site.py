@@ -39,7 +39,11 @@ Bound = tuple[Schema, Function]
 
 @dataclass(frozen=True, slots=True)
 class LinearStep:
-    """One linear operator, by name, and what binds it to where it is applied."""
+    """One linear operator, by name, and the function that binds it, with its arguments, to where it is applied."""
 
     name: str
-    bind: Callable[[Site], Bound]
+    function: Callable[..., Bound]
+    arguments: tuple[Any, ...] = ()
+
+    def bind(self, site: Site) -> Bound:
+        return self.function(*self.arguments, site)

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from dlog.arguments import bad_argument
-from dlog.dataflow.base import Base
+from dlog.dataflow.base import Base, Definition
 from dlog.dataflow.expressions import Expression, col, column_or
 from dlog.dataflow.kinds import Kind, decode, float_words, word_floats
 from dlog.dataflow.schema import Schema, mismatch, plain
@@ -40,7 +40,7 @@ class Watermarked(Generic[C]):
         operator = timed._ordered((TIME, *names))._operator(Release, 1 + events.schema.arity)
         operator.connect(self._watermark, same, 1)
         schema = Schema((TIME, *names, STATE), (self._kind, *events.schema.kinds, int))
-        sorted_out = events._emitted(operator, schema)
+        sorted_out = events._emitted(operator, schema, Definition("watermark", (events,)))
         self.released, self.late, self.waiting = (
             sorted_out.filter(col(STATE) == state).map(*names) for state in (RELEASED, LATE, WAITING)
         )
@@ -77,7 +77,7 @@ def watermarked(events: C, time: Any, lateness: Any, marks: C | None) -> Waterma
     if not given:
         raise DlogError(Diagnostic("bad-argument", "`watermark` needs a lateness, or marks"))
     every = given[0].concat(*given[1:])
-    return Watermarked(events, by, every._emitted(every._operator(Watermark), every.schema))
+    return Watermarked(events, by, every._emitted(every._operator(Watermark), every.schema, Definition("watermark", (every,))))
 
 
 def timed_by(events: Base, time: Any, kind: Kind | None) -> Expression:
