@@ -19,6 +19,7 @@ from dlog.version import __version__
 
 if TYPE_CHECKING:
     from dlog.api import Result, run, run_text
+    from dlog.as_rules import Rules, rules
     from dlog.branch import Branch
     from dlog.functors import functor
     from dlog.grammar.diagnostics import DlogError, InternalError
@@ -36,12 +37,14 @@ __all__ = [
     "Relation",
     "Result",
     "Round",
+    "Rules",
     "Session",
     "Subscription",
     "Upserts",
     "__version__",
     "functor",
     "graph",
+    "rules",
     "run",
     "run_text",
     "session",
@@ -57,11 +60,13 @@ _HOMES = {
     "Relation": "dlog.relation",
     "Result": "dlog.api",
     "Round": "dlog.sessions",
+    "Rules": "dlog.as_rules",
     "Session": "dlog.sessions",
     "Subscription": "dlog.sessions",
     "Upserts": "dlog.sessions",
     "functor": "dlog.functors",
     "graph": "dlog.graphs",
+    "rules": "dlog.as_rules",
     "run": "dlog.api",
     "run_text": "dlog.api",
     "session": "dlog.sessions",

@@ -13,6 +13,11 @@ def _flow(meaning: str, lines: str, names: str = "Dataflow") -> Example:
     )
 
 
+def _rules(meaning: str, lines: str) -> Example:
+    made = 'flow = Dataflow()\nnumbers = flow.input("pairs", x=int, y=int)'
+    return python(meaning, f"import dlog\nfrom dlog.dataflow import Dataflow\n\n{made}\n{lines}")
+
+
 DATAFLOWS: Final[dict[str, Example]] = {
     "bad-expression": _flow(
         "An operator of an expression is not for values of these kinds: `+`, `-`, `*` and `/` are for numbers, `+` for texts.",
@@ -69,6 +74,12 @@ flow.commit()""",
 other.import_(numbers.arrange_by_key("x")).collection.capture()
 other.commit()""",
     ),
+    "negative-multiplicity": _rules(
+        "Rows of an input are removed more often than they were inserted, which a dataflow takes, and rules do not.",
+        """s = dlog.rules(numbers=numbers.map("x")).session()
+s.remove("pairs", (1, 2))
+s.commit()""",
+    ),
     "no-altneu-scope": _flow(
         "`integrate` and `neu` are for what is in an alt/neu scope: `differentiate` brings a collection into one.",
         "numbers.integrate()",
@@ -90,6 +101,15 @@ other.commit()""",
         "An expression over columns is used as a condition of Python: `&`, `|` and `~` stand for `and`, `or` and `not`.",
         'numbers.filter(col("x") > 1 and col("y") > 1)',
         "Dataflow, col",
+    ),
+    "not-a-set": _rules(
+        "Rows of an input that is no set have numbers: `insert`, `remove` and `update` change it, and `sets=` makes it one.",
+        """s = dlog.rules(numbers=numbers.map("x")).session()
+s.upsert("pairs", (1, 2))""",
+    ),
+    "not-as-rules": _rules(
+        "An operator of a collection cannot be said by rules, or not where it stands: the notes say what can be done instead.",
+        'dlog.rules(windows=numbers.tumbling_window("x", 10))',
     ),
     "not-empty": _flow(
         "A collection has a row, and `assert_empty` says that it never has one.",
@@ -144,6 +164,10 @@ flow.commit()""",
     "unknown-column": _flow(
         "There is no column of that name: the message lists those that there are.",
         'numbers.map("z")',
+    ),
+    "unnamed-input": _rules(
+        "Collections are to become rules, and an input that they read has no name, which its relation needs.",
+        "dlog.rules(found=flow.input(x=int).distinct())",
     ),
     "unlike-collections": _flow(
         "Two collections that are put together do not have the same columns: `map` and `rename` make them alike.",

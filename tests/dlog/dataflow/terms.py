@@ -41,21 +41,29 @@ class Loop(Term):
 
 
 @st.composite
-def terms(draw: st.DrawFn, level: int = 0, variables: tuple[Term, ...] = (), size: int = 4, loops: int = 2) -> Term:
+def terms(
+    draw: st.DrawFn,
+    level: int = 0,
+    variables: tuple[Term, ...] = (),
+    size: int = 4,
+    loops: int = 2,
+    unary: tuple[str, ...] = UNARY,
+    binary: tuple[str, ...] = BINARY,
+) -> Term:
     """A term of a level, over inputs and the variables of the loops around."""
     if size <= 0:
         leaves = [Term("input", 0, number=k) for k in range(INPUTS)]
         return draw(st.sampled_from([*leaves, *variables, *variables]))
-    names = [*UNARY, *BINARY, *BINARY, *(LOOPED if level else ()), *(["loop"] * 4 if level < loops else [])]
+    names = [*unary, *binary, *binary, *(LOOPED if level else ()), *(["loop"] * 4 if level < loops else [])]
     name = draw(st.sampled_from(names))
     if name == "loop":
         return draw(_loops(level, variables, size, loops))
     if name == "enter_at":
         return Term(name, level, (draw(terms(level - 1, tuple(v for v in variables if v.level < level), size - 1, loops)),))
-    parts = 2 if name in BINARY else 1
+    parts = 2 if name in binary else 1
     number = draw(st.integers(0, 3))
     sizes = (size - 1,) if parts == 1 else (size // 2, size - 1 - size // 2)
-    return Term(name, level, tuple(draw(terms(level, variables, each, loops)) for each in sizes), number)
+    return Term(name, level, tuple(draw(terms(level, variables, each, loops, unary, binary)) for each in sizes), number)
 
 
 @st.composite

@@ -1,0 +1,147 @@
+"""Expressions have the values that they have in a dataflow: at the ends of 64 bits, of zeros, of NaN."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dlog
+from dlog.dataflow import Dataflow, Expression, apply, col, lit
+from dlog.grammar.diagnostics import DlogError
+from tests.dlog.as_rules.compared import shown
+from tests.examples import examples
+
+COLUMNS = {"i": int, "j": int, "x": float, "y": float, "s": str, "t": str, "f": bool, "g": bool}
+ENDS = [0, 1, -1, 2, 7, -7, 2**63 - 1, -(2**63), 2**53 + 1]
+FLOATS = [0.0, -0.0, 1.0, -1.5, 2.0**53, math.inf, -math.inf, math.nan, 1e-320, 1e300]
+TEXTS = ["", "a", "b", "ab", "é", '"\\\n', "z\t"]
+numbers, floats, texts = st.sampled_from(ENDS), st.sampled_from(FLOATS), st.sampled_from(TEXTS)
+rows = st.lists(
+    st.tuples(numbers, numbers, floats, floats, texts, texts, st.booleans(), st.booleans()), min_size=1, max_size=4
+)
+
+
+def columns(kind: type) -> st.SearchStrategy[Expression]:
+    return st.sampled_from([col(name) for name, each in COLUMNS.items() if each is kind])
+
+
+integers = st.deferred(
+    lambda: (
+        columns(int)
+        | numbers.map(lit)
+        | st.builds(_applied, st.sampled_from([_plus, _minus, _times, _over, _rest]), integers, integers | truths)
+    )
+)
+reals = st.deferred(
+    lambda: (
+        columns(float)
+        | floats.map(lit)
+        | st.builds(_applied, st.sampled_from([_plus, _minus, _times, _divided]), reals, reals | integers | truths)
+    )
+)
+strings = st.deferred(lambda: columns(str) | texts.map(lit) | st.builds(_plus, strings, strings))
+truths = st.deferred(
+    lambda: (
+        columns(bool)
+        | st.booleans().map(lit)
+        | st.builds(_applied, comparisons, integers | reals | truths, integers | reals | truths)
+        | st.builds(_applied, comparisons, strings, strings)
+        | st.builds(lambda a, b: a & b, truths, truths)
+        | st.builds(lambda a, b: a | b, truths, truths)
+        | st.builds(lambda a: ~a, truths)
+    )
+)
+comparisons = st.sampled_from(
+    [
+        lambda a, b: a == b,
+        lambda a, b: a != b,
+        lambda a, b: a < b,
+        lambda a, b: a <= b,
+        lambda a, b: a > b,
+        lambda a, b: a >= b,
+    ]
+)
+
+
+def _applied(op, a, b):  # type: ignore[no-untyped-def]
+    return op(a, b)
+
+
+def _plus(a, b):  # type: ignore[no-untyped-def]
+    return a + b
+
+
+def _minus(a, b):  # type: ignore[no-untyped-def]
+    return a - b
+
+
+def _times(a, b):  # type: ignore[no-untyped-def]
+    return a * b
+
+
+def _divided(a, b):  # type: ignore[no-untyped-def]
+    return a / b
+
+
+def _over(a, b):  # type: ignore[no-untyped-def]
+    return a // b
+
+
+def _rest(a, b):  # type: ignore[no-untyped-def]
+    return a % b
+
+
+def check(made: Expression | None, predicate: Expression | None, given_rows: list) -> None:
+    flow = Dataflow()
+    values = flow.input("values", **COLUMNS)
+    found = values if predicate is None else values.filter(predicate)
+    found = found if made is None else found.map("i", made=made)
+    expected = found.capture()
+    values.insert(given_rows)
+    flow.commit()
+    try:
+        rules = dlog.rules(found=found)
+    except DlogError as error:
+        assert "too many cases" in str(error)
+        return
+    assert shown(rules.counts(rules.run({"values": given_rows}, threads=1), "found")) == shown(expected.counts()), rules.text
+
+
+@examples(300)
+@given(integers | reals | strings | truths, rows)
+def test_values_are_those_of_a_dataflow(made: Expression, given_rows: list) -> None:
+    check(made, None, given_rows)
+
+
+@examples(200)
+@given(truths, rows)
+def test_filters_keep_what_a_dataflow_keeps(predicate: Expression, given_rows: list) -> None:
+    check(None, predicate, given_rows)
+
+
+@pytest.mark.parametrize("divisor", ENDS)
+@pytest.mark.parametrize("sign", ["//", "%"])
+def test_division_rounds_down(divisor: int, sign: str) -> None:
+    for by in (lit(divisor), col("j")):
+        made = col("i") // by if sign == "//" else col("i") % by
+        check(made, None, [(i, divisor, 0.0, 0.0, "", "", True, True) for i in ENDS])
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (apply(lambda x: x + 1, "i"), "`apply` cannot be said by rules: its function is Python's"),
+        (col("x") // 2, "`//` cannot be said by rules: of floats"),
+        (col("x") % col("y"), "`%` cannot be said by rules: of floats"),
+        (col("s") == col("i"), "`==` cannot be said by rules: of int and str"),
+    ],
+)
+def test_what_has_no_exact_term_is_refused(made: Expression, message: str) -> None:
+    flow = Dataflow()
+    values = flow.input("values", **COLUMNS)
+    with pytest.raises(DlogError, match="cannot be said") as error:
+        dlog.rules(found=values.map(made=made))
+    assert message in str(error.value)
