@@ -11,12 +11,13 @@ import pytest
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.kernels.incremental.store import refilling
+from dlog.engine.kernels.incremental.store.refilling import STRETCH_PLACES as STRETCH
+from dlog.engine.kernels.incremental.store.renewal import REFILLED_IF_IMPLIED, REFILLED_PER_REMOVAL
 from tests.engine.kernels.store import Store
 from tests.engine.kernels.workbench import Row
 
 MANY = 1 << 18
 """Rows from which a base is refilled."""
-STRETCH = 1024
 ROWS = 1600
 BATCHES = 12 if JIT else 4
 KEYS = 150
@@ -124,7 +125,11 @@ def cells(store: Store) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not JIT, reason="without the JIT so many rows take minutes to load")
-@pytest.mark.parametrize(("keys", "share"), [([(0,)], 16), ([(0,), (1,)], 8)], ids=["implied key", "two indexes"])
+@pytest.mark.parametrize(
+    ("keys", "share"),
+    [([(0,)], REFILLED_IF_IMPLIED), ([(0,), (1,)], REFILLED_PER_REMOVAL)],
+    ids=["implied key", "two indexes"],
+)
 def test_places_of_a_large_input_are_looked_at_once_many_are_dead(keys: list[tuple[int, ...]], share: int) -> None:
     """None before one in twice `share` is dead; then as many as `share` times the rows that go, a stretch at a time: none in
     most batches."""
@@ -132,7 +137,7 @@ def test_places_of_a_large_input_are_looked_at_once_many_are_dead(keys: list[tup
     store = loaded(random, keys, False, 2, 10**6, MANY + 8000)
     listed, size = sorted(store.rows), len(store.rows)
     first, others = listed[: 20 * STRETCH], listed[20 * STRETCH :][: size // (2 * share) - 1]
-    most, kept = first[-1][0], STRETCH // share // 2
+    most, kept = first[-1][0], -(-STRETCH // (2 * share))
     before = cells(store)
     for part in range(8):
         store.batch([[change for key, value in others[part::8] for change in (((key, value), -1), ((key, -1 - value), 1))]])
@@ -141,7 +146,7 @@ def test_places_of_a_large_input_are_looked_at_once_many_are_dead(keys: list[tup
     moved = []
     for number in range(24):
         before = cells(store)
-        gone = [(each, -1) for each in first[number::40][:: 512 // kept]]
+        gone = [(each, -1) for each in first[number::40][:: STRETCH // (2 * kept)][:kept]]
         store.batch([gone + [((place * most // kept, -10**7 - number), 1) for place in range(kept)]])
         moved.append(int((cells(store) != before).any(axis=0).sum()))
     assert [places > 0 for places in moved] == [number > 1 and number % 2 == 0 for number in range(24)]

@@ -40,6 +40,40 @@ def clear_bit(bits: Words, row):
 
 
 @kernel
+def fill_bits(bits: Words, first, last):
+    """Sets the bits of [first, last)."""
+    row = first
+    while row < last:
+        if row & 63 == 0 and row + 64 <= last:
+            bits[row >> 6] = -1
+            row += 64
+        else:
+            put_bit(bits, row)
+            row += 1
+
+
+@kernel
+def count_bits(bits: Words, first, last):
+    """How many bits of [first, last) are set: those of a word are added up two by two, four by four, and so on."""
+    count = 0
+    if first >= last:
+        return count
+    for word in range(first >> 6, ((last - 1) >> 6) + 1):
+        x = bits[word]
+        if word == first >> 6:
+            x &= -1 << (first & 63)
+        if word == (last - 1) >> 6 and last & 63 != 0:
+            x &= (1 << (last & 63)) - 1
+        x -= (x >> 1) & 0x5555555555555555
+        x = (x & 0x3333333333333333) + ((x >> 2) & 0x3333333333333333)
+        x = (x + (x >> 4)) & 0x0F0F0F0F0F0F0F0F
+        x += x >> 8
+        x += x >> 16
+        count += (x + (x >> 32)) & 127
+    return count
+
+
+@kernel
 def next_bit(bits: Words, first, last):
     """The first bit of [first, last) that is set; `last` if none is."""
     word = first >> 6

@@ -166,10 +166,7 @@ def index_remove(ctl: Control, index: Index, row):
     if last >= LONG_GROUP_ROWS:
         return push_change(ctl, index.gone, row, group, 0, 0)
     if slab.capacity == 0 and last > 0:
-        if shorten_run(slab, row):
-            return True
-        if not extend_slab(ctl, index, slab):
-            return False
+        return shorten_run(slab, row) or break_run(ctl, index, slab, row)
     start = slab.start
     pool = index.pool
     at = place_of(pool, start, last + 1, item_of_row(index, row)) if last > 0 else start
@@ -224,6 +221,26 @@ def shorten_run(slab: Slab, row):
     elif row != start + count - 1:
         return False
     slab.count = count - 1
+    return True
+
+
+@kernel
+def break_run(ctl: Control, index: Index, slab: Slab, row):
+    """Gives a run without a row in its middle a place in the pool; false with ctl.error set."""
+    first = slab.start
+    count = slab.count
+    size = size_for(count - 1)
+    start = take_place(ctl, index, size)
+    if start < 0:
+        return False
+    at = start
+    for member in range(first, first + count):
+        if member != row:
+            index.pool[at] = item_of_row(index, member)
+            at += 1
+    slab.start = start
+    slab.count = count - 1
+    slab.capacity = room_of(size)
     return True
 
 

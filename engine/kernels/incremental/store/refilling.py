@@ -16,23 +16,31 @@ from dlog.engine.kernels.incremental.store.base import find_base
 from dlog.engine.kernels.incremental.store.base_building import compare_rows
 from dlog.engine.kernels.incremental.store.collections import room_to_free
 from dlog.engine.kernels.incremental.store.groups import key_of, slab_at
-from dlog.engine.kernels.incremental.store.histories import get_bit
+from dlog.engine.kernels.incremental.store.histories import count_bits, get_bit
 from dlog.engine.kernels.incremental.store.indexes import place_of, warm_group, warm_slab
 from dlog.engine.kernels.incremental.store.keyed import hash_slot
-from dlog.engine.kernels.incremental.store.refilled import number_of, write_home, write_keys_of, write_rows, write_spots
+from dlog.engine.kernels.incremental.store.refilled import (
+    OTHER_WORDS,
+    free_others,
+    number_of,
+    write_cells,
+    write_home,
+    write_keys_of,
+    write_living,
+    write_spots,
+)
 from dlog.engine.kernels.incremental.store.slots import find_slotted, hash_values, warm_slot
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Base, Collection, Control, Index
 from dlog.engine.kernels.row_structs import Slab
 from dlog.engine.kernels.static.storage import behind, release, zeroed
 
-STRETCH_PLACES = 1024
-"""Places of a stretch, or up to twice as many; a key that has more is left alone."""
+STRETCH_PLACES = 4096
+"""Places of a stretch, or up to twice as many; a key that has more is left alone. As many rows come to a short one as go only
+by and large: of 1,024 places an eightieth is dead for that alone."""
 ROWS_AHEAD = 16
 MAX_ITEMS_PER_PLACE = 64
 """Items of an index that are looked at for each place, until a stretch is left as it is: groups there are too long."""
-OTHER_WORDS = 2
-"""Words of a row that is to come: its key's place among the offsets, and its number or, before that is known, its value."""
 
 
 @kernel
@@ -79,7 +87,7 @@ def refill_stretch(ctl: Control, collection: Collection, number):
     places = offsets[last] - start
     if places == 0 or places > 2 * STRETCH_PLACES:
         return True
-    living = count_living(collection.alive, start, places)
+    living = count_bits(collection.alive, start, offsets[last])
     home = collection.indexes[number]
     coming = min(places - living, count_rows(home, base.low + first, last - first) - living)
     if coming == 0:
@@ -94,7 +102,7 @@ def fill_places(ctl: Control, collection: Collection, number, first, last, stayi
     base = collection.base
     start = base.offsets[first]
     places = base.offsets[last] - start
-    size = (places * (1 + collection.index_count + collection.arity) + last - first + 1 + coming * OTHER_WORDS) * 8
+    size = (places * (2 + collection.index_count) + last - first + 1 + coming * OTHER_WORDS) * 8
     if ctl.account.bytes + size > ctl.limit:
         return True
     if not room_to_free(ctl, collection, coming):
@@ -105,14 +113,16 @@ def fill_places(ctl: Control, collection: Collection, number, first, last, stayi
     ends = behind(order, places)
     spots = behind(ends, last - first + 1)
     home = collection.indexes[number]
-    others = behind(spots, places * (collection.index_count + collection.arity))
+    others = behind(spots, places * (collection.index_count + 1))
     find_others(ctl, collection, home, first, last, coming, others)
     list_rows(collection, first, last, staying, others, coming, order, ends)
     if find_spots(collection, number, order, places, spots):
         write_spots(collection, number, order, places, spots, start)
         for i in range(last - first):
             write_home(home, base.low + first + i, order, ends[i], ends[i + 1], start, base.rows)
-        write_rows(collection, order, places, behind(spots, places * collection.index_count), start)
+        write_cells(collection, order, places, behind(spots, places * collection.index_count), start)
+        write_living(collection, order, places, staying, start)
+        free_others(collection, others, coming)
         write_keys_of(collection, first, last, ends, start)
         base.dead -= coming
     release(ctl, order.address, size)
@@ -128,14 +138,6 @@ def stretch_end(offsets: Numbers, first, keys):
             break
         last += 1
     return last
-
-
-@kernel
-def count_living(alive: Words, start, places):
-    living = 0
-    for row in range(start, start + places):
-        living += get_bit(alive, row)
-    return living
 
 
 @kernel
@@ -197,7 +199,7 @@ def list_others(ctl: Control, collection: Collection, home: Index, slab: Slab, g
     are the last of a slab, mostly, so it is read from there. Slots of rows that are given by values are asked for."""
     base = collection.base
     start = base.offsets[group]
-    left = slab.count - count_living(collection.alive, start, base.offsets[group + 1] - start)
+    left = slab.count - count_bits(collection.alive, start, base.offsets[group + 1])
     for i in range(slab.count):
         if left == 0 or n == coming:
             break

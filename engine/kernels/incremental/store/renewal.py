@@ -38,6 +38,11 @@ SHARE_OF_MANY = 8
 """Of so many rows one has gone, and one is none of the base or is dead there, when a collection that is refilled is worn."""
 SHARE_OF_FEW = 2
 """The same of fewer rows, whose memory counts for less than the time of renewals."""
+REFILLED_PER_REMOVAL = 8
+"""Places of a base that are refilled for each row that goes."""
+REFILLED_IF_IMPLIED = 56
+"""The same where rows have but one index, and are runs of it while nothing comes or goes: one that comes has its whole group take
+places in the pool."""
 SLOT_BYTES = 9
 """Bytes of a slot at most, and of a key: a number, a tag and half a hash."""
 
@@ -67,7 +72,7 @@ def renew(ctl: Control, collection: Collection):
         return leave_base(ctl, collection)
     share = share_of(collection)
     if collection.live >= MIN_REFILLED_ROWS and collection.base.rows != 0 and home_index(collection) >= 0:
-        if not refill(ctl, collection, share):
+        if not refill(ctl, collection, REFILLED_IF_IMPLIED if is_implied(collection) else REFILLED_PER_REMOVAL):
             return False
         share >>= 1
     if not is_worn(collection, share):
