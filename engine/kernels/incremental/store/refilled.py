@@ -16,7 +16,6 @@ from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Index
 from dlog.engine.kernels.static.storage import behind, store_cell
 
-
 OTHER_WORDS = 2
 """Words of a row that is to come: its key's place among the offsets, and its number or, before that is known, its value."""
 STEP = 1 << SAMPLE_BITS

@@ -41,8 +41,8 @@ SHARE_OF_FEW = 2
 REFILLED_PER_REMOVAL = 8
 """Places of a base that are refilled for each row that goes."""
 REFILLED_IF_IMPLIED = 56
-"""The same where rows have but one index, and are runs of it while nothing comes or goes: one that comes has its whole group take
-places in the pool."""
+"""The same where rows have but one index, and are runs of it while nothing comes or goes: one that comes has its whole group
+take places in the pool."""
 SLOT_BYTES = 9
 """Bytes of a slot at most, and of a key: a number, a tag and half a hash."""
 
