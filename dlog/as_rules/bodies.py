@@ -14,7 +14,7 @@ from dlog.as_rules.terms import Term, invertible, is_literal, replaced, variable
 from dlog.dataclass import dataclass
 from dlog.dataflow.collection import Variable as LoopVariable
 from dlog.dataflow.kinds import Kind
-from dlog.grammar.syntax import Atom, Call, Constraint, Not, Variable
+from dlog.grammar.syntax import Atom, Constraint, Not, Variable
 from dlog.grammar.syntax import Body as Literal
 
 
@@ -54,10 +54,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A variable that stands for each number from 0 until before an end."""
+    """A variable that stands for each number from 0 until before an end. Who knows all other variables of `shown` and its value
+    knows the number."""
 
     variable: Variable
     end: Term
+    shown: Term
 
 
 Origin: TypeAlias = tuple[object, ...]
@@ -141,7 +143,7 @@ def _replaced(literal: Literal, values: Mapping[str, Term]) -> Literal:
 def _series(series: Series, values: Mapping[str, Term]) -> Series:
     variable = replaced(series.variable, values)
     assert isinstance(variable, Variable)
-    return Series(variable, replaced(series.end, values))
+    return Series(variable, replaced(series.end, values), replaced(series.shown, values))
 
 
 class Fresh:
@@ -197,13 +199,12 @@ def _told_next(body: Body, known: set[str]) -> Iterator[str]:
                     yield this.name
 
 
-def _told_numbers(body: Body, known: set[str], given: Iterable[Term]) -> Iterator[str]:
-    """The variables of series, which columns have with something added."""
+def _told_numbers(body: Body, known: set[str], given: Sequence[Term]) -> Iterator[str]:
+    """The variables of series that columns show."""
     for series in body.series:
-        for term in given:
-            match term:
-                case Call("+", (first, number)) if number == series.variable and known.issuperset(variables(first)):
-                    yield series.variable.name
+        others = {*variables(series.shown)} - {series.variable.name}
+        if series.shown in given and known >= others:
+            yield series.variable.name
 
 
 def tells_match(body: Body, names: Iterable[str]) -> bool:

@@ -16,6 +16,7 @@ from dlog.as_rules.graph import Graph, bare
 from dlog.as_rules.grouping import Grouping
 from dlog.as_rules.linear import LinearOperators, weighted
 from dlog.as_rules.program import Program
+from dlog.as_rules.ranking import Order, Ranking
 from dlog.as_rules.refusals import refused
 from dlog.as_rules.terms import Term
 from dlog.dataflow.base import Base
@@ -24,7 +25,10 @@ from dlog.dataflow.flow import Input
 from dlog.dataflow.reductions import COUNTS
 from dlog.grammar.syntax import Atom, Constraint, Not, Variable
 
-LINEAR = frozenset({"map", "rename", "filter", "negate", "repeat_row", "explode", "generate_series", "unpack_changes"})
+LINEAR = frozenset(
+    {"map", "rename", "filter", "negate", "repeat_row", "explode", "generate_series", "unpack_changes"}
+    | {"tumbling_window", "sliding_window"}
+)
 MOST_BODIES, MOST_IN_LOOP = 16, 128
 """Bodies that a collection may have before it becomes a relation; in a loop it cannot, unless it is a set."""
 MOST_JOINED = 3
@@ -247,12 +251,30 @@ class Collections(Grouping):
         self.program.keep_best(stored, operator == "max")
         return stored
 
+    def _top_k(
+        self, collection: Base, part: Base, count: int, keys: Sequence[str], names: Sequence[str], descending: bool
+    ) -> list[Body]:
+        self.check_outside(part, "top_k", "the first rows")
+        others = [name for name in part.schema.others(keys) if name not in names]
+        texts = [name for name in others if part.schema.kind(name) is str]
+        if texts:
+            note = f'name it in the order: `top_k(..., order=[..., "{texts[0]}"])`'
+            raise refused("top_k", f"ties would be told by when texts in `{texts[0]}` first came", note)
+        source = self.relation(part)
+        stored = self.named(collection, "top_k", weighted=source.weighted)
+        stored.keys = source.keys
+        order = [*(Order(name, descending) for name in names), *(Order(name, False) for name in others)]
+        Ranking(self.program, self.fresh).fill(stored, source, keys, order, count)
+        return self._read(collection, stored)
+
     def _read(self, collection: Base, stored: Stored) -> list[Body]:
         self._relations[id(collection)] = stored
         return [self.fresh.read(stored)]
 
 
-OPERATORS = frozenset({"concat", "minus", "join", "antijoin", "distinct", "threshold", "count", "min", "max", "variable"})
+OPERATORS = frozenset(
+    {"concat", "minus", "join", "antijoin", "distinct", "threshold", "count", "min", "max", "top_k", "variable"}
+)
 
 
 def _together(

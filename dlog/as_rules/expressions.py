@@ -161,14 +161,14 @@ def _operation(kind: Kind, sign: str, left: Term, right: Term) -> Term:
     if kind is str:
         return call("cat", left, right)
     if kind is int and sign in ("//", "%"):
-        return _rounded_down(sign, left, right)
+        return rounded_down(sign, left, right)
     if kind is int and isinstance(left, Number) and isinstance(right, Number):
         function = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign]
         return T.number(T.wrapped(function(int(left.text), int(right.text))))
     return call(sign, left, right)
 
 
-def _rounded_down(sign: str, left: Term, right: Term) -> Term:
+def rounded_down(sign: str, left: Term, right: Term) -> Term:
     """Division with a remainder of the divisor's sign. `over` is 1 where that of rules has the other sign."""
     guard = not isinstance(right, Number)
     if right == T.ZERO:

@@ -8,7 +8,7 @@ from itertools import product
 
 from dlog.as_rules import terms as T
 from dlog.as_rules.bodies import Body, Fresh, Series
-from dlog.as_rules.expressions import MOST_CASES, Case, Translator
+from dlog.as_rules.expressions import MOST_CASES, Case, Translator, rounded_down
 from dlog.as_rules.refusals import refused
 from dlog.as_rules.terms import Term
 from dlog.dataflow.expressions import Column, Expression
@@ -68,9 +68,28 @@ class LinearOperators:
             number = self._fresh.variable("number", int)
             size = T.plus(T.minus(last.term, first.term), T.ONE)
             some = Constraint(">", size, T.ZERO)  # a range to less than its first value would go down
-            columns = {**body.columns, name: T.plus(first.term, number)}
-            made = _where(body, [first, last]).where([some]).with_columns(columns)
-            yield replace(made, series=(*made.series, Series(number, size)))
+            shown = T.plus(first.term, number)
+            made = _where(body, [first, last]).where([some]).with_columns({**body.columns, name: shown})
+            yield replace(made, series=(*made.series, Series(number, size, shown)))
+
+    def tumbling_window(
+        self, body: Body, schema: Schema, time: str, size: int, slide: int, origin: int, names: Sequence[str]
+    ) -> Iterable[Body]:
+        if schema.kind(time) is not int:
+            raise refused("tumbling_window", f"of floats: `{time}`", "make whole numbers of them, such as milliseconds")
+        at, step, base = body.columns[time], T.number(int(slide)), T.number(int(origin))
+        start = T.plus(base, T.call("*", rounded_down("//", T.minus(at, base), step), step))
+        series = body.series
+        if size > slide:  # it is in the windows that begin here and before
+            back = self._fresh.variable("back", int)
+            start = T.minus(start, T.call("*", back, step))
+            series = (*series, Series(back, T.number(-(-int(size) // int(slide))), start))
+        end = T.plus(start, T.number(int(size)))
+        within = [Constraint("<=", start, at), Constraint("<", at, end)]
+        columns = {**body.columns, **dict(zip(names, (start, end), strict=True))}
+        yield replace(body.where(within).with_columns(columns), series=series)
+
+    sliding_window = tumbling_window
 
     def unpack_changes(
         self, body: Body, schema: Schema, halves: Sequence[tuple[Mapping[str, str], str, int]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from dlog.as_rules.bodies import Stored
@@ -42,16 +41,23 @@ def distinct_names(texts: Iterable[str], taken: Iterable[str] = ()) -> list[str]
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """`result = sum weight : { atom }`, or the count of its rows."""
+    """`result = sum weight : { atom }`, or the count of its rows, of those for which conditions hold."""
 
     result: Variable
     weight: Term | None
     atom: Atom
+    where: tuple[Body, ...] = ()
 
     @property
     def literal(self) -> Body:
         op = "count" if self.weight is None else "sum"
-        return Constraint("=", self.result, AggregateTerm(op, self.weight, self.atom))
+        body = And((self.atom, *self.where)) if self.where else self.atom
+        return Constraint("=", self.result, AggregateTerm(op, self.weight, body))
+
+    @property
+    def variables(self) -> list[str]:
+        inside = [v for literal in (self.atom, *self.where) for v in literal_variables(literal)]
+        return [*inside, *variables(self.weight or Wildcard()), self.result.name]
 
 
 class Program:
@@ -111,8 +117,7 @@ def _written(
 ) -> Clause:
     """A rule with variables of the dialect; those that are there once are anonymous in atoms."""
     order = [v for literal in body for v in literal_variables(literal)]
-    for each in sums:
-        order += [*literal_variables(each.atom), *variables(each.weight or Wildcard()), each.result.name]
+    order += [v for each in sums for v in each.variables]
     order += [v for literal in checks for v in literal_variables(literal)]
     order += [v for term in head for v in variables(term)]
     different = list(dict.fromkeys(order))
@@ -133,9 +138,11 @@ def _written(
 def _renamed_sum(each: Sum, names: dict[str, Term], once: dict[str, Term]) -> Sum:
     result = names[each.result.name]
     assert isinstance(result, Variable)
-    atom = _renamed(each.atom, names, once)
+    # Of one atom each row is a match, of more each different binding of what has a name.
+    atom = _renamed(each.atom, names, {} if each.where else once)
     assert isinstance(atom, Atom)
-    return replace(each, result=result, weight=None if each.weight is None else replaced(each.weight, names), atom=atom)
+    weight = None if each.weight is None else replaced(each.weight, names)
+    return Sum(result, weight, atom, tuple(_renamed(literal, names, {}) for literal in each.where))
 
 
 def literal_variables(literal: Body) -> list[str]:

@@ -19,7 +19,6 @@ INSTEAD = {
     "settle": "write a `join`: rules are planned, and maintained by delta queries anyway",
     "temporal": "rules have no times: keep it in a dataflow, fed by `session.collection`",
     "threshold": 'write an expression over `count` in the place of the function: `threshold(col("count") > 2)`',
-    "top_k": "rules keep one row of each group (`min`, `max`): keep it in a dataflow, fed by `session.collection`",
 }
 """What can be done in the place of an operator."""
 _ELSE = "keep it in a dataflow, fed by `session.collection`"

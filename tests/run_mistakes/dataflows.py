@@ -109,7 +109,7 @@ s.upsert("pairs", (1, 2))""",
     ),
     "not-as-rules": _rules(
         "An operator of a collection cannot be said by rules, or not where it stands: the notes say what can be done instead.",
-        'dlog.rules(windows=numbers.tumbling_window("x", 10))',
+        'dlog.rules(sessions=numbers.session_window("x", 10))',
     ),
     "not-empty": _flow(
         "A collection has a row, and `assert_empty` says that it never has one.",

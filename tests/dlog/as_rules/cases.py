@@ -138,6 +138,43 @@ def floats(*sets: str) -> Compared:
     return Compared(flow, [values], outputs, {"numbers": number}, *sets)
 
 
+def rankings(*sets: str) -> Compared:
+    """The first rows of groups, of which some are there several times or equal by the order."""
+    flow = Dataflow()
+    scores = flow.input("scores", k=int, points=float, name=str, n=int)
+    outputs = {
+        "best": scores.top_k(3, ["points", "name"], by="k", descending=True),
+        "worst": scores.top_k(2, "points", by=["k", "name"]),
+        "one": scores.map("name").top_k(1, "name"),
+        "fewest": scores.map("k").count("n").top_k(2, "n"),
+        "kept": scores.map("k", "n").concat(scores.map("k", n=col("n") + 1).negate()).top_k(4, "n", by="k"),
+    }
+
+    def score(rng: random.Random) -> tuple[int, float, str, int]:
+        points, names = [-1.0, 0.0, 2.5, math.inf, math.nan], ["b", "a", "é", ""]
+        return rng.randrange(2), rng.choice(points), rng.choice(names), rng.randrange(3)
+
+    return Compared(flow, [scores], outputs, {"scores": score}, *sets)
+
+
+def windows(*sets: str) -> Compared:
+    """Counts of windows of numbers, to the ends of 64 bits."""
+    flow = Dataflow()
+    events = flow.input("events", at=int, amount=int)
+    outputs = {
+        "tumbling": events.tumbling_window("at", 10, 3).sum(by=("window_start", "window_end"), amount="amount"),
+        "sliding": events.sliding_window("at", 20, 8, -5).count(by=("window_start", "window_end")),
+        "gaps": events.sliding_window("at", 3, 8).map("at", "window_start"),
+        "rows": events.sliding_window("at", 7, 2, names=("low", "high")).filter(col("low") > 3),
+        "near": events.generate_series("at", col("at") + col("amount"), "next").filter(col("next") > 0),
+    }
+
+    def event(rng: random.Random) -> tuple[int, int]:
+        return rng.choice([*range(-20, 20), 2**63 - 2, 2**63 - 1, -(2**63), 1 - 2**63]), rng.randrange(4)
+
+    return Compared(flow, [events], outputs, {"events": event}, *sets)
+
+
 CASES: dict[str, Callable[..., Compared]] = {
     "searches": searches,
     "degrees": degrees,
@@ -147,6 +184,8 @@ CASES: dict[str, Callable[..., Compared]] = {
     "changes": changes,
     "labels": labels,
     "floats": floats,
+    "rankings": rankings,
+    "windows": windows,
 }
 INPUTS = {
     "searches": ("roots", "edges"),
@@ -157,5 +196,7 @@ INPUTS = {
     "changes": ("log",),
     "labels": ("edges", "hidden"),
     "floats": ("numbers",),
+    "rankings": ("scores",),
+    "windows": ("events",),
 }
 """The inputs of each, which may be sets."""

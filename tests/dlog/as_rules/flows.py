@@ -12,8 +12,8 @@ from tests.dlog.dataflow.built import Built
 from tests.dlog.dataflow.terms import Term, row, terms
 
 UNARY = (
-    "map", "swap", "filter", "explode", "negate", "distinct", "threshold", "count", "min", "max", "sum", "consolidate",
-    "series", "repeat",
+    "map", "swap", "filter", "explode", "negate", "distinct", "threshold", "count", "min", "max", "top_k", "sum", "consolidate",
+    "series", "repeat", "window",
 )  # fmt: skip
 BINARY = ("concat", "join", "semijoin", "antijoin")
 MONOTONE = ("map", "swap", "filter", "distinct", "consolidate", "series", "join", "semijoin", "concat", "antijoin")
