@@ -35,6 +35,9 @@ class Stored:
     least: int | None = None
     loop: LoopVariable | None = None
 
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.attributes)})"
+
     @property
     def places(self) -> tuple[int, ...]:
         return tuple(range(len(self.names)))
@@ -241,4 +244,37 @@ def smallest_key(bodies: Sequence[Body], names: Sequence[str]) -> tuple[int, ...
             if tells_match(bodies[0], [names[k] for k in fewer]):
                 kept = fewer
     return tuple(kept)
+
+
+def joined(left: Body, right: Body, columns: Mapping[str, Term], pairs: Sequence[tuple[Term, Term]]) -> Body | None:
+    """The matches of two bodies that have the same key, if there may be any; of diffs that are tuples one side has."""
+    keys = {f"{side} {k}": term for k, pair in enumerate(pairs) for side, term in zip("ab", pair, strict=True)}
+    found: Body | None = Body(
+        (*left.reads, *right.reads),
+        {**keys, **columns},
+        (*left.conditions, *(c for c in right.conditions if c not in left.conditions)),
+        (*left.series, *right.series),
+        (*left.weight, *right.weight),
+        left.parts or right.parts,
+        left.positive and right.positive,
+        (left.origin, right.origin),
+    )
+    for k in range(len(pairs)):
+        if found is not None:
+            found = found.equated(found.columns[f"a {k}"], found.columns[f"b {k}"])
+    return None if found is None else found.with_columns({name: found.columns[name] for name in columns})
+
+
+def all_rows_of(bodies: Sequence[Body], names: Sequence[str]) -> Stored | None:
+    """The relation that bodies are nothing but all rows of."""
+    if len(bodies) != 1 or len(bodies[0].reads) != 1:
+        return None
+    (body,), ((read,)) = bodies, bodies[0].reads
+    stored = read.stored
+    same = stored.names == tuple(names) and tuple(body.columns[name] for name in names) == read.args[: len(names)]
+    variables = all(isinstance(arg, Variable) for arg in read.args) and len(set(read.args)) == len(read.args)
+    weight = (read.args[-1],) if stored.weighted else ()
+    if not (same and variables) or body.conditions or body.series or body.weight != weight or body.parts:
+        return None
+    return stored
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from dlog.as_rules import terms as T
-from dlog.as_rules.bodies import Body, Stored, is_set, once_each
+from dlog.as_rules.bodies import Body, Stored, all_rows_of, is_set, joined, once_each
 from dlog.as_rules.expressions import Translator
 from dlog.as_rules.graph import Graph, bare
 from dlog.as_rules.grouping import Grouping
@@ -18,7 +18,6 @@ from dlog.as_rules.linear import LinearOperators, weighted
 from dlog.as_rules.program import Program
 from dlog.as_rules.ranking import Order, Ranking
 from dlog.as_rules.refusals import refused
-from dlog.as_rules.terms import Term
 from dlog.dataflow.base import Base
 from dlog.dataflow.expressions import Expression
 from dlog.dataflow.flow import Input
@@ -97,7 +96,7 @@ class Collections(Grouping):
 
     def _related(self, collection: Base, bodies: list[Body]) -> Stored:
         """A relation for bodies."""
-        plain = _plain_read(bodies, collection.schema.names)
+        plain = all_rows_of(bodies, collection.schema.names)
         if plain is not None:
             return plain
         if not once_each(bodies, collection.schema.names):
@@ -165,7 +164,7 @@ class Collections(Grouping):
             for b in theirs:
                 terms = [*(a.columns[name] for name in sources), *(b.columns[name] for name in others)]
                 pairs = [(a.columns[x], b.columns[y]) for x, y in zip(left_keys, right_keys, strict=True)]
-                both = _together(a, b, dict(zip(names, terms, strict=True)), pairs)
+                both = joined(a, b, dict(zip(names, terms, strict=True)), pairs)
                 found += [] if both is None else [both]
         return found
 
@@ -275,39 +274,3 @@ class Collections(Grouping):
 OPERATORS = frozenset(
     {"concat", "minus", "join", "antijoin", "distinct", "threshold", "count", "min", "max", "top_k", "variable"}
 )
-
-
-def _together(
-    left: Body, right: Body, columns: Mapping[str, Term], pairs: Sequence[tuple[Term, Term]]
-) -> Body | None:
-    """The matches of two bodies that have the same key, if there may be any; of diffs that are tuples one side has."""
-    keys = {f"{side} {k}": term for k, pair in enumerate(pairs) for side, term in zip("ab", pair, strict=True)}
-    found: Body | None = Body(
-        (*left.reads, *right.reads),
-        {**keys, **columns},
-        (*left.conditions, *(c for c in right.conditions if c not in left.conditions)),
-        (*left.series, *right.series),
-        (*left.weight, *right.weight),
-        left.parts or right.parts,
-        left.positive and right.positive,
-        (left.origin, right.origin),
-    )
-    for k in range(len(pairs)):
-        if found is not None:
-            found = found.equated(found.columns[f"a {k}"], found.columns[f"b {k}"])
-    return None if found is None else found.with_columns({name: found.columns[name] for name in columns})
-
-
-def _plain_read(bodies: Sequence[Body], names: Sequence[str]) -> Stored | None:
-    """The relation that bodies are nothing but all rows of."""
-    if len(bodies) != 1 or len(bodies[0].reads) != 1:
-        return None
-    (body,), ((read,)) = bodies, bodies[0].reads
-    stored = read.stored
-    same = stored.names == tuple(names) and tuple(body.columns[name] for name in names) == read.args[: len(names)]
-    variables = all(isinstance(arg, Variable) for arg in read.args) and len(set(read.args)) == len(read.args)
-    weight = (read.args[-1],) if stored.weighted else ()
-    if not (same and variables) or body.conditions or body.series or body.weight != weight or body.parts:
-        return None
-    return stored
-

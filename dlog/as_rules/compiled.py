@@ -31,13 +31,17 @@ class Results(Protocol):
     def __getitem__(self, name: str, /) -> Tabular: ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rules:
     """Collections as a program of rules. `text` is that program; `inputs` and `outputs` are its relations of those names."""
 
     text: str
     inputs: Mapping[str, Stored]
     outputs: Mapping[str, Stored]
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(map(str, each.values())) for each in (self.inputs, self.outputs))
+        return f"<dlog.Rules of {inputs}: {outputs}>"
 
     def run(self, facts: Mapping[str, Any], **options: Any) -> Result | SparkResult:
         """Runs them once over the rows of inputs, by name; with the options of `dlog.run`, such as `engine="spark"`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from dlog.dataflow.kinds import Kind, Objects, decode
 from dlog.dataflow.rows import Row, words_of
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Delta
+from dlog.engine.values.arrow_memory import table_of
 
 if TYPE_CHECKING:
     from dlog.tabular import Tabular
@@ -55,10 +56,39 @@ def tuples_of(stored: Stored, rows: Any) -> list[Row]:
     return list(zip(*columns, strict=True)) if columns else [()] * number
 
 
-def columns_of(stored: Stored, rows: list[Row], counts: list[int]) -> Columns:
-    """Tuples with their numbers as columns of a relation."""
-    words, _ = words_of(_schema(stored), rows, objects := Objects())
-    return {**_decoded(stored, words, objects), stored.attributes[-1]: np.array(counts, np.int64)}
+def columns_of(stored: Stored, rows: Iterable[Row], **others: Iterable[int]) -> Columns:
+    """Tuples as columns of a relation, beside others of numbers."""
+    words, _ = words_of(_schema(stored), list(rows), objects := Objects())
+    return {**_decoded(stored, words, objects), **{name: np.array(list(each), np.int64) for name, each in others.items()}}
+
+
+def stream_of(stored: Stored, changes: Any) -> tuple[list[Row], list[int], list[int]]:
+    """A stream of changes as rows, their rounds and their diffs: from columns or a table with `round` and `diff` among them, or
+    from (round, row, diff) tuples."""
+    rows: Any
+    if hasattr(changes, "__arrow_c_stream__"):
+        changes = table_of(changes).to_pydict()
+    if isinstance(changes, Mapping):
+        rows = {name: column for name, column in changes.items() if name not in ("round", "diff")}
+        rounds = changes.get("round", ())
+        diffs = changes.get("diff", [1] * len(rounds))
+    else:
+        listed = list(changes)
+        if not all(isinstance(each, tuple) and len(each) == 3 for each in listed):
+            raise bad_argument("changes", "columns with `round` and `diff`, or (round, row, diff) tuples", changes)
+        rounds, rows, diffs = ([each[k] for each in listed] for k in range(3))
+    found = tuples_of(stored, rows)
+    return found, whole_numbers("round", rounds, len(found)), whole_numbers("diff", diffs, len(found))
+
+
+def whole_numbers(name: str, given: Any, rows: int) -> list[int]:
+    """A whole number for each row, from one for all or as many as there are rows."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "iu" and array.size:
+        raise bad_argument(name, "a whole number, or one for each row", given)
+    if array.ndim > 1 or (array.ndim and len(array) != rows):
+        raise bad_argument(name, f"as many numbers as rows, {rows}", given)
+    return np.broadcast_to(array, (rows,)).tolist()  # type: ignore[no-any-return]
 
 
 def counted(stored: Stored, relation: Tabular) -> dict[Row, int]:

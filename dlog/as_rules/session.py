@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
-import numpy as np
-
-from dlog.arguments import bad_argument
+from dlog.arguments import bad_argument, by_relation
 from dlog.as_rules.bodies import Stored
-from dlog.as_rules.rows import as_set, columns_of, counted, stored_of, tuples_of
+from dlog.as_rules.rows import as_set, columns_of, counted, stored_of, stream_of, tuples_of, whole_numbers
 from dlog.codec import value_preview
 from dlog.dataflow.rows import Row
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -64,7 +63,7 @@ class CollectionsSession(Session):
             self._update_set(relation, stored, rows, diffs)
             return
         found = tuples_of(stored, rows)
-        numbers = _numbers(diffs, len(found))
+        numbers = whole_numbers("diffs", diffs, len(found))
         with self._lock:
             self._check_open()
             pending = self._pending.setdefault(relation, Counter())
@@ -88,10 +87,42 @@ class CollectionsSession(Session):
         super().load(relation, path, **parameters)
 
     def commit_rounds(self, changes: Mapping[str, Any], mark: int | None = None) -> Round:
-        """Commits the changes of many rounds at once, of inputs that are sets."""
-        for relation in changes if isinstance(changes, Mapping) else ():
-            self._check_set(relation)
-        return super().commit_rounds(changes, mark)
+        """Commits the changes of many rounds at once, by input: as tables or dicts of columns with `round` and `diff` among
+        them, or as (round, row, diff) tuples."""
+        with self._lock:
+            counts: dict[str, dict[Row, int]] = {}
+            given = {}
+            for name, each in by_relation("changes", changes, "changes by the name of their input").items():
+                stored = self._inputs.get(name)
+                if stored is None or not (stored.weighted or {float, bool} & set(stored.kinds)):
+                    given[name] = each
+                elif stored.weighted:
+                    given[name], counts[name] = self._numbered(stored, *stream_of(stored, each))
+                else:
+                    rows, rounds, diffs = stream_of(stored, each)
+                    given[name] = columns_of(stored, rows, round=rounds, diff=diffs)
+            found = super().commit_rounds(given, mark)
+            for name, new in counts.items():
+                self._keep(name, new)
+            return found
+
+    def _numbered(
+        self, stored: Stored, rows: list[Row], rounds: list[int], diffs: list[int]
+    ) -> tuple[dict[str, Any], dict[Row, int]]:
+        """The changes of a relation that follow from those of how often rows are there, and how often they are in the end."""
+        net: dict[tuple[int, Row], int] = {}
+        for row, round, diff in zip(rows, rounds, diffs, strict=True):
+            net[round, row] = net.get((round, row), 0) + diff
+        counts, new = self._counts_of(stored), dict[Row, int]()
+        changed: list[tuple[Row, int, int, int]] = []
+        for round, row in sorted(net, key=itemgetter(0)):
+            before = new.get(row, counts.get(row, 0))
+            new[row] = _not_negative(stored, row, before + net[round, row])
+            if net[round, row]:
+                changed += [(row, n, round, d) for n, d in ((before, -1), (new[row], 1)) if n]
+        columns = [list(column) for column in zip(*changed, strict=True)] or [[], [], [], []]
+        others = {stored.attributes[-1]: columns[1], "round": columns[2], "diff": columns[3]}
+        return dict(columns_of(stored, columns[0], **others)), new
 
     def _check_set(self, relation: Any) -> None:
         stored = self._inputs.get(relation) if isinstance(relation, str) else None
@@ -146,17 +177,14 @@ class CollectionsSession(Session):
         old = {row: counts.get(row, 0) for row, diff in pending.items() if diff}
         new = {row: number + pending[row] for row, number in old.items()}
         for row, number in new.items():
-            if number < 0:
-                message = f"row {value_preview(row)} of `{stored.name}` would be there {number} times"
-                note = "it is removed more often than it was inserted"
-                raise DlogError(Diagnostic("negative-multiplicity", message, notes=(note,)))
+            _not_negative(stored, row, number)
         return old, new
 
     def _stage_numbers(self, stored: Stored, old: dict[Row, int], new: dict[Row, int]) -> None:
         for numbers, stage in ((old, super().remove), (new, super().insert)):
             there = {row: number for row, number in numbers.items() if number}
             if there:
-                stage(stored.name, columns_of(stored, list(there), list(there.values())))
+                stage(stored.name, columns_of(stored, there, **{stored.attributes[-1]: there.values()}))
 
     def _counts_of(self, stored: Stored) -> dict[Row, int]:
         if stored.name not in self._counts:
@@ -168,13 +196,12 @@ class CollectionsSession(Session):
         counts.update(new)
         for row, number in new.items():
             if not number:
-                del counts[row]
+                counts.pop(row, None)
 
 
-def _numbers(diffs: Any, rows: int) -> list[int]:
-    array = np.asarray(diffs)
-    if array.dtype.kind not in "iu" and array.size:
-        raise bad_argument("diffs", "a whole number, or one for each row", diffs)
-    if array.ndim > 1 or (array.ndim and len(array) != rows):
-        raise bad_argument("diffs", f"as many numbers as rows, {rows}", diffs)
-    return np.broadcast_to(array, (rows,)).tolist()  # type: ignore[no-any-return]
+def _not_negative(stored: Stored, row: Row, number: int) -> int:
+    if number < 0:
+        message = f"row {value_preview(row)} of `{stored.name}` would be there {number} times"
+        note = "it is removed more often than it was inserted"
+        raise DlogError(Diagnostic("negative-multiplicity", message, notes=(note,)))
+    return number

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dlog.dataflow import Dataflow, col, lit
+from dlog.dataflow import Collection, Dataflow, col, lit
 from tests.dlog.as_rules.cases import CASES, INPUTS
+from tests.dlog.as_rules.compared import Compared, pairs
+from tests.dlog.dataflow.algorithms import component_edges
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -28,6 +30,23 @@ def test_inputs_may_be_sets(case: str) -> None:
 def test_rules_have_the_rows_of_a_dataflow_after_many_rounds(case: str) -> None:
     CASES[case]().check_rounds(60, 12, seed=17)
     CASES[case](*INPUTS[case]).check_rounds(60, 12, seed=18)
+
+
+def test_components_are_said_by_reachability() -> None:
+    """The loops that trim a graph to its strongly connected components are no recursion; edges whose end reaches their begin
+    are the same."""
+    flow = Dataflow()
+    edges = flow.input("edges", src=int, dst=int)
+
+    def step(inner: Collection) -> Collection:
+        moved = inner.join_map(edges.enter(inner.scope), "src", on={"dst": "src"}, dst="dst_right")
+        return moved.concat(edges.enter(inner.scope)).distinct()
+
+    reached = edges.iterate(step)
+    within = edges.semijoin(reached, on={"src": "dst", "dst": "src"})
+    both = Compared(flow, [edges], {"within": within}, {"edges": pairs(9)}, "edges")
+    both.captured["within"] = component_edges(edges).capture()
+    both.check_rounds(8, threads=1)
 
 
 def test_the_page_shows_the_program() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dlog
@@ -94,13 +95,46 @@ def test_what_is_staged_can_be_forgotten() -> None:
 
 def test_what_does_not_count_is_refused_where_rows_have_numbers(tmp_path: Path) -> None:
     s, sets = counting(), counting("edges")
-    changes = {"edges": {"src": [1], "dst": [2], "diff": [1], "round": [1]}}
     (tmp_path / "edges.facts").write_text("1\t2\n")
-    for run in (lambda s: s.commit_rounds(changes), lambda s: s.load("edges", tmp_path / "edges.facts"),
-                lambda s: s.upsert("edges", (1, 2))):  # fmt: skip
+    for run in (lambda s: s.load("edges", tmp_path / "edges.facts"), lambda s: s.upsert("edges", (1, 3))):
         assert code(lambda run=run: run(s)) == "not-a-set"
         run(sets)
-    assert sets.counts("edges") == {(1, 2): 1}
+    sets.commit()
+    assert sets.counts("edges") == {(1, 3): 1}
+
+
+STREAM = [(1, (1, 2), 2), (1, (3, 4), 1), (2, (1, 2), -1), (2, (5, 6), 1), (2, (5, 6), -1), (4, (1, 2), -1), (4, (3, 4), 3)]
+
+
+@pytest.mark.parametrize("form", ["tuples", "columns", "table"])
+def test_many_rounds_count_row_by_row(form: str) -> None:
+    rounds, rows, diffs = zip(*STREAM, strict=True)
+    columns = {"src": [a for a, _ in rows], "dst": [b for _, b in rows], "round": rounds, "diff": diffs}
+    table = pa.table({name: pa.array(column) for name, column in columns.items()})
+    s = counting()
+    done = s.commit_rounds({"edges": {"tuples": STREAM, "columns": columns, "table": table}[form]})
+    assert [(round, sorted(changes)) for round, changes in done.changes("degrees").by_round()] == [
+        (1, [((1, 2), 1), ((3, 1), 1)]),
+        (2, [((1, 1), 1), ((1, 2), -1)]),
+        (4, [((1, 1), -1), ((3, 1), -1), ((3, 4), 1)]),
+    ]
+    assert s.counts("edges") == {(3, 4): 4}
+    too_few = [(5, (3, 4), -3), (6, (3, 4), -3), (7, (3, 4), 9)]
+    assert code(lambda: s.commit_rounds({"edges": too_few})) == "negative-multiplicity"
+    assert code(lambda: s.commit_rounds({"edges": [(5, (3, 4))]})) == "bad-argument"
+    assert code(lambda: s.commit_rounds({"edges": [("a", (3, 4), 1)]})) == "bad-argument"
+    s.remove("edges", [(3, 4)])
+    s.commit()
+    assert s.counts("edges") == {(3, 4): 3}
+
+
+def test_floats_and_truth_values_of_sets_are_as_in_a_dataflow() -> None:
+    flow = Dataflow()
+    values = flow.input("numbers", x=float, good=bool)
+    rules = dlog.rules(found=values.map("x", bad=~col("good")), sets=["numbers"])
+    s = rules.session({"numbers": [(-0.0, True)]})
+    s.commit_rounds({"numbers": [(2, (0.0, True), -1), (3, (-0.0, False), 1)]})
+    assert repr(s.counts("found")) == "{(0.0, True): 1}"
 
 
 def test_subscribers_and_the_past_are_those_of_any_session() -> None:
