@@ -2,6 +2,7 @@
 say something.
 
 What is listed here outlives a batch. Logs and buckets do not: they are empty, or of no meaning, when the next one begins.
+All of it is given back by kernels/incremental/store/molds.py, which has to know each array, too.
 """
 
 from __future__ import annotations
