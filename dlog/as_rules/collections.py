@@ -49,10 +49,20 @@ class Collections(Grouping):
         self._relations: dict[int, Stored] = {}
 
     def bodies(self, collection: Base) -> list[Body]:
-        """The bodies whose sum a collection is."""
+        """The bodies whose sum a collection is. Parts come first, so that long chains are no deep recursion, but those of loops
+        after them, for they read them."""
         found = bare(collection)
-        if id(found) not in self._known:
-            self._known[id(found)] = self._kept(found, self._made(found))
+        waiting, entered = [found], set[int]()
+        while waiting:
+            each = waiting[-1]
+            parts = [part for part in map(bare, each.definition.parts) if id(part) not in self._known]
+            if id(each) not in self._known and id(each) not in entered and id(each) not in self.graph.loops:
+                entered.add(id(each))
+                waiting += parts
+                continue
+            waiting.pop()
+            if id(each) not in self._known:
+                self._known[id(each)] = self._kept(each, self._made(each))
         return self._known[id(found)]
 
     def relation(self, collection: Base) -> Stored:

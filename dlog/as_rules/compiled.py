@@ -10,6 +10,7 @@ from dlog.as_rules.bodies import Stored
 from dlog.as_rules.graph import Graph, bare
 from dlog.as_rules.loops import Compiler
 from dlog.as_rules.program import Program, identifier
+from dlog.as_rules.refusals import refused
 from dlog.as_rules.rows import as_facts, counted, stored_of
 from dlog.as_rules.session import CollectionsSession
 from dlog.dataclass import dataclass
@@ -113,7 +114,10 @@ def rules(*, sets: Iterable[str] = (), **outputs: Collection) -> Rules:
     relations = {name: _input_relation(program, name, each, name in set(sets)) for name, each in inputs.items()}
     names = {id(bare(output)): name for name, output in outputs.items() if bare(output).schema.names == output.schema.names}
     compiler = Compiler(program, graph, {id(each): relations[name] for name, each in inputs.items()}, names)
-    found = {name: _output(compiler, name, output) for name, output in outputs.items()}
+    try:
+        found = {name: _output(compiler, name, output) for name, output in outputs.items()}
+    except RecursionError:
+        raise refused("rules", "expressions or loops are nested too deep", "put a `distinct` between them") from None
     for name in inputs:
         program.directive("input", name)
     for name in outputs:

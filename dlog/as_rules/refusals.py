@@ -10,13 +10,11 @@ INSTEAD = {
     "differentiate": "rules have no times: `round.changes` and `session.subscribe` tell changes",
     "enter_at": "iterations of rules have no numbers: `enter` brings a collection in from the first one on",
     "flat_map": "write expressions, `generate_series`, or a rule with a functor of your own",
-    "half_join": "write a `join`: rules are planned, and maintained by delta queries anyway",
     "import_": "give the other dataflow's collection itself: both become one program",
     "join_function": "write `join_map` with expressions",
     "map_batches": "write expressions, or a rule with a functor of your own",
     "propose": "write a `join`: rules are planned, and maintained by delta queries anyway",
     "reduce": "write `count`, `sum`, `min` or `max`, or a rule with an aggregate of your own",
-    "settle": "write a `join`: rules are planned, and maintained by delta queries anyway",
     "temporal": "rules have no times: keep it in a dataflow, fed by `session.collection`",
     "threshold": 'write an expression over `count` in the place of the function: `threshold(col("count") > 2)`',
 }

@@ -175,6 +175,35 @@ def windows(*sets: str) -> Compared:
     return Compared(flow, [events], outputs, {"events": event}, *sets)
 
 
+def roads(*sets: str) -> Compared:
+    """Loops to the least of floats, of texts, and to the greatest."""
+    flow = Dataflow()
+    ways = flow.input("ways", src=str, dst=str, km=float)
+    places = ways.map(place="src").concat(ways.map(place="dst")).distinct()
+    start = ways.filter(col("src") == "a").map(place="src", km=lit(0.0))
+    named = places.map("place", first="place")
+    wide = places.map("place", width=lit(9.0))
+
+    def shortest(inner: Collection) -> Collection:
+        moved = inner.join_map(ways.enter(inner.scope), on={"place": "src"}, place="dst", km=col("km") + col("km_right"))
+        return moved.concat(start.enter(inner.scope)).min("km", by="place")
+
+    def firsts(inner: Collection) -> Collection:
+        moved = inner.join_map(ways.enter(inner.scope), "first", on={"place": "src"}, place="dst")
+        return moved.concat(named.enter(inner.scope)).min("first", by="place")
+
+    def widest(inner: Collection) -> Collection:
+        moved = inner.join_map(ways.enter(inner.scope), on={"place": "src"}, place="dst", width=col("width") - col("km"))
+        return moved.concat(inner).max("width", by="place")
+
+    outputs = {"km": start.iterate(shortest), "firsts": named.iterate(firsts), "widest": wide.iterate(widest)}
+
+    def way(rng: random.Random) -> tuple[str, str, float]:
+        return rng.choice("abcdef"), rng.choice("abcdef"), rng.choice([0.1, 0.2, 0.7, 3.0, 0.0])
+
+    return Compared(flow, [ways], outputs, {"ways": way}, *sets)
+
+
 CASES: dict[str, Callable[..., Compared]] = {
     "searches": searches,
     "degrees": degrees,
@@ -185,6 +214,7 @@ CASES: dict[str, Callable[..., Compared]] = {
     "labels": labels,
     "floats": floats,
     "rankings": rankings,
+    "roads": roads,
     "windows": windows,
 }
 INPUTS = {
@@ -197,6 +227,7 @@ INPUTS = {
     "labels": ("edges", "hidden"),
     "floats": ("numbers",),
     "rankings": ("scores",),
+    "roads": ("ways",),
     "windows": ("events",),
 }
 """The inputs of each, which may be sets."""
