@@ -54,7 +54,6 @@ class Graph:
         """How many others read a collection, by its identity without its ways into scopes and out of them."""
         self.loops: dict[int, list[Variable]] = {}
         """The variables that a collection defines."""
-        self._reached: dict[int, frozenset[Variable]] = {}
         waiting, seen = list(outputs), set()
         self.readers.update(id(bare(output)) for output in waiting)
         while waiting:
@@ -69,6 +68,7 @@ class Graph:
             waiting += parts
             if bare(collection) is collection:
                 self.readers.update(id(bare(part)) for part in parts)
+        self._reached = self._closed()
 
     def variables(self, collection: Base, scope: Scope) -> frozenset[Variable]:
         """The variables of loops around a scope that a collection there depends on."""
@@ -77,18 +77,17 @@ class Graph:
         while within is not None:
             around.add(within)
             within = within.parent
-        return frozenset(v for v in self._reachable(collection) if v.scope in around)
+        return frozenset(v for v in self._reached[id(collection)] if v.scope in around)
 
-    def _reachable(self, collection: Base) -> frozenset[Variable]:
-        if id(collection) not in self._reached:
-            waiting, seen, found = [collection], {id(collection)}, set()
-            while waiting:
-                each = waiting.pop()
-                if isinstance(each, Variable):
-                    found.add(each)
-                for part in read_by(each):
-                    if id(part) not in seen:
-                        seen.add(id(part))
-                        waiting.append(part)
-            self._reached[id(collection)] = frozenset(found)
-        return self._reached[id(collection)]
+    def _closed(self) -> dict[int, frozenset[Variable]]:
+        """The variables that each collection is made of in the end, by its identity."""
+        found: dict[int, frozenset[Variable]] = {id(each): frozenset() for each in self.collections}
+        changes = True
+        while changes:
+            changes = False
+            for each in reversed(self.collections):  # parts are found after what is made of them
+                own = {each} if isinstance(each, Variable) else set()
+                reached = frozenset(own.union(*(found[id(part)] for part in read_by(each))))
+                changes |= reached != found[id(each)]
+                found[id(each)] = reached
+        return found
