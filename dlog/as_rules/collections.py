@@ -12,6 +12,7 @@ from typing import Any
 from dlog.as_rules import terms as T
 from dlog.as_rules.bodies import Body, Stored, all_rows_of, is_set, joined, once_each
 from dlog.as_rules.expressions import Translator
+from dlog.as_rules.functors import Functors
 from dlog.as_rules.graph import Graph, bare
 from dlog.as_rules.grouping import Grouping
 from dlog.as_rules.linear import LinearOperators, weighted
@@ -44,7 +45,8 @@ class Collections(Grouping):
     def __init__(self, program: Program, graph: Graph, inputs: Mapping[int, Stored], names: Mapping[int, str]) -> None:
         super().__init__(program)
         self.graph, self._inputs, self._names = graph, inputs, names
-        self._linear = LinearOperators(self.fresh)
+        self.functors = Functors(program)
+        self._linear = LinearOperators(self.fresh, self.functors)
         self._known: dict[int, list[Body]] = {}
         self._relations: dict[int, Stored] = {}
 
@@ -224,7 +226,7 @@ class Collections(Grouping):
         body = self.fresh.read(self.relation(part))
         times = body.weight[0] if body.weight else T.ONE
         body = replace(body, weight=(), positive=True)
-        counted = Translator(COUNTS, {"count": times})
+        counted = Translator(COUNTS, {"count": times}, self.functors)
         if function.kind(COUNTS) is bool:
             return [body.where(conditions) for conditions in counted.where(function)]
         cases = counted.column(function)

@@ -18,6 +18,7 @@ from dlog.dataflow.collection import Collection
 from dlog.dataflow.flow import Input
 from dlog.dataflow.rows import Row
 from dlog.dataflow.schema import Schema
+from dlog.functors import Function
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Rules:
     text: str
     inputs: Mapping[str, Stored]
     outputs: Mapping[str, Stored]
+    functors: Mapping[str, Function]
+    """The functions that the program calls: those of `apply`. What runs the text elsewhere needs them."""
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(map(str, each.values())) for each in (self.inputs, self.outputs))
@@ -49,18 +52,25 @@ class Rules:
         from dlog.api import run
 
         given = {name: as_facts(self._input(name), rows) for name, rows in self._by_name(facts).items()}
-        found: Result | SparkResult = run(self.text, given, **options)
+        found: Result | SparkResult = run(self.text, given, **self._with_functors(options))
         return found
 
     def session(self, facts: Mapping[str, Any] | None = None, **options: Any) -> CollectionsSession:
         """A session that keeps the outputs up to date while the inputs change; with the options of `dlog.session`, such as
         `state` and `engine="spark"`. `facts` are rows of inputs, for a new state only."""
         given = None if facts is None else self._by_name(facts)
-        return CollectionsSession(self.text, self.inputs, self.outputs, given, **options)
+        return CollectionsSession(self.text, self.inputs, self.outputs, given, **self._with_functors(options))
 
     def counts(self, results: Results, name: str) -> dict[Row, int]:
         """How often each row of an output, or input, is there: in the result of a run, in a session, in a view of its past."""
         return counted(stored_of(name, self.inputs, self.outputs), results[name])
+
+    def _with_functors(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Options that bring the program's functors, besides those for rules that are added."""
+        given = options.get("functors")
+        if given is not None and not isinstance(given, Mapping):
+            raise bad_argument("functors", "functions by name", given)
+        return {**options, "functors": {**self.functors, **(given or {})}}
 
     def _by_name(self, facts: Any) -> Mapping[str, Any]:
         if not isinstance(facts, Mapping):
@@ -122,7 +132,7 @@ def rules(*, sets: Iterable[str] = (), **outputs: Collection) -> Rules:
         program.directive("input", name)
     for name in outputs:
         program.directive("output", name)
-    return Rules(program.text, relations, found)
+    return Rules(program.text, relations, found, compiler.functors.functions)
 
 
 def _inputs(graph: Graph, sets: Any) -> dict[str, Input]:

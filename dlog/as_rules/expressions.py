@@ -13,13 +13,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dlog.as_rules import terms as T
+from dlog.as_rules.functors import Functors
 from dlog.as_rules.refusals import refused
 from dlog.as_rules.terms import Term, call
 from dlog.dataclass import dataclass
 from dlog.dataflow.expressions import Applied, Binary, Column, Comparison, Expression, Literal, Named
 from dlog.dataflow.kinds import Kind
 from dlog.dataflow.schema import Schema
-from dlog.grammar.syntax import Constraint, Number, String
+from dlog.grammar.syntax import Call, Constraint, Number, String
 
 Conditions: TypeAlias = tuple[Constraint, ...]
 """All hold."""
@@ -43,6 +44,7 @@ class Translator:
 
     schema: Schema
     columns: Mapping[str, Term]
+    functors: Functors
 
     def column(self, expression: Expression) -> list[Case]:
         """The values of a column that an expression makes."""
@@ -71,9 +73,18 @@ class Translator:
             case Binary():
                 return self._binary(expression)
             case Applied():
-                raise refused("apply", "its function is Python's", "write it with `+`, `-`, `*`, `//`, `%` and comparisons")
+                return self._applied(expression)
             case _:
                 raise refused(type(expression).__name__)
+
+    def _applied(self, applied: Applied) -> list[Case]:
+        name = self.functors.name(applied, self.schema)
+        cases = [Case((), call(f"@{name}"))]
+        for argument in applied.arguments:
+            values = self.values(argument)
+            check_number(len(cases) * len(values))
+            cases = [Case((*a.where, *b.where), call(f"@{name}", *_args(a.term), b.term)) for a in cases for b in values]
+        return cases
 
     def _literal(self, literal: Literal) -> Term:
         kind = literal.kind(self.schema)
@@ -93,8 +104,7 @@ class Translator:
         if kind is float and expression.sign in ("//", "%"):
             raise refused(expression.sign, "of floats", "make whole numbers of them")
         left, right = self._as(kind, expression.left), self._as(kind, expression.right)
-        if len(left) * len(right) > MOST_CASES:
-            raise refused("map", "too many cases of conditions", "use fewer comparisons as values")
+        check_number(len(left) * len(right))
         return [
             Case((*a.where, *b.where), _operation(kind, expression.sign, a.term, b.term)) for a in left for b in right
         ]
@@ -142,6 +152,16 @@ class Translator:
                 true += _both([(*a.where, *b.where)], holds)
                 false += _both([(*a.where, *b.where)], fails)
         return true, false
+
+
+def check_number(cases: int) -> None:
+    """Refuses too many cases."""
+    if cases > MOST_CASES:
+        raise refused("map", "too many cases of conditions", "use fewer comparisons as values")
+
+
+def _args(term: Term) -> tuple[Term, ...]:
+    return term.args if isinstance(term, Call) else ()
 
 
 def _both(left: Iterable[Conditions], right: list[Conditions]) -> list[Conditions]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from math import prod
 
 from dlog.as_rules import terms as T
 from dlog.as_rules.bodies import Body, Fresh, Series
-from dlog.as_rules.expressions import MOST_CASES, Case, Translator, rounded_down
+from dlog.as_rules.expressions import Case, Translator, check_number, rounded_down
+from dlog.as_rules.functors import Functors
 from dlog.as_rules.refusals import refused
 from dlog.as_rules.terms import Term
 from dlog.dataflow.expressions import Column, Expression
@@ -21,13 +23,13 @@ Chosen = Sequence[tuple[str, Expression]]
 class LinearOperators:
     """Each makes the bodies of a collection, which has a schema, into those of another."""
 
-    def __init__(self, fresh: Fresh) -> None:
-        self._fresh = fresh
+    def __init__(self, fresh: Fresh, functors: Functors) -> None:
+        self._fresh, self._functors = fresh, functors
 
     def map(self, body: Body, schema: Schema, chosen: Chosen, keep: bool) -> Iterable[Body]:
         columns: Mapping[str, Term] = body.columns if keep else {}
         names = [name for name, _ in chosen]
-        for cases in _cases(body, schema, [expression for _, expression in chosen]):
+        for cases in self._cases(body, schema, [expression for _, expression in chosen]):
             made = {**columns, **dict(zip(names, (case.term for case in cases), strict=True))}
             yield _where(body, cases).with_columns(made)
 
@@ -36,14 +38,14 @@ class LinearOperators:
         yield body.with_columns({back.get(name, name): term for name, term in body.columns.items()})
 
     def filter(self, body: Body, schema: Schema, predicate: Expression) -> Iterable[Body]:
-        for conditions in Translator(schema, body.columns).where(predicate):
+        for conditions in Translator(schema, body.columns, self._functors).where(predicate):
             yield body.where(conditions)
 
     def negate(self, body: Body, schema: Schema) -> Iterable[Body]:
         yield body.times(T.MINUS_ONE, False)
 
     def repeat_row(self, body: Body, schema: Schema, times: Expression) -> Iterable[Body]:
-        for (case,) in _cases(body, schema, [times]):
+        for (case,) in self._cases(body, schema, [times]):
             yield from weighted(_where(body, [case]), case.term)
 
     def explode(self, body: Body, schema: Schema, chosen: Chosen, weights: Sequence[Expression]) -> Iterable[Body]:
@@ -53,7 +55,7 @@ class LinearOperators:
             raise refused("explode", "sums of floats would depend on the order of rows", note)
         expressions = [*(expression for _, expression in chosen), *weights]
         names = [name for name, _ in chosen]
-        for cases in _cases(body, schema, expressions):
+        for cases in self._cases(body, schema, expressions):
             terms = [case.term for case in cases]
             made = _where(body, cases).with_columns(dict(zip(names, terms, strict=False)))
             if len(weights) == 1:
@@ -64,7 +66,7 @@ class LinearOperators:
     def generate_series(
         self, body: Body, schema: Schema, start: Expression, stop: Expression, name: str
     ) -> Iterable[Body]:
-        for first, last in _cases(body, schema, [start, stop]):
+        for first, last in self._cases(body, schema, [start, stop]):
             number = self._fresh.variable("number", int)
             size = T.plus(T.minus(last.term, first.term), T.ONE)
             some = Constraint(">", size, T.ZERO)  # a range to less than its first value would go down
@@ -91,6 +93,13 @@ class LinearOperators:
 
     sliding_window = tumbling_window
 
+    def _cases(self, body: Body, schema: Schema, expressions: Sequence[Expression]) -> Iterable[Sequence[Case]]:
+        """The values of expressions, in all cases of their conditions."""
+        translator = Translator(schema, body.columns, self._functors)
+        found = [translator.column(expression) for expression in expressions]
+        check_number(prod(len(cases) for cases in found))
+        return product(*found)
+
     def unpack_changes(
         self, body: Body, schema: Schema, halves: Sequence[tuple[Mapping[str, str], str, int]]
     ) -> Iterable[Body]:
@@ -99,21 +108,9 @@ class LinearOperators:
             if column.kind(schema) not in (bool, int):
                 raise refused("unpack_changes", f"`{present}` is neither true or false, nor a number", "make it one: `map`")
             half = replace(body, origin=(sign, body.origin))
-            for conditions in Translator(schema, half.columns).where(column):
+            for conditions in Translator(schema, half.columns, self._functors).where(column):
                 made = half.where(conditions).with_columns({new: half.columns[old] for new, old in names.items()})
                 yield made if sign > 0 else made.times(T.MINUS_ONE, False)
-
-
-def _cases(body: Body, schema: Schema, expressions: Sequence[Expression]) -> Iterable[Sequence[Case]]:
-    """The values of expressions, in all cases of their conditions."""
-    translator = Translator(schema, body.columns)
-    found = [translator.column(expression) for expression in expressions]
-    number = 1
-    for cases in found:
-        number *= len(cases)
-    if number > MOST_CASES:
-        raise refused("map", "too many cases of conditions", "use fewer comparisons as values")
-    return product(*found)
 
 
 def _where(body: Body, cases: Iterable[Case]) -> Body:

@@ -9,6 +9,7 @@ from typing import Literal
 from dlog.as_rules.bodies import Stored
 from dlog.as_rules.terms import TYPES, Term, replaced, variables
 from dlog.dataclass import dataclass
+from dlog.dataflow.kinds import Kind
 from dlog.dataflow.schema import Schema
 from dlog.grammar import syntax
 from dlog.grammar.syntax import AggregateTerm, And, Atom, Body, Clause, Constraint, Not, Or, Subsumption, Variable, Wildcard
@@ -65,6 +66,7 @@ class Program:
 
     def __init__(self, taken: Iterable[str]) -> None:
         self._taken = set(taken)
+        self._functors: list[syntax.Item] = []
         self._items: dict[Stored, list[syntax.Item]] = {}
         self._behind: dict[Stored, list[syntax.Item]] = {}
         """What stands behind the rules of a relation."""
@@ -81,6 +83,11 @@ class Program:
         attributes = tuple(syntax.Attribute(a, t) for a, t in zip(found.attributes, types, strict=True))
         self._items[found] = [syntax.RelationDecl((name,), attributes)]
         return found
+
+    def functor(self, name: str, kinds: Sequence[Kind], result: Kind) -> None:
+        """Declares a functor of columns of these kinds."""
+        params = tuple(syntax.Attribute(f"x{k}", TYPES[kind]) for k, kind in enumerate(kinds, 1))
+        self._functors.append(syntax.FunctorDecl(name, params, TYPES[result]))
 
     def rule(
         self, stored: Stored, head: Sequence[Term], body: Sequence[Body], sums: Sequence[Sum] = (), checks: Sequence[Body] = ()
@@ -109,7 +116,8 @@ class Program:
     def text(self) -> str:
         """It as it is written, a paragraph for each relation."""
         items = [(*items, *self._behind.get(stored, ())) for stored, items in self._items.items()]
-        return "\n".join(format_program(syntax.Program(each)) for each in items)
+        paragraphs = [tuple(self._functors), *items] if self._functors else items
+        return "\n".join(format_program(syntax.Program(each)) for each in paragraphs)
 
 
 def _written(

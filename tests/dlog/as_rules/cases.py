@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable
 
-from dlog.dataflow import Collection, Dataflow, col, lit
+from dlog.dataflow import Collection, Dataflow, apply, col, lit
 from tests.dlog.as_rules.compared import Compared, pairs, singles
 from tests.dlog.dataflow.algorithms import distances, least_labels
 
@@ -53,7 +53,8 @@ def reports(*sets: str) -> Compared:
     report = kept.sum(by=("flag", "status"), quantity="quantity", cents="cents", charge=charge)
     weighted = kept.explode("flag", diff=(1, col("quantity") - 20)).count("orders", "over")
     dear, first = kept.max("cents", by="flag"), kept.min("status", by="flag")
-    outputs = {"report": report, "weighted": weighted, "dear": dear, "first": first}
+    bands = lines.map("status", band=apply(lambda quantity, cents: quantity // 10 - cents, "quantity", "cents")).count()
+    outputs = {"report": report, "weighted": weighted, "dear": dear, "first": first, "bands": bands}
 
     def line(rng: random.Random) -> tuple[str, str, int, int, int]:
         return rng.choice("ANR"), rng.choice("OF"), rng.randrange(18, 50), rng.randrange(-3, 3), rng.randrange(10)
