@@ -154,6 +154,33 @@ def test_keys_are_equal_where_they_are_in_a_dataflow(pair: tuple, given_rows: li
         assert shown(rules.counts(result, name)) == shown(captured.counts()), f"{name}:\n{rules.text}"
 
 
+@pytest.mark.parametrize("other", [0.0, math.nan])
+def test_what_is_not_less_need_not_be_greater(other: float) -> None:
+    given_rows = [(1, 1, x, other, "", "", True, True) for x in FLOATS]
+    for compared in (col("x") < 1.0, col("x") >= col("y"), col("x") == col("y"), col("x") != 1):
+        check(None, compared, given_rows)
+        check(None, ~compared, given_rows)
+        check(compared, None, given_rows)
+
+
+def test_floats_that_are_computed_are_keys_as_they_are_kept() -> None:
+    """NaN is one key, though it is no number's equal; zeros are one."""
+    flow = Dataflow()
+    values = flow.input("values", i=int, x=float)
+    zeros, plain = values.map("i", k=col("x") * 0.0), values.map(j="i", k="x")
+    outputs = {"plain": zeros.join(plain, on="k"), "computed": zeros.join(zeros.rename(j="i"), on="k")}
+    expected = {name: output.capture() for name, output in outputs.items()}
+    given_rows = [(k, x) for k, x in enumerate([math.nan, math.inf, -1.0, 0.0, -0.0])]
+    values.insert(given_rows)
+    flow.commit()
+    rules = dlog.rules(**outputs)
+    result = rules.run({"values": given_rows}, threads=1)
+    for name, captured in expected.items():
+        assert shown(rules.counts(result, name)) == shown(captured.counts())
+    assert len(expected["plain"]) == 2 * 1 + 3 * 2
+    assert len(expected["computed"]) == 2 * 2 + 3 * 3
+
+
 def _half(i, x, f):  # type: ignore[no-untyped-def]
     return i // 2 + x if f else -x
 

@@ -80,6 +80,17 @@ def test_no_row_is_there_less_than_never() -> None:
     assert s.counts("edges") == {(5, 6): 1}
 
 
+def test_what_a_failed_commit_has_staged_is_counted_anew() -> None:
+    s = counting()
+    s.add_rules(".decl quotient(n: number)\nquotient(10 / x) :- edges(x, _, _).")
+    s.insert("edges", [(0, 1), (5, 6)])
+    assert code(s.commit) == "division-by-zero"
+    s.remove("edges", [(0, 1)])
+    s.insert("edges", [(5, 6)])
+    s.commit()
+    assert s.counts("edges") == {(5, 6): 2}
+
+
 def test_what_is_staged_can_be_forgotten() -> None:
     s = counting()
     s.insert("edges", [(1, 2)])
