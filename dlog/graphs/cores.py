@@ -1,17 +1,8 @@
 """Core numbers of a graph that changes, from what the changes touch.
 
-The core number of a vertex is the greatest one of which so many neighbours have it or a greater: from any numbers that are none
-too small, replacing a vertex's by what its neighbours allow (the h-index of theirs) leads to the core numbers, in whatever
-order (Lue, Zhou, Zhang and Stanley 2016).
-
-Edges that go. No core number grows, so the present ones are such numbers; only vertices near one that fell are looked at again.
-
-Edges that come. Of edges without a common end, a *matching*, none raises a core number by more than one. A vertex rises only
-with others of its own number, along edges between them, from an end of a new edge with the lesser number of its two; and each
-of them has more neighbours of its number or a greater one than the number says (the traversal of Sariyuece and others 2013, for
-a matching at once). So these are raised, and fall back where their neighbours do not allow it.
-
-Where this takes more than a share of the graph, all vertices are peeled again (kernels/static/cores.py).
+The core number of a vertex is the greatest k for which it is in a part of the graph where all have k neighbours or more.
+Kernels keep the numbers and an order of the vertices by which most edges that come change nothing (kernels/graphs). A commit
+that changes much of the graph has all vertices peeled again.
 """
 
 from __future__ import annotations
@@ -20,23 +11,40 @@ from typing import Any
 
 import numpy as np
 
-from dlog.engine.kernels.static import cores as K
-from dlog.graphs.adjacency import Adjacency, distinct, distinct_pairs
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.graphs import core_changes, core_order, neighbours, peeling
+from dlog.engine.runtime.storage.native import Struct
+from dlog.graphs.adjacency import distinct_pairs
 from dlog.graphs.changing import Edited
 from dlog.graphs.former import FormerValues
 from dlog.graphs.names import Codes
 from dlog.graphs.numbered import Numbered
 from dlog.graphs.running import Columns
 
-GRAPH_PER_WORK = 8
-"""A commit may look at one in so many of the vertices and edges; beyond, peeling all costs less."""
-MIN_WORK = 5_000
-WORK_PER_STEP = 100
-"""What a step over some vertices costs whatever it looks at, as vertices."""
-
-
-class _TooMuch(Exception):
-    """More was looked at than a change is worth."""
+GRAPH_PER_CHANGE = 8
+"""Of so many arcs one may come or go in a commit; where more do, peeling all vertices again costs less."""
+LEVELS = 64
+"""Core numbers that there is room for at first."""
+SPARE_ENTRIES = 1024
+"""Room in a new pool, beside a quarter of what it holds: two vertices with few neighbours take eight."""
+BY_VERTEX = {
+    L.cores.starts: np.int64,
+    L.cores.counts: np.int32,
+    L.cores.rooms: np.int32,
+    L.cores.numbers: np.int64,
+    L.cores.later: np.int32,
+    L.cores.labels: np.int64,
+    L.cores.before: np.int32,
+    L.cores.after: np.int32,
+    L.cores.marks: np.int32,
+    L.cores.earlier: np.int32,
+    L.cores.heap: np.int32,
+    L.cores.found: np.int32,
+    L.cores.queue: np.int32,
+    L.cores.changed: np.int32,
+    L.cores.former: np.int32,
+}
+"""The kernels' arrays that have a place for each vertex."""
 
 
 class LiveCores:
@@ -45,20 +53,16 @@ class LiveCores:
     maintained = True
 
     def __init__(self, graph: Numbered) -> None:
-        self._edges = Adjacency(graph.src, graph.dst)
-        self._number = peeled(graph.vertices, graph.src, graph.dst)
-        self._raised = np.zeros(graph.vertices, np.bool_)
         self._former = FormerValues()
-        self._size = graph.vertices + len(graph.src)
-        self._work = 0
+        self._begin(graph)
 
     # --------------------------------------------------------------------------------------------------------- as a follower
 
     def rows(self) -> Columns:
-        return np.arange(len(self._number)), self._number
+        return np.arange(self._vertices), self._numbers
 
     def changes(self) -> Columns:
-        return self._former.changes(self._number)
+        return self._former.changes(self._numbers)
 
     def prepared(self, edited: Edited) -> Edited:
         return edited
@@ -67,114 +71,134 @@ class LiveCores:
         return None
 
     def advance(self, edited: Edited, vertices: Codes, live: Any) -> None:
-        self._former, self._work = FormerValues(), 0
-        self._grow(vertices)
-        removed, added = edited.removed, edited.added
-        self._size += len(added.src) - len(removed.src)
-        self._edges.remove(removed.src, removed.dst)
-        left = _pairs(added.src, added.dst)
-        try:
-            self._fall(distinct(np.concatenate([removed.src, removed.dst])))
-            while len(left[0]):
-                edges, left = _matching(*left)
-                self._edges.add(*edges)
-                self._rise(*edges)
-        except _TooMuch:
-            self._edges.add(added.src, added.dst)
-            graph: Numbered = live.numbered
-            self._set(np.arange(graph.vertices), peeled(graph.vertices, graph.src, graph.dst))
-        self._edges.add(added.src, added.dst)
-
-    def _grow(self, vertices: Codes) -> None:
+        self._former = FormerValues()
         self._former.come(vertices)
-        self._number = np.concatenate([self._number, np.zeros(len(vertices), np.int64)])
-        self._raised = np.zeros(len(self._number), np.bool_)
-        self._size += len(vertices)
+        removed, added = _ends(edited.removed), _ends(edited.added)
+        if (len(removed[0]) + len(added[0])) * GRAPH_PER_CHANGE > self._arcs:
+            self._peel_again(live.numbered, len(vertices))
+            return
+        self._arcs += len(added[0]) - len(removed[0])
+        self._grow(self._vertices + len(vertices))
+        core_changes.remove_arcs(self._struct.address, *_addresses(removed), len(removed[0]))
+        self._add(*added)
+        changed = self._arrays[L.cores.changed][: self._struct[L.cores.changed_count]].astype(np.int64)
+        self._former.were(changed, self._arrays[L.cores.former][changed].astype(np.int64) - 1)
+        core_order.forget_changes(self._struct.address)
 
-    # ------------------------------------------------------------------------------------------------------------- numbers
+    # --------------------------------------------------------------------------------------------------------------- numbers
 
-    def _set(self, vertices: Codes, numbers: Codes) -> None:
-        moved = self._number[vertices] != numbers
-        self._former.were(vertices[moved], self._number[vertices[moved]])
-        self._number[vertices[moved]] = numbers[moved]
+    @property
+    def _vertices(self) -> int:
+        return self._struct[L.cores.vertices]
 
-    def _neighbours(self, vertices: Codes) -> tuple[Codes, Codes]:
-        """The pairs of some vertices, distinct and sorted, with their neighbours, by the vertex."""
-        src, dst = self._edges.leaving(vertices)
-        back, from_ = self._edges.reaching(vertices)
-        pairs = _pairs(np.concatenate([src, from_]), np.concatenate([dst, back]))
-        self._work += len(vertices) + len(src) + len(back) + WORK_PER_STEP
-        if self._work > max(MIN_WORK, self._size // GRAPH_PER_WORK):
-            raise _TooMuch
-        return pairs
+    @property
+    def _numbers(self) -> Codes:
+        return self._arrays[L.cores.numbers][: self._vertices]
 
-    def _fall(self, vertices: Codes) -> None:
-        """Numbers that are too great at some vertices, and by that elsewhere, fall to what neighbours allow."""
-        while len(vertices):
-            ends, others = self._neighbours(vertices)
-            before = self._number[vertices]
-            allowed = np.minimum(before, _h_index(np.searchsorted(vertices, ends), self._number[others], len(vertices)))
-            fell = allowed < before
-            self._set(vertices[fell], allowed[fell])
-            # A neighbour had one more of its number or a greater one, if it had this vertex.
-            places = np.searchsorted(vertices, ends)
-            near = fell[places] & (before[places] >= self._number[others]) & (self._number[others] > allowed[places])
-            vertices = distinct(others[near])
+    def _begin(self, graph: Numbered) -> None:
+        """Peels all vertices; they are put in order as they go."""
+        vertices, self._arcs = graph.vertices, len(graph.src)
+        self._struct = Struct(L.cores.size)
+        self._arrays: dict[int, np.ndarray] = {}
+        self._make_room(vertices)
+        self._struct[L.cores.vertices] = vertices
+        offsets, entries = _entries(vertices, graph.src, graph.dst)
+        self._take_pool(np.concatenate([entries, np.empty(len(entries) // 4 + SPARE_ENTRIES, np.int64)]))
+        self._struct[L.cores.pool_size] = len(entries)
+        self._arrays[L.cores.starts][:vertices] = offsets[:-1]
+        for field in (L.cores.counts, L.cores.rooms):
+            self._arrays[field][:vertices] = np.diff(offsets)
+        self._numbers[:], order, places = _peel(offsets, entries >> 2)
+        self._take_levels(int(self._numbers.max(initial=0)) + LEVELS)
+        core_order.order_vertices(self._struct.address, order.ctypes.data, places.ctypes.data)
 
-    def _rise(self, src: Codes, dst: Codes) -> None:
-        """Numbers that new edges without a common end raise."""
-        lesser = np.minimum(self._number[src], self._number[dst])
-        ends = np.concatenate([src, dst])
-        front = distinct(ends[self._number[ends] == np.concatenate([lesser, lesser])])
-        found: list[Codes] = []
-        try:
-            while len(front):
-                ends, others = self._neighbours(front)
-                places = np.searchsorted(front, ends)
-                level = self._number[ends] == self._number[others]
-                enough = self._number[others] >= self._number[ends]
-                able = np.bincount(places[enough], minlength=len(front)) > self._number[front]
-                self._raised[front] = True
-                found.append(front[able])
-                more = others[level & able[places]]
-                front = distinct(more[~self._raised[more]])
-        finally:
-            self._raised[:] = False
-        risen = np.sort(np.concatenate([np.empty(0, np.int64), *found]))
-        self._set(risen, self._number[risen] + 1)
-        self._fall(risen)
+    def _peel_again(self, graph: Numbered, come: int) -> None:
+        before = self._numbers.copy()
+        self._begin(graph)
+        assert len(before) + come == self._vertices
+        changed = np.flatnonzero(self._numbers[: len(before)] != before)
+        self._former.were(changed, before[changed])
+
+    def _add(self, src: Codes, dst: Codes) -> None:
+        done, addresses = 0, _addresses((src, dst))
+        while (done := core_changes.add_arcs(self._struct.address, *addresses, done, len(src))) < len(src):
+            self._widen()
+
+    def _grow(self, vertices: int) -> None:
+        """Takes in vertices without edges."""
+        if vertices > len(self._arrays[L.cores.numbers]):
+            self._make_room(vertices + vertices // 2)
+        begin = self._vertices
+        self._struct[L.cores.vertices] = vertices
+        core_order.put_new(self._struct.address, begin, vertices)
+
+    # ---------------------------------------------------------------------------------------------------------------- memory
+
+    def _make_room(self, vertices: int) -> None:
+        for field, dtype in BY_VERTEX.items():
+            made, held = np.zeros(vertices, dtype), self._arrays.get(field, np.empty(0, dtype))
+            made[: len(held)] = held
+            self._take(field, made)
+
+    def _widen(self) -> None:
+        """Gives neighbours and levels more room: one of them had none."""
+        held = int(self._arrays[L.cores.counts].sum())
+        pool = np.empty(held + held // 2 + SPARE_ENTRIES, np.int64)
+        neighbours.move_slabs(self._struct.address, pool.ctypes.data, len(pool))
+        self._take_pool(pool)
+        if int(self._numbers.max(initial=0)) + 2 > self._struct[L.cores.levels]:
+            self._take_levels(2 * self._struct[L.cores.levels])
+
+    def _take_pool(self, pool: np.ndarray) -> None:
+        self._take(L.cores.pool, pool)
+        self._struct[L.cores.pool_capacity] = len(pool)
+
+    def _take_levels(self, levels: int) -> None:
+        for field in (L.cores.first, L.cores.last):
+            made, held = np.zeros(levels, np.int32), self._arrays.get(field, np.empty(0, np.int32))
+            made[: len(held)] = held
+            self._take(field, made)
+        self._struct[L.cores.levels] = levels
+
+    def _take(self, field: int, array: np.ndarray) -> None:
+        self._arrays[field] = array
+        self._struct[field] = int(array.ctypes.data)
 
 
 def peeled(vertices: int, src: Codes, dst: Codes) -> Codes:
     """The core number of each vertex. Directions, loops and parallel edges do not count."""
-    ends, others = _pairs(np.concatenate([src, dst]), np.concatenate([dst, src]))
-    offsets = np.searchsorted(ends, np.arange(vertices + 1))
+    offsets, entries = _entries(vertices, src, dst)
+    return _peel(offsets, entries >> 2)[0]
+
+
+def _peel(offsets: Codes, others: Codes) -> tuple[Codes, Codes, Codes]:
+    """The core number of each vertex, the vertices in the order in which they are peeled off, and the place of each therein."""
+    vertices = len(offsets) - 1
     numbers, order, places = (np.empty(vertices, np.int64) for _ in range(3))
     arrays = offsets, others, numbers, order, places, np.zeros(vertices + 1, np.int64)
-    K.peel(vertices, *(array.ctypes.data for array in arrays))
-    return numbers
+    peeling.peel(vertices, *(array.ctypes.data for array in arrays))
+    return numbers, order, places
 
 
-def _pairs(src: Codes, dst: Codes) -> tuple[Codes, Codes]:
-    """The distinct pairs of different vertices, sorted."""
+def _entries(vertices: int, src: Codes, dst: Codes) -> tuple[Codes, Codes]:
+    """The neighbours of all vertices as kernels have them (kernels/graphs/neighbours.py), and where each one's begin."""
     other = src != dst
-    return distinct_pairs(src[other], dst[other])
+    src, dst = distinct_pairs(src[other], dst[other])
+    arcs = np.repeat(np.array([neighbours.OUT, neighbours.IN]), len(src))
+    ends, others = np.concatenate([src, dst]), np.concatenate([dst, src])
+    order = np.lexsort((others, ends))
+    ends, others, arcs = ends[order], others[order], arcs[order]
+    new = np.ones(len(ends), np.bool_)
+    new[1:] = (ends[1:] != ends[:-1]) | (others[1:] != others[:-1])
+    first = np.flatnonzero(new)
+    both = np.bitwise_or.reduceat(arcs, first) if len(first) else arcs
+    return np.searchsorted(ends[first], np.arange(vertices + 1)), others[first] << 2 | both
 
 
-def _matching(src: Codes, dst: Codes) -> tuple[tuple[Codes, Codes], tuple[Codes, Codes]]:
-    """Some edges without a common end, and the others: those are taken that come first at both of their ends."""
-    ends = np.concatenate([src, dst])
-    order = np.tile(np.arange(len(src)), 2)
-    _, places = np.unique(ends, return_inverse=True)
-    first = np.full(len(places), len(src))
-    np.minimum.at(first, places, order)
-    here = (first[places] == order).reshape(2, -1).all(axis=0)
-    return (src[here], dst[here]), (src[~here], dst[~here])
+def _ends(graph: Numbered) -> tuple[Codes, Codes]:
+    """The ends of edges as kernels read them."""
+    return np.ascontiguousarray(graph.src, np.int64), np.ascontiguousarray(graph.dst, np.int64)
 
 
-def _h_index(places: Codes, values: Codes, count: int) -> Codes:
-    """For each of `count` places the greatest h such that h of its values are h or more."""
-    order = np.lexsort((-values, places))
-    places, values = places[order], values[order]
-    rank = np.arange(len(places)) - np.searchsorted(places, places)
-    return np.bincount(places[values > rank], minlength=count)
+def _addresses(arrays: tuple[Codes, Codes]) -> tuple[int, int]:
+    return int(arrays[0].ctypes.data), int(arrays[1].ctypes.data)

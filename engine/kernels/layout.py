@@ -1,11 +1,13 @@
 """What kernels and Python share beside structs: constants, and the places of fields in structs that Python holds as words.
 
-The structs are declared, field by field, in machine_structs.py, row_structs.py and round_structs.py: the word of a collection
-that says how many rows are alive is the one with the number `collection.live`, and a collection has `collection.size` words.
+The structs are declared, field by field, in machine_structs.py, row_structs.py, round_structs.py and graph_structs.py: the word
+of a collection that says how many rows are alive is the one with the number `collection.live`, and a collection has
+`collection.size` words.
 """
 
 from __future__ import annotations
 
+from dlog.engine.kernels import graph_structs as graphs
 from dlog.engine.kernels import machine_structs as machine
 from dlog.engine.kernels import round_structs as rounds
 from dlog.engine.kernels import row_structs as rows
@@ -31,7 +33,7 @@ entry, history, index, item = rows.Entry.place, rows.History.place, rounds.Index
 items, log, pool, reduction = rows.List.place, rounds.Log.place, rows.Pool.place, rounds.Reduction.place
 scope, seed, slab, fused = rounds.Scope.place, rounds.Seed.place, rows.Slab.place, rounds.Fused.place
 sums, support, work, share = rows.Sums.place, rows.Support.place, rounds.Work.place, rounds.Share.place
-mold = rounds.Mold.place
+mold, cores = rounds.Mold.place, graphs.Cores.place
 
 BLOCK = 512
 """Rows per block: eight registers of a block fit the first-level cache."""
