@@ -200,6 +200,9 @@ class Replaceable(Protocol):
         """All that the engine keeps, to be gone on from later; None where it is not in this process, or not much. The arrays
         may be views, which hold until the next commit."""
 
+    def image_bytes(self) -> int | None:
+        """The bytes of the image that there would be now."""
+
     def copied_image(self, most: int) -> Image | None:
         """The same, copied by another thread than that which commits; None, too, where it has more than `most` bytes or a
         commit comes meanwhile, which waits for a moment at most."""
@@ -264,6 +267,9 @@ class PlainRounds:
         raise InternalError("rounds", f"the rows of {relation.name} come from this process")
 
     def image(self) -> Image | None:
+        return None
+
+    def image_bytes(self) -> int | None:
         return None
 
     def copied_image(self, most: int) -> Image | None:

@@ -1,8 +1,8 @@
 """When a state has a checkpoint written while its session runs, what it consists of, and when it has an image.
 
 A checkpoint runs beside the commits, in a thread of its own, and works on what has been logged, not on the engine's relations,
-and on a copy of what the engine keeps. A small one is copied within the commit that finds it due, a large one when no commit
-comes for a moment.
+and on a copy of what the engine keeps. A small one is copied within the commit that finds it due, which begins the checkpoint
+then; a large one when no commit comes for a moment.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Content(Protocol):
 
     interned: Interned
 
+    program_changes: int
+
     @property
     def round(self) -> int: ...
     @property
@@ -87,24 +89,41 @@ class Checkpoints:
             and abs(self._store.log_bytes - self._due) < CHECKPOINT_SLACK_BYTES
             and not self._store.prepared
         ):
-            self._writing = Thread(target=self._prepare, name="dlog-checkpoint")
-            self._writing.start()
+            self._start(self._prepare)
             return
         overdue = self._copying is not None and self._logged - self._copying.logged >= OVERDUE_LOG_BYTES
         if self._copying is not None and (overdue or not self._copying.of(engine, fingerprint)):
             self.copy_nothing()
-        image = self._image_of(engine) if self._copying is None and (overdue or self._image_due(fingerprint, due)) else None
-        if image is not None and image.bytes > MAX_UNPAUSED_IMAGE_BYTES and content.interned.stays and not overdue:
-            if due or image.bytes >= FIRST_IMAGE_BYTES:
+        asked = self._copying is None and (overdue or self._image_due(fingerprint, due))
+        size = self._image_bytes(engine) if asked else 0
+        if size > MAX_UNPAUSED_IMAGE_BYTES and content.interned.stays and not overdue:
+            if due or size >= FIRST_IMAGE_BYTES:
                 self._copying = Copying(content, engine, fingerprint, self._most_copied, self._logged).start()
-            image = None
-        if not due and (image is None or image.bytes < FIRST_IMAGE_BYTES):
+            size = 0
+        if not due and size < FIRST_IMAGE_BYTES:
+            return
+        image = engine.image() if size else None
+        if image is None and content.interned.stays:
+            self._start(self._write_beside, content, fingerprint, content.program_changes)
             return
         with self._logging:
             steps = self._begun(content, fingerprint, None if image is None else image.copied)
             if steps is not None:
-                self._writing = Thread(target=self._write, args=(steps,), name="dlog-checkpoint")
-                self._writing.start()
+                self._start(self._write, steps)
+
+    def _start(self, target: Callable[..., None], *args: object) -> None:
+        self._writing = Thread(target=target, args=args, name="dlog-checkpoint")
+        self._writing.start()
+
+    def _write_beside(self, content: Content, fingerprint: str, program_changes: int) -> None:
+        """A whole checkpoint, which forces much to the disk also as it begins: of the round of then. None is written where the
+        program has changed since it was found due, or entries may move."""
+        with self._logging:
+            if content.program_changes != program_changes or not content.interned.stays:
+                return
+            steps = self._begun(content, fingerprint, None, content.interned.logged)
+        if steps is not None:
+            self._write(steps)
 
     def _prepare(self) -> None:
         """Has less to wait for when a checkpoint begins, which says what is wrong if anything is."""
@@ -122,10 +141,10 @@ class Checkpoints:
             return due or self._asked & (self._asked - 1) == 0
         return due and self._logged >= max(MIN_IMAGE_LOG_BYTES, file.size // IMAGE_SHARE)
 
-    def _image_of(self, engine: RoundsEngine) -> Image | None:
-        """The engine's image, if there is room for it twice, and it is copied in no time that matters."""
-        image = engine.image()
-        return None if image is None or image.bytes > self._most_copied else image
+    def _image_bytes(self, engine: RoundsEngine) -> int:
+        """The bytes of the engine's image; 0 if it keeps none, or there is no room for it twice."""
+        size = engine.image_bytes() or 0
+        return size if size <= self._most_copied else 0
 
     @property
     def _most_copied(self) -> int:

@@ -75,6 +75,8 @@ class State:
             self.text: str | None = None
             """The program's text in the canonical layout; None before the first round."""
             self._lock = Lock()
+            self.program_changes = 0
+            """How often the program has become another one."""
             self._logging = RLock()
             """Of who appends to the log or begins a checkpoint."""
             self._history: History | None = None
@@ -175,6 +177,7 @@ class State:
 
     def means(self, program: Program) -> None:
         """The program as it is from now on."""
+        self.program_changes += 1
         self.relations, self._types, self._references = program.relations, program.types, None
         self._believed = set()
 
@@ -293,7 +296,8 @@ class State:
 
     def check_there(self) -> None:
         """DlogError where nothing can be logged as the folder has been removed."""
-        self._store.check_there()
+        with self._logging:
+            self._store.check_there()
 
     def append(
         self,
@@ -322,6 +326,7 @@ class State:
                 self._history.note(before, round, noted)
             self.interned.saved(fresh)
             self._texts += new
+            self.program_changes += len(new)
             self.text = self.text if text is None else text
             self.mark = self.mark if mark is None else mark
             with self._lock:

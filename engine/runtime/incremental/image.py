@@ -82,6 +82,11 @@ def take(flow: Dataflow, round: int) -> Image:
     return Image(round, head, arrays)
 
 
+def bytes_of(flow: Dataflow) -> int:
+    """The bytes of the image that `take` would make."""
+    return sum(a.used for holder in _holders(flow) for a in holder.arrays() if a.struct[a.field])
+
+
 def statistics_of(image: Image, number: int) -> Statistics:
     """The statistics with which a stratum was planned. Raises IncompatibleImage where the planner asks for more."""
     try:

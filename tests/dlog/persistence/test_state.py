@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import dlog
 from dlog.engine.runtime.incremental.engines import choice
 from dlog.engine.runtime.incremental.engines.recompute import Recompute
+from dlog.engine.state import files
 from dlog.grammar.diagnostics import render_all
 from dlog.sessions.persistence import checkpoints, folder
 from tests.dlog.persistence.state_model import PROGRAM, all_rows, check, commit, expected
@@ -70,6 +73,67 @@ def test_all_kinds_of_values_and_rules_come_back_round_by_round(
         assert all_rows(session) == expected(5, session.round)
         session.close() if number % 3 else crash(session)
         assert check(tmp_path, 5, close=number % 2 == 0) == 6 * (number + 1) + 1
+
+
+def test_a_commit_that_finds_a_checkpoint_due_does_not_wait_for_the_disk(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it make files: that is all done beside it."""
+    here: list[str] = []
+    mine = threading.get_ident()
+
+    def noted(name: str) -> None:
+        done = getattr(files, name)
+
+        def instead(*args: Any, **options: Any) -> Any:
+            if threading.get_ident() == mine:
+                here.append(name)
+            return done(*args, **options)
+
+        monkeypatch.setattr(files, name, instead)
+
+    monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 300)
+    s = reopen(sync="never")
+    for name in ("sync", "create", "fill", "sync_folder", "open_to_append"):
+        noted(name)
+    for number in range(100):
+        put(s, (number, -1))
+        if number == 20:
+            here.clear()  # the first checkpoint had an image, which was copied
+        if (writing := s._engine._state.checkpoints._writing) is not None:  # type: ignore[attr-defined]
+            writing.join()
+    assert s._engine._state._store.checkpoint_round > 50 and here == []  # type: ignore[attr-defined]
+    assert set(reopen()["edge"]) == {(number, -1) for number in range(100)}
+
+
+def test_no_checkpoint_is_written_for_a_program_that_is_another_by_then(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    begin = checkpoints.Checkpoints._write_beside
+    monkeypatch.setattr(checkpoints.Checkpoints, "_start", lambda self, target, *args: args and waiting.append((self, args)))
+    monkeypatch.setattr(checkpoints.Checkpoints, "_image_due", lambda *_: False)
+    waiting: list[Any] = []
+    program = ".decl word(t: symbol)\n.decl other(t: symbol)\n"
+    s = reopen(program, sync="never")
+    s.insert("word", ("one",))
+    s.commit()
+    monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 300)
+    state = s._engine._state  # type: ignore[attr-defined]
+    state.checkpoints._due = 0
+    s.insert("word", ("two",))
+    s.commit()
+    assert waiting
+    s.add_rules(".decl more(t: symbol)\n.input more\n")
+    s.insert("more", ("three",))
+    s.commit()
+    for checkpoint, args in waiting[:1]:
+        begin(checkpoint, *args)
+    assert state._store.checkpoint_round == 0
+    for checkpoint, args in waiting[-1:]:
+        begin(checkpoint, *args)
+    assert state._store.checkpoint_round == state.round
+    s = reopen(None)
+    assert set(s["word"]) == {("one",), ("two",)} and set(s["more"]) == {("three",)}
 
 
 def test_ids_are_the_same_in_every_session(reopen: Open) -> None:

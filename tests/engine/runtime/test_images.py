@@ -160,14 +160,15 @@ def test_an_image_has_little_more_than_the_engine_keeps() -> None:
     driver.commit([graph(3, 300, 150)])
     taken = driver.engine.image()
     assert taken is not None and 0 < taken.bytes <= driver.engine.memory.used  # type: ignore[attr-defined]
+    assert driver.engine.image_bytes() == taken.bytes
     assert driver.engine.rows("p") > 10_000
 
 
 def test_there_is_no_image_of_nothing_and_of_what_is_computed_anew() -> None:
-    assert make_engine(compile_program(CLOSURE)).image() is None
+    assert make_engine(compile_program(CLOSURE)).image() is None is make_engine(compile_program(CLOSURE)).image_bytes()
     driver = Driver(Recompute, CLOSURE)
     driver.commit([graph(4, 20, 10)])
-    assert driver.engine.image() is None
+    assert driver.engine.image() is None is driver.engine.image_bytes()
 
 
 @pytest.mark.parametrize(

@@ -389,6 +389,10 @@ class Maintained(ReadableRounds):
         flow = self._flow if self._owing is None else None
         return None if flow is None or not flow.started else image.take(flow, self.round)
 
+    def image_bytes(self) -> int | None:
+        flow = self._flow if self._owing is None else None
+        return None if flow is None or not flow.started else image.bytes_of(flow)
+
     def copied_image(self, most: int) -> Image | None:
         access = self._access
         with access.lock:

@@ -294,6 +294,9 @@ class Viewed(PlainRounds):
     def image(self) -> Image | None:
         return self.inner.image()
 
+    def image_bytes(self) -> int | None:
+        return self.inner.image_bytes()
+
     def copied_image(self, most: int) -> Image | None:
         return self.inner.copied_image(most)
 
