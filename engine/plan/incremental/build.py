@@ -6,6 +6,8 @@ changes of earlier relations `enter`; those seeded by the scope's variables `loo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of_subsumption
 from dlog.engine.ir.nodes import Path, Scan, Scope
 from dlog.engine.ir.rules import AUTOINC, Program, Stratum, printed_types
@@ -35,6 +37,17 @@ MIN_BODIES_WITH_SHAPES = 8
 
 def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
     """The plan that maintains one stratum; raises `NotIncremental` where there is none."""
+    return _made(_scope_steps(stratum, program, statistics))
+
+
+def _made(steps: Iterator[Scope | None]) -> Scope:
+    *_, last = steps
+    assert last is not None
+    return last
+
+
+def _scope_steps(stratum: Stratum, program: Program, statistics: Statistics) -> Iterator[Scope | None]:
+    """`build_rounds_scope` in steps of one body each; the plan comes last."""
     if why := not_maintained(stratum, program):
         raise NotIncremental(why)
     feedback = frozenset(stratum.relations) if stratum.recursive else frozenset()
@@ -48,7 +61,12 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
     bodies = [Body(separate_existence(b.query, b.rule, aggregates), b.sink, b.rule) for b in bodies]
     repeated = Repeated(paths) if len(bodies) >= MIN_BODIES_WITH_SHAPES else None
     enter = repeated.enter if repeated is not None else lambda b: paths.enter(b.query, b.sink, b.rule)[0]
-    made = with_delayed_minima([path for b in bodies for path in enter(b)], program)
+    entered: list[Path] = []
+    for body in bodies:
+        yield None
+        entered += enter(body)
+    yield None
+    made = with_delayed_minima(entered, program)
     scope = Scope(
         relations=stratum.relations,
         variables=stratum.relations if stratum.recursive else (),
@@ -64,12 +82,18 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
     )
     scope = share_arrangements(with_named_results(scope, single_sources(stratum, program)))
     check_rounds(scope, program)
-    return scope
+    yield scope
 
 
 def plan_of_rounds(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
     """`build_rounds_scope` for one process, which fills several reductions by one path."""
-    return in_one_pass(build_rounds_scope(stratum, program, statistics))
+    return _made(plan_steps(stratum, program, statistics))
+
+
+def plan_steps(stratum: Stratum, program: Program, statistics: Statistics) -> Iterator[Scope | None]:
+    """`plan_of_rounds` in steps, each of which takes little; the plan comes last. Raises NotIncremental."""
+    for scope in _scope_steps(stratum, program, statistics):
+        yield None if scope is None else in_one_pass(scope)
 
 
 def not_maintained(stratum: Stratum, program: Program) -> str:

@@ -19,7 +19,7 @@ from dlog.engine.runtime.incremental.engines.layered import Layered
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.engines.paired import paired_engine
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics, StatisticChange
-from dlog.engine.runtime.incremental.plan_changes.replanning import Watched
+from dlog.engine.runtime.incremental.plan_changes.replanning import Replanning, Watched
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from tests.engine.plan.interpret import Random
@@ -47,7 +47,19 @@ def layered_rounds(program: Program, **options: Any) -> RoundsEngine:
 
 
 class Fickle(Watched):
-    """Takes the figures of all strata for others before each commit."""
+    """Takes the figures of all strata for others before each commit, and plans at once or, every third time, bit by bit."""
+
+    asked = 0
+
+    def replanned(self, flow: Dataflow, now: DataflowStatistics) -> Replanning | None:
+        self.asked += 1
+        found, self._replanning = self._replanning, None
+        if found is None or found.flow is not flow:
+            found = Replanning(flow, self.out_of_range(flow, now))
+        if found.go_on(now, None if self.asked % 3 else 4):
+            return found
+        self._replanning = found
+        return None
 
     def planned(self, flow: Dataflow) -> None:
         self.work = self.due = 0

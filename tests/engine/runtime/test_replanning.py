@@ -11,6 +11,7 @@ import pytest
 
 import dlog
 from dlog.engine.kernels import layout as L
+from dlog.engine.plan.incremental.paths import RoundsPaths
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.plan_changes import planner_statistics, replanning
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import (
@@ -19,6 +20,7 @@ from dlog.engine.runtime.incremental.plan_changes.planner_statistics import (
     DataflowStatistics,
     RecordingStatistics,
 )
+from dlog.engine.runtime.incremental.plan_changes.replanning import Watched
 from dlog.engine.runtime.storage.statistics import distinct_values, second_moment
 from dlog.engine.values.updates import Updates
 from tests.engine.runtime.maintaining import engine_of, rows
@@ -280,6 +282,43 @@ def test_a_small_commit_counts_values_for_one_figure(monkeypatch: pytest.MonkeyP
             commit(engine, [(10_000 + number, 1)])
             found.append(len(counted))
         assert max(found) == 1
+
+
+def test_a_small_commit_plans_one_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    entered = [0]
+    enter = RoundsPaths.enter
+
+    def noted(self: RoundsPaths, *args: Any, **options: Any) -> Any:
+        entered[-1] += 1
+        return enter(self, *args, **options)
+
+    rules = "".join(f"t(x, y, z) :- e(x, y), e(y, z), e(z, x), x > {n}.\n" for n in range(4))
+    with engine_of(EDGES + ".decl t(x: number, y: number, z: number)\n" + rules) as engine, engine_of(TRIANGLES) as other:
+        commit(engine, [(1, 2)])
+        monkeypatch.setattr(RoundsPaths, "enter", noted)
+        edges = star(SPOKES)[np.random.default_rng(1).permutation(SPOKES)]
+        for begin in range(0, SPOKES, 4):
+            entered.append(0)
+            commit(engine, edges[begin : begin + 4])
+        assert max(entered[10:]) == 1 < sum(entered[10:])
+        assert "planned anew" in engine.explain() and "extend" in engine.explain()
+        commit(other, np.concatenate([edges, [(1, 2)]]))
+        assert rows(engine, "t") == {row for row in rows(other, "t") if row[0] > 0}
+
+
+def test_rows_of_a_large_commit_are_planned_for_though_a_plan_is_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, [(k, k + 1) for k in range(200)])
+        engine._watched.due = 0
+        figures = replanning.StatisticChange("rows", "e", (), 1, 1)
+        monkeypatch.setattr(Watched, "out_of_range", lambda *_: dict.fromkeys(engine._flow.scopes, figures))
+        commit(engine, [(1, 5)])
+        assert engine._watched._replanning is not None
+        assert "planned anew" not in engine.explain()
+        monkeypatch.undo()
+        commit(engine, star(SPOKES))
+        assert engine._watched._replanning is None
+        assert "e had 200 rows, now 2,201" in engine.explain()
 
 
 def test_values_within_their_range_are_counted_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:

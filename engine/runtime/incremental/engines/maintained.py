@@ -25,12 +25,12 @@ from dlog.engine.runtime.incremental.batches.changes import insertions, of_round
 from dlog.engine.runtime.incremental.batches.cutting import cut, fused_rounds
 from dlog.engine.runtime.incremental.batches.fused import FusedBatches
 from dlog.engine.runtime.incremental.batches.runner import BatchRunner, input_of
-from dlog.engine.runtime.incremental.dataflow import Dataflow
+from dlog.engine.runtime.incremental.dataflow import Dataflow, Plan
 from dlog.engine.runtime.incremental.engines.viewed import keeper_of
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics, StatisticChange
 from dlog.engine.runtime.incremental.plan_changes.program_change import followed
 from dlog.engine.runtime.incremental.plan_changes.rebuilding import MIN_REBUILD_ROWS, Before, Fragmentation, all_rows, dwarfs
-from dlog.engine.runtime.incremental.plan_changes.replanning import NEVER, WORK_OF_A_ROW, Watched, planned_again, with_plans
+from dlog.engine.runtime.incremental.plan_changes.replanning import NEVER, WORK_OF_A_ROW, Watched, with_plans
 from dlog.engine.runtime.incremental.plan_changes.state_reuse import StateReuse, derive_new
 from dlog.engine.runtime.incremental.readable import ReadableRounds
 from dlog.engine.runtime.preload import preload
@@ -197,17 +197,18 @@ class Maintained(ReadableRounds):
         if not flow.started:
             return flow
         now = self._statistics_now(flow, of_rounds(given, start, NEVER))
-        left = self._watched.out_of_range(flow, now)
-        return self._replanned(flow, left, now, start) if left else flow
+        replanning = self._watched.replanned(flow, now)
+        return flow if replanning is None else self._replanned(flow, replanning.left, replanning.plans, start)
 
     def _statistics_now(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> DataflowStatistics:
         return DataflowStatistics(
             waiting, frozenset(), {n: c for n, c in flow.collections.items() if n in self.whole.relations}
         )
 
-    def _replanned(self, old: Dataflow, left: Mapping[int, StatisticChange], now: DataflowStatistics, round: int) -> Dataflow:
-        """The dataflow with new plans for strata that have left the range of theirs, if there are any."""
-        plans = planned_again(old, left, now)
+    def _replanned(
+        self, old: Dataflow, left: Mapping[int, StatisticChange], plans: Mapping[int, Plan], round: int
+    ) -> Dataflow:
+        """The dataflow with new plans for strata that have left the range of theirs, as far as there are any."""
         self._watched.give_up(left.keys() - plans.keys())
         changed = {number: plan for number, plan in plans.items() if plan[0] != old.scopes[number]}
         for number, (scope, recorded) in plans.items():

@@ -25,7 +25,7 @@ VALID_FACTOR = 8.0
 """A plan holds for statistics within this factor of those it was made for: trades planning again against a worse order."""
 MIN_STATISTIC = 32.0
 """Smaller statistics count as this one: plans hardly differ for them."""
-SMALL_SAMPLE_ROWS = 1 << 13
+SMALL_SAMPLE_ROWS = 1 << 12
 """Rows that are sampled where there will be no more than so many new ones: trades exact counts against a commit's time."""
 ROWS_PER_SAMPLED_GROWTH = 4
 """Rows there per row of growth from which on the coming rows are not sampled: they hardly change the count of values."""
@@ -97,6 +97,30 @@ class RecordingStatistics:
         found = None if self._second_moment is None else self._second_moment(relation, columns)
         self._told["pairs", relation, columns] = found
         return found
+
+
+class KeptStatistics:
+    """Figures that stay as they were first told, while those who tell them, of `now`, are others with each commit."""
+
+    def __init__(self) -> None:
+        self.now: Statistics | None = None
+        self._told: dict[StatisticKey, float | None] = {}
+
+    def ask(self, asked: StatisticKey) -> float | None:
+        if asked not in self._told:
+            assert self.now is not None
+            self._told[asked] = _ask(self.now, *asked)
+        return self._told[asked]
+
+    def rows(self, relation: str) -> int | None:
+        found = self.ask(("rows", relation, ()))
+        return None if found is None else int(found)
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        return self.ask(("distinct", relation, columns))
+
+    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        return self.ask(("pairs", relation, columns))
 
 
 def _ask(statistics: Statistics, what: str, relation: str, columns: tuple[int, ...]) -> float | None:

@@ -8,19 +8,21 @@ as it was costs no more than making it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 
 from dlog.dataclass import dataclass
 from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
-from dlog.engine.plan.incremental.build import NotIncremental, plan_of_rounds
+from dlog.engine.plan.incremental.build import NotIncremental, plan_steps
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.dataflow import CannotReuse, Dataflow, Plan
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import (
     DataflowStatistics,
+    KeptStatistics,
     RecordingStatistics,
     StatisticChange,
     StatisticKey,
@@ -40,6 +42,8 @@ MAX_SPACING = 16
 for counts against that of a plan that no longer suits."""
 ROWS_PER_STATISTIC = 1 << 12
 """Counting the values of some columns takes as long as so many rows that come in: a commit of fewer does it for one figure."""
+ROWS_PER_STEP = 1 << 10
+"""Rows that come in the time of a step of planning."""
 MAX_NOTED_CHANGES = 8
 """The last changes of a stratum's plan that are shown."""
 NEVER = 1 << 62
@@ -75,9 +79,14 @@ class Watched:
         self._keys_left: list[StatisticKey] = []
         """What is still to be counted of the values that are."""
         self._paths = 0
+        self._urgent = False
+        self._due_later = NEVER
+        """`due`, when what is planned now will have been."""
+        self._replanning: Replanning | None = None
 
     def planned(self, flow: Dataflow) -> None:
         """A dataflow has just been planned."""
+        self._replanning = None
         self._open = flow.scopes.which(lambda scope: may_differ(scope, flow.program))
         self._paths = sum([len(paths) for paths, _ in flow.owners])
         self._spacing = 1
@@ -91,7 +100,23 @@ class Watched:
     def soon(self) -> None:
         """The plans are of another time: they are looked at before anything else is done."""
         if self._open:
-            self.due, self._uncounted = 0, NEVER
+            self.due, self._uncounted, self._urgent = 0, NEVER, True
+
+    def replanned(self, flow: Dataflow, now: DataflowStatistics) -> Replanning | None:
+        """The plans for strata whose statistics have left their range, once they are made: before a commit that brings much,
+        else some steps in each commit."""
+        rows = sum(c.struct[L.collection.live] for c in flow.collections.values())
+        at_once = self._urgent or now.coming >= min(rows, ROWS_PER_STATISTIC)
+        found, self._replanning, self._urgent = self._replanning, None, False
+        if found is None or found.flow is not flow or at_once:
+            left = self.out_of_range(flow, now)
+            found = Replanning(flow, left) if left else None
+            self._due_later = self.due
+        if found is None or found.go_on(now, None if at_once else 1 + now.coming // ROWS_PER_STEP):
+            self.due = self._due_later
+            return found
+        self.due, self._replanning = 0, found
+        return None
 
     def out_of_range(self, flow: Dataflow, now: DataflowStatistics) -> dict[int, StatisticChange]:
         """The strata whose statistics have left their range, as far as these are looked at by now."""
@@ -160,15 +185,38 @@ def _multiplies(step: nodes.Step, program: Program) -> bool:
     return len(step.arrangement.key) + len(step.binds) < program.relations[step.arrangement.relation].arity
 
 
-def planned_again(flow: Dataflow, strata: Iterable[int], now: Statistics) -> dict[int, Plan]:
-    """Plans of strata for the statistics of now, as far as there are any."""
-    found: dict[int, Plan] = {}
-    for number in strata:
-        recorded = RecordingStatistics(now)
-        with suppress(NotIncremental):  # orders chosen for some sizes may lead there
-            found[number] = plan_of_rounds(flow.program.strata[number], flow.program, recorded), recorded
-        recorded.close()
-    return found
+class Replanning:
+    """The planning of strata whose statistics have `left` their range, as far as it has come: `plans` are there at the end, but
+    for strata of which there are none."""
+
+    def __init__(self, flow: Dataflow, left: dict[int, StatisticChange]) -> None:
+        self.flow = flow
+        self.left = left
+        self.plans: dict[int, Plan] = {}
+        self._figures = KeptStatistics()
+        self._steps = self._plan()
+
+    def go_on(self, now: Statistics, steps: int | None) -> bool:
+        """Goes on by so many steps (None: to the end) with the figures of now, as far as others have not been told. Returns
+        whether it is over."""
+        self._figures.now = now
+        taken = sum(1 for _ in islice(self._steps, steps))
+        self._figures.now = None  # the rows that figures were taken from need not be kept
+        return steps is None or taken < steps
+
+    def _plan(self) -> Iterator[None]:
+        flow, program = self.flow, self.flow.program
+        for number in self.left:
+            for asked in flow.recorded_statistics[number].countable():
+                self._figures.ask(asked)  # as the planner is likely to do
+                yield
+            recorded = RecordingStatistics(self._figures)
+            with suppress(NotIncremental):  # orders chosen for some sizes may lead there
+                for scope in plan_steps(program.strata[number], program, recorded):
+                    if scope is not None:
+                        self.plans[number] = scope, recorded
+                    yield
+            recorded.close()
 
 
 def with_plans(old: Dataflow, plans: Mapping[int, Plan], worker: Worker, run: Callable[[Dataflow], None]) -> Dataflow:
