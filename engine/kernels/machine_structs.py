@@ -156,6 +156,9 @@ class Account(Struct):
 
     bytes: i64  # allocated
     symbols: Symbols  # null: none
+    small: i64  # whether a commit of few changes runs, which is to touch few new pages (pages.py)
+    waiting: i64  # how many stretches of pages are to be made ahead:
+    places: Words  # of each where it begins and how many there are
 
 
 class Homes(Struct):
@@ -177,6 +180,7 @@ class Symbols(Struct):
     offset_count: i64
     slots: Words  # ids by hash
     slot_homes: Inside[Homes]
+    untouched: i64  # two for each huge page of a table that grows, from the last one on, to which nothing has come yet
     count: i64  # strings
     used: i64  # bytes
     lock: i64

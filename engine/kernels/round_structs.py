@@ -174,6 +174,15 @@ class Mold(Struct):
     array_count: i64
 
 
+class DenseGroups(Struct):
+    """The slabs of an index by hash that is to become a dense one (densifying.py)."""
+
+    slabs: Slabs  # null: it is not
+    low: i64
+    groups: i64
+    copied: i64  # the groups below this number are there
+
+
 class Index(Struct):
     """An arrangement of a collection by key columns: slabs of row numbers per group."""
 
@@ -189,6 +198,9 @@ class Index(Struct):
     slot_homes: Inside[Homes]
     used: i64  # groups that have rows
     free_group: i64  # the last freed one plus one
+    least: i64  # of an index by hash of one column, while its table does not grow: no key is less
+    most: i64  # or more
+    coming: Inside[DenseGroups]
     pool: Numbers
     pool_size: i64
     pool_capacity: i64

@@ -4,6 +4,9 @@ A look-up anywhere in a large array walks through the page tables where its page
 the value. The C allocator's large blocks begin anywhere, and their huge pages are split when they move. Mappings begin where a
 huge page does, also after they have moved; a few words before the array say where it is and how long its mapping is. Arrays
 begin at different lines of their pages, so that those of equal length do not compete for the same places of a cache.
+
+Who may not take long is not to copy a block that fills most of a huge page, and have that zeroed: what grows little by little
+gets a mapping early. Its first pages are small then; the system may make a huge one of them when it has time.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import (
     MAPS,
-    advise_huge,
+    advise_pages,
     calloc,
     copy_bytes,
     free,
@@ -28,9 +31,13 @@ PAGE = 4096
 HUGE_PAGE = 1 << 21
 MIN_MAPPED_BYTES = HUGE_PAGE - (HUGE_PAGE >> 3)
 """Bytes from which on an array has a mapping."""
+MIN_GROWING_BYTES = 1 << 17
+"""Bytes from which on one that grows little by little has: fewer are copied soon."""
 LINE = 64
 LINES = 16
 """Different beginnings of arrays in their first page."""
+MADV_HUGEPAGE, MADV_POPULATE_WRITE = 14, 23
+"""What Linux is told of pages: that they should be huge, and that they are to be there."""
 _MARK = 7018424031415926535
 
 
@@ -40,6 +47,8 @@ class Mapping(Struct):
     mark: i64  # _MARK, exclusive or the block's address
     length: i64  # bytes of the mapping
     used: i64  # bytes of the block
+    dirty: i64  # how many of the bytes from there on may be something: the others are zero
+    huge: i64  # whether its pages should be huge
 
 
 @kernel
@@ -51,18 +60,24 @@ def cleared_block(size):
 
 
 @kernel
-def resized_block(address, size):
-    """The block at an address (0: none) with as many bytes, which may be elsewhere; 0, and all as it was, if there are none."""
+def resized_block(address, size, gradual):
+    """The block at an address (0: none) with as many bytes, which may be elsewhere; 0, and all as it was, if there are none.
+    `gradual`: whether it should have a mapping early."""
     if MAPS and address != 0 and is_mapped(address):
         return resize_mapped(address, size)
-    if not MAPS or size < MIN_MAPPED_BYTES:
+    if not MAPS or size < MIN_GROWING_BYTES:
         return realloc(address, max(size, 8))
+    if size < MIN_MAPPED_BYTES and (gradual == 0 or address == 0 or size <= usable_bytes(address)):
+        return realloc(address, size)
     if address == 0:
         return mapped_block(size, size >> 3)
     moved = mapped_block(size, HUGE_PAGE)
     if moved != 0:
+        advise_pages(start_of(moved), (size + PAGE) & ~(PAGE - 1), MADV_POPULATE_WRITE)  # rather than one after the other
         copy_bytes(moved, address, min(usable_bytes(address), size))
         free(address)
+    elif size < MIN_MAPPED_BYTES:
+        return realloc(address, size)
     return moved
 
 
@@ -80,7 +95,7 @@ def dirty_bytes(address, old, new):
     mapping is zero, but not what the allocator does."""
     if not MAPS or address == 0:
         return new
-    return old if is_mapped(address) else max(usable_bytes(address), old)
+    return Mapping(start_of(address)).dirty if is_mapped(address) else max(usable_bytes(address), old)
 
 
 @kernel
@@ -106,11 +121,21 @@ def is_mapped(address):
 
 
 @kernel
+def fresh_pages(address, old, new):
+    """How many huge pages begin in what a block of `old` bytes has been given for `new` ones."""
+    if not MAPS or not is_mapped(address):
+        return 0
+    return max((start_of(address + new - 1) - start_of(address + old)) // HUGE_PAGE, 0)
+
+
+@kernel
 def mark_block(address, length, size):
-    mapping = Mapping(start_of(address))
+    start = start_of(address)
+    mapping = Mapping(start)
     mapping.mark = _MARK ^ address
     mapping.length = length
     mapping.used = size
+    mapping.dirty = min(max(mapping.dirty, size), length - (address - start))
 
 
 @kernel
@@ -125,17 +150,19 @@ def mapped_length(offset, size, slack):
 def mapped_block(size, slack):
     """A mapping with room for so many bytes, which are zero; 0 if there is none."""
     length = mapped_length(LINES * LINE, size, slack)
-    start = place_for(length)
+    huge = size >= MIN_MAPPED_BYTES
+    start = place_for(length, huge)
     if start == 0:
         return 0
+    Mapping(start).huge = 1 if huge else 0
     address = start + LINE + ((start >> 21) & (LINES - 1)) * LINE
     mark_block(address, length, size)
     return address
 
 
 @kernel
-def place_for(length):
-    """Maps bytes from the beginning of a huge page on; 0 if that cannot be."""
+def place_for(length, huge):
+    """Maps bytes from the beginning of a huge page on, on huge pages or small ones; 0 if that cannot be."""
     base = map_pages(length + HUGE_PAGE)
     if base == -1:
         return 0
@@ -143,7 +170,8 @@ def place_for(length):
     if start > base:
         unmap_pages(base, start - base)
     unmap_pages(start + length, base + HUGE_PAGE - start)
-    advise_huge(start, length)
+    if huge:
+        advise_pages(start, length, MADV_HUGEPAGE)
     return start
 
 
@@ -154,6 +182,9 @@ def resize_mapped(address, size):
     start = start_of(address)
     length = Mapping(start).length
     offset = address - start
+    if size >= MIN_MAPPED_BYTES and Mapping(start).huge == 0:
+        advise_pages(start, length, MADV_HUGEPAGE)
+        Mapping(start).huge = 1
     wanted = mapped_length(offset, size, 0)
     if wanted <= length:
         if size < Mapping(start).used and wanted < length:
@@ -164,7 +195,7 @@ def resize_mapped(address, size):
     wanted = mapped_length(offset, size, HUGE_PAGE)
     target = start
     if move_pages(start, length, wanted, 0) == -1:
-        target = place_for(wanted)
+        target = place_for(wanted, True)
         if target == 0:
             return 0
         if move_pages(start, length, wanted, target) == -1:

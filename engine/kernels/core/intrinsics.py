@@ -19,8 +19,6 @@ from dlog.engine.kernels.layout import WIDEST_FIXED
 
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _PTR = _I8.as_pointer()
-_PAGE = mmap.PAGESIZE
-_MADV_HUGEPAGE = 14
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _MREMAP_MOVE = 3
@@ -58,25 +56,6 @@ def _storer(kind: Any) -> Any:
     return store
 
 
-def _advise_huge() -> Any:
-    @intrinsic
-    def advise(typing: Any, address: Any, size: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            if sys.platform != "linux":
-                return context.get_dummy_value()
-            kind = ir.FunctionType(ir.IntType(32), [_PTR, _I64, ir.IntType(32)])
-            function = cgutils.get_or_insert_function(builder.module, kind, "madvise")
-            page = ir.Constant(_I64, _PAGE - 1)
-            start = builder.and_(builder.add(args[0], page), builder.not_(page))
-            length = builder.sub(args[1], builder.sub(start, args[0]))
-            builder.call(function, [builder.inttoptr(start, _PTR), length, ir.Constant(ir.IntType(32), _MADV_HUGEPAGE)])
-            return context.get_dummy_value()
-
-        return types.void(types.int64, types.int64), generate
-
-    return advise
-
-
 def _external(name: str, arguments: int, returns: bool) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], _PTR) if name in ("realloc", "free") else None
@@ -109,6 +88,7 @@ _SYSTEM = {
     "mmap": (_I64, [_I64, _I64, _I32, _I32, _I32, _I64]),
     "munmap": (_I32, [_I64, _I64]),
     "mremap": (_I64, [_I64, _I64, _I64, _I32, _I64]),
+    "madvise": (_I32, [_I64, _I64, _I32]),
     "malloc_usable_size": (_I64, [_I64]),
     "memcpy": (_I64, [_I64, _I64, _I64]),
 }
@@ -165,10 +145,10 @@ def _moving(builder: Any, address: Any, old: Any, new: Any, target: Any) -> list
 
 load_u8, load_i32, load_i64 = _loader(_I8, signed=False), _loader(_I32), _loader(_I64)
 store_u8, store_i32, store_i64 = _storer(_I8), _storer(_I32), _storer(_I64)
-advise_huge = _advise_huge()
 map_pages = _system("mmap", 1, lambda builder, size: [0, size, _READ_WRITE, _PRIVATE, -1, 0])
 unmap_pages = _system("munmap", 2, lambda builder, address, size: [address, size])
 move_pages = _system("mremap", 4, _moving)
+advise_pages = _system("madvise", 3, lambda builder, address, size, advice: [address, size, builder.trunc(advice, _I32)])
 usable_bytes = _system("malloc_usable_size", 1, lambda builder, address: [address])
 copy_bytes = _system("memcpy", 3, lambda builder, target, source, size: [target, source, size])
 realloc, free, calloc = _external("realloc", 2, True), _external("free", 1, False), _external("calloc", 2, True)

@@ -28,7 +28,7 @@ if JIT:
     realloc, free, calloc = intrinsic("realloc"), intrinsic("free"), intrinsic("calloc")
     map_pages, unmap_pages, move_pages = intrinsic("map_pages"), intrinsic("unmap_pages"), intrinsic("move_pages")
     usable_bytes, copy_bytes = intrinsic("usable_bytes"), intrinsic("copy_bytes")
-    advise_huge, atomic_add, bit_length = intrinsic("advise_huge"), intrinsic("atomic_add"), intrinsic("bit_length")
+    advise_pages, atomic_add, bit_length = intrinsic("advise_pages"), intrinsic("atomic_add"), intrinsic("bit_length")
     as_float, as_bits, prefetch, cycles = (
         intrinsic("as_float"),
         intrinsic("as_bits"),
@@ -99,8 +99,9 @@ else:
     def copy_bytes(target: int, source: int, size: int) -> None:
         ctypes.memmove(int(target), int(source), int(size))
 
-    def advise_huge(address: int, size: int) -> None:
+    def advise_pages(address: int, size: int, advice: int) -> int:
         """Nothing without the JIT."""
+        return 0
 
     _atomic = threading.Lock()
 

@@ -12,6 +12,7 @@ from dlog.engine.kernels.core.memory import atomic_add, wrapped_product
 from dlog.engine.kernels.layout import BLOCK, REGISTER
 from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
+from dlog.engine.kernels.static.pages import note_pages
 
 _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 ROWS_MAX = 2**31 - 2
@@ -74,10 +75,12 @@ def resize(ctl: Control, address, old_bytes, new_bytes):
         atomic_add(ctl.account.ref.bytes, 0, old_bytes - new_bytes)
         ctl.error = Error.MEMORY
         return 0
-    moved = resized_block(address, new_bytes)
+    moved = resized_block(address, new_bytes, ctl.account.small)
     if moved == 0:
         atomic_add(ctl.account.ref.bytes, 0, old_bytes - new_bytes)
         ctl.error = Error.MEMORY
+        return 0
+    note_pages(ctl.account, moved, old_bytes, new_bytes)
     return moved
 
 
@@ -107,14 +110,15 @@ def zeroed(ctl: Control, size):
     if address == 0:
         atomic_add(ctl.account.ref.bytes, 0, -size)
         ctl.error = Error.MEMORY
+        return 0
+    note_pages(ctl.account, address, 0, size)
     return address
 
 
 @kernel
 def lengthen(ctl: Control, field: Words, old_bytes, new_bytes):
-    """Gives the array that a field points at more bytes, which are zero if it has never been shortened by others; false with
-    ctl.error set. Pages of a large one move, and are touched when they are used: this takes no time that depends on their
-    number."""
+    """Gives the array that a field points at more bytes, which are zero; false with ctl.error set. Pages of a large one move,
+    and are touched when they are used: this takes no time that depends on their number."""
     address = field[0]
     dirty = dirty_bytes(address, old_bytes, new_bytes)
     moved = resize(ctl, address, old_bytes, new_bytes)

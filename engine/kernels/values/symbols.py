@@ -9,9 +9,20 @@ kernel that finds no room stops and lets Python make some; so it does where byte
 
 from __future__ import annotations
 
-from dlog.engine.kernels.core.blocks import clear_rest, cleared_block, dirty_bytes, free_block, resized_block
+from dlog.engine.kernels.core.blocks import (
+    HUGE_PAGE,
+    MADV_POPULATE_WRITE,
+    PAGE,
+    clear_rest,
+    cleared_block,
+    dirty_bytes,
+    free_block,
+    fresh_pages,
+    resized_block,
+    start_of,
+)
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import atomic_add, prefetch
+from dlog.engine.kernels.core.memory import advise_pages, atomic_add, prefetch
 from dlog.engine.kernels.incremental.store.homes import (
     MAX_HOMES_GROWN_AT_ONCE,
     begin_growing,
@@ -85,6 +96,7 @@ def renew_slots(table: Symbols, count):
     slots = Words(cleared_block(room_for(count) * 8))
     if not slots:
         return False
+    table.untouched = 0
     table.slots = slots
     set_homes(homes, count, room_for(count))
     for first in range(0, places, MAX_HOMES_GROWN_AT_ONCE):
@@ -119,7 +131,7 @@ def room_for_slots(table: Symbols, extra, left):
         at_once = count < MAX_HOMES_GROWN_AT_ONCE or left > count >> 2
         if not (renew_slots(table, more) if at_once else grow_slots(table, more)):
             return False
-    if homes.edge != 0 and not move_entries(table, extra * SLOTS_MOVED_PER_STRING):
+    if homes.edge != 0 and not touch_page(table) and not move_entries(table, extra * SLOTS_MOVED_PER_STRING):
         return False
     while not still_fits(homes, table.slots.address, 8, extra):
         if not move_entries(table, extra * SLOTS_MOVED_PER_STRING):
@@ -140,6 +152,20 @@ def grow_slots(table: Symbols, count):
 
 
 @kernel
+def touch_page(table: Symbols):
+    """Has the next page be made of those that a table was given, every second time; false if there are no more. Only then is
+    it time to move."""
+    left = table.untouched - 1
+    if left < 0:
+        return False
+    table.untouched = left
+    if left & 1 == 0:
+        last = start_of(table.slots.address + table.slot_homes.room * 8 - 1)
+        advise_pages(last - (left >> 1) * HUGE_PAGE, PAGE, MADV_POPULATE_WRITE)
+    return True
+
+
+@kernel
 def keep_last_free(table: Symbols, extra):
     """Keeps the last slot free when so many entries come; false if there is no memory."""
     missing = missing_room(homes_of(table), table.slots.address, 8, extra)
@@ -152,9 +178,10 @@ def lengthen_slots(table: Symbols, room):
     old = table.slots
     places = table.slot_homes.room
     dirty = dirty_bytes(old.address, places * 8, room * 8)
-    slots = resized_block(old.address, room * 8)
+    slots = resized_block(old.address, room * 8, 1)
     if slots == 0:
         return False
+    table.untouched += 2 * fresh_pages(slots, places * 8, room * 8)
     clear_rest(slots, places * 8, room * 8, dirty)
     table.slots = Words(slots)
     table.slot_homes.room = room

@@ -38,6 +38,7 @@ from dlog.engine.kernels.layout import ROUND
 from dlog.engine.kernels.machine import run_path
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Log, Path, Reduction, Scope, Share, Task, Work
+from dlog.engine.kernels.static.pages import begin_small, end_small
 
 _UNLIMITED = 4611686018427387904
 LEAST_CHUNK = 256
@@ -495,6 +496,7 @@ def commit_one(work: Work, ctl: Control, collection: Collection, updates, count,
     """A whole batch with changes of one input: begin, apply, run. Returns as `run_batch`."""
     begin_batch(work, ctl, rounds)
     touch(ctl, collection)
-    if not bring_in(ctl, collection, updates, Words(0), count):
-        return Status.FAILED
-    return run_batch(work, ctl)
+    begin_small(ctl)
+    status = run_batch(work, ctl) if bring_in(ctl, collection, updates, Words(0), count) else Status.FAILED
+    end_small(ctl, count)
+    return status

@@ -11,8 +11,8 @@ from dlog.engine.kernels.incremental.store.implied import cell_at
 from dlog.engine.kernels.layout import RUN
 from dlog.engine.kernels.machine_structs import Column, Numbers
 from dlog.engine.kernels.round_structs import Control, Index
-from dlog.engine.kernels.row_structs import Slab, Slabs
-from dlog.engine.kernels.static.storage import grown, mix, resize
+from dlog.engine.kernels.row_structs import Slab
+from dlog.engine.kernels.static.storage import grown, lengthen, mix
 
 BULK = 1024
 """Rows from which an empty index is built in one go."""
@@ -70,12 +70,8 @@ def grow_groups(ctl: Control, index: Index, groups):
     if groups <= old:
         return True
     new = max(groups, grown(old), 16)
-    moved = Numbers(resize(ctl, index.slabs.address, old * Slab.size, new * Slab.size))
-    if not moved:
+    if not lengthen(ctl, index.ref.slabs, old * Slab.size, new * Slab.size):
         return False
-    for word in range(old * (Slab.size >> 2), new * (Slab.size >> 2)):
-        moved[word] = 0
-    index.slabs = Slabs(moved)
     index.group_capacity = new
     return True
 

@@ -76,11 +76,12 @@ def homes_from(homes: Homes, places, width, count):
 @kernel
 def begin_growing(homes: Homes, count, room):
     """Has a table that does not grow, and has room for it, grow from now on; `count` is of `homes_from`."""
-    homes.old = homes.count
+    old = homes.count
+    homes.old = old
     homes.count = count
     homes.edge = ALL
     homes.room = room
-    homes.sure = 0
+    homes.sure = room - count if count > old else 0  # there is nothing in the last home then, and nobody looks there yet
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.store.densifying import give_up_densifying, group_of
 from dlog.engine.kernels.incremental.store.groups import (
     BULK,
     SPREAD,
@@ -18,7 +19,7 @@ from dlog.engine.kernels.incremental.store.groups import (
 from dlog.engine.kernels.incremental.store.homes import set_homes
 from dlog.engine.kernels.incremental.store.implied import write_keys
 from dlog.engine.kernels.incremental.store.indexes import index_insert
-from dlog.engine.kernels.incremental.store.keyed import group_of, hash_group, slots_of, to_hash
+from dlog.engine.kernels.incremental.store.keyed import hash_group, slots_of, to_hash
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Index
 from dlog.engine.kernels.row_structs import Slab, Slabs
@@ -45,6 +46,7 @@ def build_index(ctl: Control, index: Index, rows):
     if not write_keys(ctl, collection):
         return False
     dense = index.dense != 0 and index.key_count == 1
+    give_up_densifying(ctl, index)
     if index.used == 0:
         index.values = 0
     if dense and index.used == 0 and collection.base.rows == rows:
@@ -151,6 +153,7 @@ def clear_index(ctl: Control, index: Index):
     """Empties an index: one of row numbers and, where one column at most is its key, dense."""
     release(ctl, index.slabs.address, index.group_capacity * Slab.size)
     release(ctl, index.slots.address, index.slot_homes.room * 4)
+    give_up_densifying(ctl, index)
     release(ctl, index.pool.address, index.pool_capacity * 4)
     index.low = 0
     index.groups = 0

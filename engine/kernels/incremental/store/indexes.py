@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.store.densifying import copy_again, group_of
 from dlog.engine.kernels.incremental.store.groups import first_row, free_group, item_of_row, key_of, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.homes import home_of
-from dlog.engine.kernels.incremental.store.keyed import group_of, hash_slot, remove_key, slots_of
+from dlog.engine.kernels.incremental.store.keyed import hash_slot, remove_key, slots_of
 from dlog.engine.kernels.incremental.store.lists import push_change
 from dlog.engine.kernels.layout import RUN
 from dlog.engine.kernels.machine_structs import Numbers, Words
@@ -131,8 +132,15 @@ def free_slab(index: Index, start, capacity):
 def index_insert(ctl: Control, index: Index, row):
     """Adds a row; false with ctl.error set."""
     group = group_of(ctl, index, row)
-    if group < 0:
+    if group < 0 or not put_row(ctl, index, group, row):
         return False
+    copy_again(index, group, row)
+    return True
+
+
+@kernel
+def put_row(ctl: Control, index: Index, group, row):
+    """Adds a row to its group; false with ctl.error set."""
     slab = slab_at(index, group)
     count = slab.count
     if count == 0:
@@ -161,10 +169,18 @@ def index_remove(ctl: Control, index: Index, row):
         group = key_of(index, 0, row) - index.low
     else:
         group = 0
+    if slab_at(index, group).count > LONG_GROUP_ROWS:
+        return push_change(ctl, index.gone, row, group, 0, 0)
+    done = take_row(ctl, index, group, slot, row)
+    copy_again(index, group, row)
+    return done
+
+
+@kernel
+def take_row(ctl: Control, index: Index, group, slot, row):
+    """Takes a row out of its group; `slot` is where an index by hash has that. False with ctl.error set."""
     slab = slab_at(index, group)
     last = slab.count - 1
-    if last >= LONG_GROUP_ROWS:
-        return push_change(ctl, index.gone, row, group, 0, 0)
     if slab.capacity == 0 and last > 0:
         return shorten_run(slab, row) or break_run(ctl, index, slab, row)
     start = slab.start

@@ -1,4 +1,4 @@
-"""Groups that are found by hash, in an open table (homes.py), and the group of a row, whichever way it is found.
+"""Groups that are found by hash, in an open table (homes.py).
 
 A slot is the number of a group plus one; 0 is a free slot. The first row of a group has its key.
 """
@@ -8,12 +8,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.groups import (
-    BULK,
-    SPREAD,
-    copy_slab,
-    dense_group,
     first_row,
-    fits_dense,
     free_group,
     grow_groups,
     hash_key,
@@ -36,7 +31,7 @@ from dlog.engine.kernels.incremental.store.homes import (
 )
 from dlog.engine.kernels.machine_structs import Homes, Numbers, Words
 from dlog.engine.kernels.round_structs import Control, Index
-from dlog.engine.kernels.row_structs import Slab, Slabs
+from dlog.engine.kernels.static.pages import may_move
 from dlog.engine.kernels.static.storage import behind, lengthen, release, zeroed
 
 SLOTS_MOVED_PER_GROUP = 16
@@ -51,51 +46,11 @@ def to_hash(ctl: Control, index: Index):
     """Turns a dense index into one by hash; false with ctl.error set. Empty groups become free ones."""
     index.dense = 0
     index.free_group = 0
+    forget_range(index)
     for group in range(index.groups):
         if slab_at(index, group).count == 0:
             free_group(index, group)
     return grow_slots(ctl, index, index.used + 1)
-
-
-@kernel
-def to_dense(ctl: Control, index: Index):
-    """Turns an index by hash of one key column into a dense one, if its keys have filled their range; false with ctl.error
-    set."""
-    used = index.used
-    if used < BULK:
-        return True
-    groups = index.groups
-    low = 1 << 62
-    high = -(1 << 62)
-    for group in range(groups):
-        if slab_at(index, group).count > 0:
-            value = key_of(index, 0, first_row(index, group))
-            low = min(low, value)
-            high = max(high, value)
-            if low < -(1 << 40) or high > 1 << 40 or high - low >= used * SPREAD:
-                return True
-    if 0 < low <= (high - low) >> 2:
-        low = 0  # what comes below the first group moves all others
-    count = high - low + 1
-    slabs = zeroed(ctl, count * Slab.size)
-    if slabs == 0:
-        return False
-    for group in range(groups):
-        slab = slab_at(index, group)
-        if slab.count > 0:
-            place = Slab(slabs + (key_of(index, 0, first_row(index, group)) - low) * Slab.size)
-            copy_slab(place, slab)
-    release(ctl, index.slabs.address, index.group_capacity * Slab.size)
-    release(ctl, index.slots.address, index.slot_homes.room * 4)
-    index.slabs = Slabs(slabs)
-    index.slots = Numbers(0)
-    set_homes(slots_of(index), 0, 0)
-    index.free_group = 0
-    index.groups = count
-    index.group_capacity = count
-    index.low = low
-    index.dense = 1
-    return True
 
 
 @kernel
@@ -113,7 +68,8 @@ def grow_slots(ctl: Control, index: Index, keys):
     """Makes room for so many keys, one more than there are: half of the slots stay free, or less while they grow in number.
     False with ctl.error set."""
     fuel = GROUPS_PER_MOVE * SLOTS_MOVED_PER_GROUP
-    if keys * 2 > index.slot_homes.count:
+    # One that is about to become dense makes do.
+    if keys * 2 > index.slot_homes.count and (not index.coming.slabs or keys * 8 > index.slot_homes.count * 5):
         while index.slot_homes.edge != 0:
             if not move_groups(ctl, index, MAX_HOMES_GROWN_AT_ONCE):
                 return False
@@ -123,7 +79,7 @@ def grow_slots(ctl: Control, index: Index, keys):
         at_once = index.slot_homes.count < MAX_HOMES_GROWN_AT_ONCE
         if not (renew_slots(ctl, index, count) if at_once else more_slots(ctl, index, count)):
             return False
-    elif index.slot_homes.edge != 0 and keys % GROUPS_PER_MOVE == 0 and not move_groups(ctl, index, fuel):
+    elif index.slot_homes.edge != 0 and keys % GROUPS_PER_MOVE == 0 and may_move(ctl) and not move_groups(ctl, index, fuel):
         return False
     homes = slots_of(index)
     while not still_fits(homes, index.slots.address, 4, 1):
@@ -138,18 +94,22 @@ def renew_slots(ctl: Control, index: Index, count):
     homes = slots_of(index)
     old = index.slots
     before, room = homes.count, homes.room
+    least, most = index.least, index.most
     table = zeroed(ctl, room_for(count) * 4)
     if table == 0:
         return False
     index.slots = Numbers(table)
     set_homes(homes, count, room_for(count))
+    forget_range(index)
     for group in range(index.groups):
         if slab_at(index, group).count > 0:
             if not keep_last_free(ctl, index, 1):
                 release(ctl, index.slots.address, homes.room * 4)
                 index.slots = old
+                index.least, index.most = least, most
                 set_homes(homes, before, room)
                 return False
+            note_key(index, first_row(index, group))
             put_group(index, home_of_group(index, group), group)
     release(ctl, old.address, room * 4)
     return True
@@ -165,7 +125,25 @@ def more_slots(ctl: Control, index: Index, count):
     if not lengthen(ctl, index.ref.slots, places * 4, room * 4):
         return False
     begin_growing(homes, count, room)
+    forget_range(index)
     return True
+
+
+@kernel
+def forget_range(index: Index):
+    """No key is known: those that move, and those that come, are noted from now on. When a table has grown all its keys have
+    moved or come."""
+    index.least = 1 << 62
+    index.most = -(1 << 62)
+
+
+@kernel
+def note_key(index: Index, row):
+    """Notes the key of a row, if it is of one column."""
+    if index.key_count == 1:
+        value = key_of(index, 0, row)
+        index.least = min(index.least, value)
+        index.most = max(index.most, value)
 
 
 @kernel
@@ -226,6 +204,7 @@ def find_homes(index: Index, groups: Words, n, found: Words):
         row = first_row(index, groups[i])
         prefetch(column.data + row * column.width)
     for i in range(n):
+        note_key(index, first_row(index, groups[i]))
         found[i] = home_of_group(index, groups[i])
         prefetch(index.slots.address + found[i] * 4)
 
@@ -272,6 +251,7 @@ def hash_group(ctl: Control, index: Index, row):
             return -1
         index.groups = group + 1
     index.slots[slot] = group + 1
+    note_key(index, row)
     return group
 
 
@@ -289,38 +269,3 @@ def remove_key(index: Index, hole):
             table[hole] = group + 1
             hole = at
     table[hole] = 0
-
-
-@kernel
-def group_of(ctl: Control, index: Index, row):
-    """Group of a row, made if it is new; -1 with ctl.error set."""
-    if index.dense != 0:
-        value = 0
-        if index.key_count > 0:
-            value = key_of(index, 0, row)
-        group = value - index.low
-        if 0 <= group < index.groups:
-            return group
-        if fits_dense(index, value):
-            return dense_group(ctl, index, value)
-        if not to_hash(ctl, index):
-            return -1
-    elif index.key_count == 1 and (index.used + 1) * 2 > index.slot_homes.count:
-        # Before there are more slots: keys that came in no order may have filled their range by now.
-        if not to_dense(ctl, index):
-            return -1
-        if index.dense != 0:
-            return group_of_dense(ctl, index, row)
-    return hash_group(ctl, index, row)
-
-
-@kernel
-def group_of_dense(ctl: Control, index: Index, row):
-    """`group_of` right after `to_dense`."""
-    value = key_of(index, 0, row)
-    group = value - index.low
-    if 0 <= group < index.groups:
-        return group
-    if fits_dense(index, value):
-        return dense_group(ctl, index, value)
-    return hash_group(ctl, index, row) if to_hash(ctl, index) else -1

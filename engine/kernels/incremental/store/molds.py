@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.incremental.store.densifying import give_up_densifying
 from dlog.engine.kernels.incremental.store.implied import sample_bytes
 from dlog.engine.kernels.incremental.store.lists import list_free, lists_free
 from dlog.engine.kernels.layout import IMPLIED
@@ -133,3 +134,4 @@ def free_index(ctl: Control, index: Index):
     index.slabs = Slabs(freed(ctl, index.slabs.address, index.group_capacity * Slab.size))
     index.slots = Numbers(freed(ctl, index.slots.address, index.slot_homes.room * 4))
     index.pool = Numbers(freed(ctl, index.pool.address, index.pool_capacity * 4))
+    give_up_densifying(ctl, index)

@@ -26,6 +26,7 @@ from dlog.engine.kernels.layout import BLOCK, ROUND
 from dlog.engine.kernels.machine_structs import Homes, Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Change, ChangeArray
+from dlog.engine.kernels.static.pages import may_move
 from dlog.engine.kernels.static.storage import behind, lengthen, mix, release, zeroed
 
 MIN_HOMES = 64
@@ -141,7 +142,7 @@ def room_for_pairs(ctl: Control, collection: Collection, extra):
                 return False
         elif not grow_pairs(ctl, collection, more):
             return False
-    if not move_pairs(ctl, collection, extra * PLACES_MOVED_PER_PAIR):
+    if may_move(ctl) and not move_pairs(ctl, collection, extra * PLACES_MOVED_PER_PAIR):
         return False
     homes = homes_of(collection)
     while not still_fits(homes, collection.pairs.address, 8, extra):

@@ -7,6 +7,7 @@ this can fail; indexes are written before the places are.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.store.densifying import copy_again
 from dlog.engine.kernels.incremental.store.groups import slab_at
 from dlog.engine.kernels.incremental.store.histories import clear_bit, fill_bits
 from dlog.engine.kernels.incremental.store.implied import SAMPLE_BITS, is_implied, key_column
@@ -38,6 +39,7 @@ def write_spots(collection: Collection, number, order: Words, places, spots: Wor
                     index.pool[found[i]] = start + i
                 elif order[i] >= 0:
                     slab_at(index, -1 - found[i]).start = start + i
+                    copy_again(index, -1 - found[i], number_of(order[i]))
 
 
 @kernel

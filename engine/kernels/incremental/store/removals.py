@@ -10,6 +10,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import wrapped_product
 from dlog.engine.kernels.incremental.loop.changes import same_time
+from dlog.engine.kernels.incremental.store.densifying import copy_again
 from dlog.engine.kernels.incremental.store.groups import item_of_row, slab_at
 from dlog.engine.kernels.incremental.store.indexes import drop_group, extend_slab, place_of, shorten_slab
 from dlog.engine.kernels.incremental.store.keyed import hash_slot
@@ -53,9 +54,16 @@ def leave_group(ctl: Control, index: Index, gone: Changes, first, last):
     """Takes rows [first, last) of those that are gone out of the one group that had them; false with ctl.error set."""
     group = gone.data[first].time
     row = gone.data[first].row
+    done = take_rows(ctl, index, group, gone, first, last)
+    copy_again(index, group, row)
+    return done
+
+
+@kernel
+def take_rows(ctl: Control, index: Index, group, gone: Changes, first, last):
     slab = slab_at(index, group)
     if slab.count == last - first:
-        slot = hash_slot(index, row) if index.dense == 0 else 0
+        slot = hash_slot(index, gone.data[first].row) if index.dense == 0 else 0
         drop_group(index, group, slot)
         return True
     if slab.capacity == 0 and not extend_slab(ctl, index, slab):

@@ -10,22 +10,14 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Control, Derivation, Grouping, GroupLink
 from dlog.engine.kernels.row_structs import History
-from dlog.engine.kernels.static.storage import behind, clear_words, resize
+from dlog.engine.kernels.static.storage import behind, clear_words, lengthen
 
 
 @kernel
 def grow_words(ctl: Control, field: Words, old, new):
     """Grows the array of `old` words that a field points at to `new`, zeroed; false with ctl.error set. No array: nothing to
     do."""
-    if field[0] == 0:
-        return True
-    moved = Words(resize(ctl, field[0], old * 8, new * 8))
-    if not moved:
-        return False
-    for word in range(old, new):
-        moved[word] = 0
-    field[0] = moved.address
-    return True
+    return field[0] == 0 or lengthen(ctl, field, old * 8, new * 8)
 
 
 @kernel

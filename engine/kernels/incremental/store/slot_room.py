@@ -43,6 +43,7 @@ from dlog.engine.kernels.incremental.store.slots import (
 from dlog.engine.kernels.layout import TAG_FREE, TAG_GONE, TAG_ROW
 from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control
+from dlog.engine.kernels.static.pages import may_move
 from dlog.engine.kernels.static.storage import lengthen, release, resize, zeroed
 
 SLOTS_MOVED_PER_ROW = 32
@@ -64,6 +65,7 @@ def make_slot(ctl: Control, collection: Collection, values: Words):
     taken = collection.used_slots
     count = collection.slot_homes.count
     growing = collection.slot_homes.edge != 0
+    moves = growing and taken % ROWS_PER_MOVE == 0 and may_move(ctl)
     # An eighth of all slots stays free; while they move, half as many.
     if (taken + 1) * 16 > count * (15 if growing else 14):
         rows = slotted(collection)
@@ -74,7 +76,7 @@ def make_slot(ctl: Control, collection: Collection, values: Words):
                 return found > 0 and make_place(ctl, collection, values[0])
         if not more_homes(ctl, collection, more_slots(rows)):
             return False
-    elif growing and taken % ROWS_PER_MOVE == 0 and not move_slots(ctl, collection, ROWS_PER_MOVE * SLOTS_MOVED_PER_ROW):
+    elif moves and not move_slots(ctl, collection, ROWS_PER_MOVE * SLOTS_MOVED_PER_ROW):
         return False
     homes = slots_of(collection)
     while not still_fits(homes, collection.tags.address, 1, 1):

@@ -14,6 +14,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.loop import activation, fused_batches, rounds
 from dlog.engine.kernels.incremental.store import loading
+from dlog.engine.kernels.static import pages
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
 from dlog.engine.runtime.incremental.batches.changes import staged
 from dlog.engine.runtime.incremental.batches.fused import FusedBatches
@@ -96,10 +97,19 @@ class BatchRunner:
             ((name, updates),) = given.items()
             if updates.rows < self.few:
                 return self._run_few(flow, input_of(flow, name), updates, first, count)
-        if self.shared is not None and sum([updates.rows for updates in given.values()]) >= self.shared.least:
+        changes = sum([updates.rows for updates in given.values()])
+        if self.shared is not None and changes >= self.shared.least:
             return self._run_shared(flow, given, first, count, self.shared)
-        self.begin(flow, given, first, count)
-        return self.run_begun(flow)
+        if changes >= self.few:
+            self.begin(flow, given, first, count)
+            return self.run_begun(flow)
+        try:
+            pages.begin_small(self.control.address)
+            self.begin(flow, given, first, count)
+            status = self._resume(flow)
+        finally:
+            pages.end_small(self.control.address, changes)
+        return self._finish(flow, status, lambda: self._resume(flow))
 
     def _run_shared(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int, shared: StrataRunner) -> None:
         """A bulk batch: inputs, then strata, then what is to be settled, side by side."""

@@ -1,0 +1,68 @@
+"""Pages that are made ahead: in a small commit at most one, before something comes to it.
+
+The system zeroes a huge page when it is first touched, which takes as long as some commits of few rows. Columns of a relation,
+and of those that rules derive of it, come to the end of a page at the same row. So the pages that an array is given in a small
+commit wait, and the system is asked for one of them at the end of each. A table that has been given places waits for them
+before it begins to move anything there.
+
+Until its turn has come a page may have become another array's, or nobody's: it is made or refused, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.blocks import HUGE_PAGE, MADV_POPULATE_WRITE, PAGE, fresh_pages, start_of
+from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.memory import advise_pages
+from dlog.engine.kernels.machine_structs import Account
+from dlog.engine.kernels.round_structs import Control
+
+PLACES = 32
+"""Stretches of pages that can wait; more are made when they are touched."""
+CHANGES_PER_PAGE = 512
+"""Changes of a commit for each of which it has one more page made."""
+
+
+@entry()
+def begin_small(ctl: Control):
+    """A commit of few changes begins."""
+    ctl.account.small = 1
+
+
+@entry()
+def end_small(ctl: Control, changes):
+    """A commit of so many changes is over, or some of them lead to many."""
+    account = ctl.account
+    account.small = 0
+    for _ in range(1 + changes // CHANGES_PER_PAGE):
+        if account.waiting != 0:
+            make_page(account)
+
+
+@kernel
+def may_move(ctl: Control):
+    """Whether a table that grows may go on: not where pages of it may be waiting."""
+    return ctl.account.small == 0 or ctl.account.waiting == 0
+
+
+@kernel
+def note_pages(account: Account, address, old, new):
+    """Has the pages wait that a block of `old` bytes, all of which are touched, has been given for `new` ones."""
+    n = account.waiting
+    if account.small != 0 and new > old and n < PLACES:
+        pages = fresh_pages(address, old, new)
+        if pages != 0:
+            account.places[2 * n] = start_of(address + old) + HUGE_PAGE
+            account.places[2 * n + 1] = pages
+            account.waiting = n + 1
+
+
+@kernel
+def make_page(account: Account):
+    """Makes one of the pages that wait: the last one, as tables begin to move there."""
+    at = account.waiting - 1
+    start = account.places[2 * at]
+    left = account.places[2 * at + 1] - 1
+    account.places[2 * at + 1] = left
+    if left == 0:
+        account.waiting = at
+    advise_pages(start + left * HUGE_PAGE, PAGE, MADV_POPULATE_WRITE)

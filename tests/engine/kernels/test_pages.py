@@ -1,0 +1,158 @@
+"""Pages made ahead: arrays that grow in small commits are not copied and wait for one page after the other."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.core.blocks import HUGE_PAGE, MIN_GROWING_BYTES, MIN_MAPPED_BYTES
+from dlog.engine.kernels.core.jit import JIT
+from dlog.engine.kernels.incremental.loop import batches, inputs
+from dlog.engine.kernels.static import pages, storage
+from dlog.engine.runtime.storage.memory import Memory
+from dlog.engine.runtime.storage.native import Struct, view
+from tests.engine.kernels.test_growing import Store, universe
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="pages are mapped on Linux only"),
+    pytest.mark.skipif(not JIT, reason="the system is asked by compiled code"),
+]
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    made = Memory(None)
+    yield made
+    assert made.used == 0
+
+
+def is_there(address: int) -> bool:
+    """Whether a page is in memory."""
+    found = (ctypes.c_ubyte * 1)()
+    page = ctypes.c_void_p(address & ~(mmap.PAGESIZE - 1))
+    assert ctypes.CDLL(None).mincore(page, ctypes.c_size_t(mmap.PAGESIZE), found) == 0
+    return bool(found[0] & 1)
+
+
+def pages_of(address: int, old: int, new: int) -> list[int]:
+    """The huge pages that begin in bytes [old, new) of a block."""
+    first = ((address + old) // HUGE_PAGE + 1) * HUGE_PAGE
+    return list(range(first, address + new, HUGE_PAGE))
+
+
+@pytest.mark.parametrize("changes", [64, 2 * pages.CHANGES_PER_PAGE])
+def test_a_small_commit_makes_one_page_of_those_it_was_given(memory: Memory, changes: int) -> None:
+    control, old, new = memory.control.address, MIN_MAPPED_BYTES, MIN_MAPPED_BYTES + 7 * HUGE_PAGE
+    address = storage.zeroed(control, old)
+    pages.begin_small(control)
+    address = storage.resize(control, address, old, new)
+    given = pages_of(address, old, new)
+    assert not any(map(is_there, given))
+    for commit in range(1, len(given) + 2):
+        pages.end_small(control, changes)
+        made = min(commit * (1 + changes // pages.CHANGES_PER_PAGE), len(given))
+        assert sum(map(is_there, given)) == made
+        assert bool(memory.bytes[L.account.waiting]) == (made < len(given))
+        pages.begin_small(control)
+    pages.end_small(control, changes)
+    assert not view(address, new, np.uint8).any()
+    storage.release(control, address, new)
+
+
+def test_pages_of_arrays_that_are_gone_are_not_missed(memory: Memory) -> None:
+    control = memory.control.address
+    pages.begin_small(control)
+    gone = [storage.zeroed(control, 3 * HUGE_PAGE) for _ in range(pages.PLACES + 3)]
+    for address in gone:
+        storage.release(control, address, 3 * HUGE_PAGE)
+    for _ in range(3 * pages.PLACES):
+        pages.end_small(control, 1)
+    assert memory.bytes[L.account.waiting] == 0
+
+
+def test_what_grows_little_by_little_is_not_copied(memory: Memory) -> None:
+    control, size = memory.control.address, MIN_GROWING_BYTES
+    pages.begin_small(control)
+    address = storage.resize(control, storage.zeroed(control, size), size, size + (1 << 17))
+    size += 1 << 17
+    while size < MIN_MAPPED_BYTES:
+        view(address, size, np.uint8)[:] = 7
+        moved = storage.resize(control, address, size, size + (1 << 17))
+        assert moved == address and (view(address, size, np.uint8) == 7).all()
+        size += 1 << 17
+    pages.end_small(control, 1)
+    storage.release(control, address, size)
+
+
+def test_what_a_block_is_lengthened_by_is_zero_though_it_was_shortened(memory: Memory) -> None:
+    control, size = memory.control.address, 3 * HUGE_PAGE
+    field = Struct(1)
+    field[0] = storage.zeroed(control, size)
+    view(field[0], size, np.uint8)[:] = 255
+    for less in (2 * HUGE_PAGE + 12_345, HUGE_PAGE, 1000):
+        field[0] = storage.resize(control, field[0], size, less)
+        assert storage.lengthen(control, field.address, less, size)
+        content = view(field[0], size, np.uint8)
+        assert (content[:less] == 255).all() and not content[less:].any()
+    storage.release(control, field[0], size)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "narrow slots", "wide slots", "groups"])
+def test_a_table_does_not_move_while_its_pages_wait(kind: str) -> None:
+    """It grows and has all its rows, though nothing may move as long as it can do without."""
+    store = Store(kind, universe(kind, 5, ""))
+    account = store.memory.bytes
+    account[L.account.small] = 1
+    held, waited = 0, 0
+    for first in range(0, 20_000, 20):
+        struct, homes = store.table
+        edge = struct[homes + L.homes.edge]
+        held = held + 1 if edge else 0
+        account[L.account.waiting] = int(0 < held <= 5)
+        assert store.change(np.arange(first, first + 20), 1)
+        waited += bool(account[L.account.waiting]) and struct[homes + L.homes.edge] == edge
+    assert waited >= 5
+    store.check(np.arange(0, 20_000, 777))
+    account[L.account.waiting] = account[L.account.small] = 0
+    store.close()
+
+
+def test_columns_of_one_relation_come_to_their_pages_in_different_commits() -> None:
+    """Rows of three columns until these end in another huge page: no commit is the first to touch two pages."""
+    rows = np.arange(3 * 560_000).reshape(-1, 3)
+    store = Store("wide slots", rows)
+    control, address, struct = store.worker.control, store.collection.address, store.collection.struct
+    first = 500_000
+    assert store.change(np.arange(first), 1)
+    made = []
+    for start in range(first, 560_000, 250):
+        pages.begin_small(control.address)
+        before = touched(store)
+        staged = np.zeros((250, 5), np.int64)
+        staged[:, :3], staged[:, 3] = rows[start : start + 250], 1
+        batches.begin(control.address, address, 2)
+        assert inputs.apply_input(control.address, address, int(staged.ctypes.data), 250)
+        assert batches.settle(control.address, address)
+        batches.forget_changes(control.address, address)
+        pages.end_small(control.address, 250)
+        made.append(touched(store) - before)
+    assert struct[L.relation.rows] == 560_000
+    assert max(made) == 1
+    store.close()
+
+
+def touched(store: Store) -> int:
+    """The huge pages of columns that are there."""
+    columns, widths = store.collection.widths
+    capacity = store.collection.struct[L.relation.capacity]
+    return sum(
+        is_there(page)
+        for at in widths
+        for page in pages_of(columns[at - L.column.width + L.column.data], 0, capacity * columns[at])
+    )
