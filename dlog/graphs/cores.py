@@ -2,7 +2,7 @@
 
 The core number of a vertex is the greatest k for which it is in a part of the graph where all have k neighbours or more.
 Kernels keep the numbers and an order of the vertices by which most edges that come change nothing (kernels/graphs). A commit
-that changes much of the graph has all vertices peeled again.
+that changes much of the graph, or takes too long, has all vertices peeled again.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from dlog.graphs.running import Columns
 
 GRAPH_PER_CHANGE = 8
 """Of so many arcs one may come or go in a commit; where more do, peeling all vertices again costs less."""
+WORK_PER_ITEM = 40
+"""Entries that a commit may look at for each vertex and arc: in that time about, all are peeled again."""
+MIN_WORK = 10_000
 LEVELS = 64
 """Core numbers that there is room for at first."""
 SPARE_ENTRIES = 1024
@@ -74,16 +77,19 @@ class LiveCores:
         self._former = FormerValues()
         self._former.come(vertices)
         removed, added = _ends(edited.removed), _ends(edited.added)
-        if (len(removed[0]) + len(added[0])) * GRAPH_PER_CHANGE > self._arcs:
-            self._peel_again(live.numbered, len(vertices))
-            return
-        self._arcs += len(added[0]) - len(removed[0])
+        few = (len(removed[0]) + len(added[0])) * GRAPH_PER_CHANGE <= self._arcs
         self._grow(self._vertices + len(vertices))
-        core_changes.remove_arcs(self._struct.address, *_addresses(removed), len(removed[0]))
-        self._add(*added)
+        done = few and self._remove(*removed) and self._add(*added)
         changed = self._arrays[L.cores.changed][: self._struct[L.cores.changed_count]].astype(np.int64)
         self._former.were(changed, self._arrays[L.cores.former][changed].astype(np.int64) - 1)
-        core_order.forget_changes(self._struct.address)
+        if done:
+            core_order.forget_changes(self._struct.address)
+            self._arcs += len(added[0]) - len(removed[0])
+        else:
+            before = self._numbers.copy()
+            self._begin(live.numbered)
+            changed = np.flatnonzero(self._numbers != before)
+            self._former.were(changed, before[changed])
 
     # --------------------------------------------------------------------------------------------------------------- numbers
 
@@ -112,17 +118,17 @@ class LiveCores:
         self._take_levels(int(self._numbers.max(initial=0)) + LEVELS)
         core_order.order_vertices(self._struct.address, order.ctypes.data, places.ctypes.data)
 
-    def _peel_again(self, graph: Numbered, come: int) -> None:
-        before = self._numbers.copy()
-        self._begin(graph)
-        assert len(before) + come == self._vertices
-        changed = np.flatnonzero(self._numbers[: len(before)] != before)
-        self._former.were(changed, before[changed])
+    def _remove(self, src: Codes, dst: Codes) -> bool:
+        """Whether that took no longer than it is worth."""
+        self._struct[L.cores.limit] = WORK_PER_ITEM * (self._vertices + self._arcs) + MIN_WORK
+        return bool(core_changes.remove_arcs(self._struct.address, *_addresses((src, dst)), len(src)))
 
-    def _add(self, src: Codes, dst: Codes) -> None:
+    def _add(self, src: Codes, dst: Codes) -> bool:
+        """Whether that took no longer than it is worth."""
         done, addresses = 0, _addresses((src, dst))
-        while (done := core_changes.add_arcs(self._struct.address, *addresses, done, len(src))) < len(src):
+        while 0 <= (done := core_changes.add_arcs(self._struct.address, *addresses, done, len(src))) < len(src):
             self._widen()
+        return done >= 0
 
     def _grow(self, vertices: int) -> None:
         """Takes in vertices without edges."""

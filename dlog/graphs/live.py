@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.display.preview import Preview
+from dlog.engine import interruption
+from dlog.engine.interruption import Delayed
 from dlog.grammar.diagnostics import DlogError
 from dlog.graphs.analyses import ArrayAnalyses
 from dlog.graphs.changing import ChangingEdges, Edited
@@ -158,6 +160,7 @@ class Following(ABC, Generic[Followed]):
         for result, advance in ways:
             try:
                 if failed is None or isinstance(failed, Exception):
+                    interruption.check()
                     advance()
                     continue
             except BaseException as error:
@@ -240,13 +243,15 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
     def _commit(self) -> int:
         edited = self._edges.edited()
         prepared = [result.prepared(edited) for result in self._results]
-        old, self._vertices = self._vertices, len(self._names)
-        self._edges.settle()
-        self._numbered = None
-        new = np.arange(old, self._vertices)
-        pairs = zip(self._results, prepared, strict=True)
-        self._to_next_round([(result, partial(result.advance, changes, new, self)) for result, changes in pairs])
-        return self.round
+        # Between the edges' taking the change and the answers' no interruption finds a place.
+        with Delayed():
+            old, self._vertices = self._vertices, len(self._names)
+            self._edges.settle()
+            self._numbered = None
+            new = np.arange(old, self._vertices)
+            pairs = zip(self._results, prepared, strict=True)
+            self._to_next_round([(result, partial(result.advance, changes, new, self)) for result, changes in pairs])
+            return self.round
 
     # ------------------------------------------------------------------------------------------------------------- answers
 

@@ -38,6 +38,10 @@ class Cores(Struct):
     found: Numbers
     queue: Numbers
 
+    # What a commit may cost.
+    work: i64  # entries of the pool that were looked at
+    limit: i64
+
     # What has changed since the last reading.
     changed: Numbers
     changed_count: i64

@@ -25,20 +25,25 @@ COUNTED, FALLING = 4, 5
 
 @entry()
 def remove_arcs(cores: Cores, src: Words, dst: Words, count):
-    """Removes arcs; those that are not there do not matter."""
+    """Removes arcs; those that are not there do not matter. False where that takes too long: nothing is right then."""
     for i in range(count):
         if src[i] != dst[i] and drop_arc(cores, src[i], dst[i], OUT):
             drop_arc(cores, dst[i], src[i], IN)
             separate(cores, src[i], dst[i])
         elif src[i] != dst[i]:
             drop_arc(cores, dst[i], src[i], IN)
+        if cores.work > cores.limit:
+            return False
+    return True
 
 
 @entry()
 def add_arcs(cores: Cores, src: Words, dst: Words, begin, count):
     """Adds the arcs from one on; returns how many are there then: fewer than `count` where the pool has no room or there may be
-    too few levels. Those that are there already do not matter."""
+    too few levels, -1 where it takes too long: nothing is right then. Those that are there already do not matter."""
     for i in range(begin, count):
+        if cores.work > cores.limit:
+            return -1
         left, right = src[i], dst[i]
         if left == right:
             continue
@@ -51,7 +56,7 @@ def add_arcs(cores: Cores, src: Words, dst: Words, begin, count):
             connect(cores, left, right)
         else:
             enter_arc(cores, right, left, IN)
-    return count
+    return count if cores.work <= cores.limit else -1
 
 
 # ----------------------------------------------------------------------------------------------------------------- going
@@ -66,12 +71,13 @@ def separate(cores: Cores, left, right):
     for vertex in (left, right):
         if cores.numbers[vertex] == level:
             counted, falling = count_at(cores, vertex, level, counted, falling)
-    while fallen < falling:
+    while fallen < falling and cores.work <= cores.limit:
         vertex = cores.queue[fallen]
         fallen += 1
         note(cores, vertex)
         cores.numbers[vertex] = level - 1
         start = cores.starts[vertex]
+        cores.work += cores.counts[vertex]
         for at in range(start, start + cores.counts[vertex]):
             other = neighbour_at(cores, at)
             if cores.numbers[other] == level:
@@ -96,6 +102,7 @@ def count_at(cores: Cores, vertex, level, counted, falling):
     if cores.marks[vertex] != 0:
         return counted, falling
     start = cores.starts[vertex]
+    cores.work += cores.counts[vertex]
     held = 0
     for at in range(start, start + cores.counts[vertex]):
         held += 1 if cores.numbers[neighbour_at(cores, at)] >= level else 0
@@ -128,7 +135,7 @@ def connect(cores: Cores, left, right):
         return
     push(cores, vertex)
     rising = 0
-    while cores.heap_count > 0:
+    while cores.heap_count > 0 and cores.work <= cores.limit:
         vertex = pop(cores)
         if cores.earlier[vertex] + cores.later[vertex] > level:
             cores.marks[vertex] = RISING
@@ -152,6 +159,7 @@ def connect(cores: Cores, left, right):
 def await_later(cores: Cores, vertex, level):
     """Has later neighbours of a vertex that is to rise looked at."""
     start = cores.starts[vertex]
+    cores.work += cores.counts[vertex]
     for at in range(start, start + cores.counts[vertex]):
         other = neighbour_at(cores, at)
         if cores.numbers[other] == level and cores.labels[other] > cores.labels[vertex]:
@@ -167,6 +175,7 @@ def settle(cores: Cores, vertex, level):
     cores.earlier[vertex] = 0
     staying = done = 0
     start = cores.starts[vertex]
+    cores.work += cores.counts[vertex]
     for at in range(start, start + cores.counts[vertex]):
         other = neighbour_at(cores, at)
         if cores.marks[other] == RISING:
@@ -179,6 +188,7 @@ def settle(cores: Cores, vertex, level):
         cores.later[gone] += cores.earlier[gone]
         cores.earlier[gone] = 0
         start = cores.starts[gone]
+        cores.work += cores.counts[gone]
         for at in range(start, start + cores.counts[gone]):
             other = neighbour_at(cores, at)
             if cores.numbers[other] != level:
@@ -192,9 +202,10 @@ def settle(cores: Cores, vertex, level):
                     cores.later[other] -= 1
                 staying = have_stay(cores, other, level, staying)
     # Labels are those of before until all are known.
-    for i in range(staying - 1, -1, -1):
+    for i in range(staying):
         unlink(cores, cores.queue[i], level)
-        put_behind(cores, cores.queue[i], vertex, level)
+    if staying > 0:
+        put_behind(cores, cores.queue, staying, vertex, level)
 
 
 @kernel

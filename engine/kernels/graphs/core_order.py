@@ -10,7 +10,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.graph_structs import Cores
 from dlog.engine.kernels.graphs.neighbours import neighbour_at
-from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.machine_structs import Numbers, Words
 
 GAP = 1 << 32
 """Between the labels of two that were put last or first one after the other."""
@@ -84,18 +84,35 @@ def put_first(cores: Cores, vertex, level):
 
 
 @kernel
-def put_behind(cores: Cores, vertex, other, level):
-    """Puts a vertex behind another one of a level."""
+def put_behind(cores: Cores, vertices: Numbers, count, other, level):
+    """Puts some vertices behind another one of a level, one after the other."""
     after = cores.after[other]
-    if after == 0:
-        put_last(cores, vertex, level)
-        return
-    link(cores, vertex, level, other + 1, after)
-    low = cores.labels[other]
-    label = low + ((cores.labels[after - 1] - low) >> 1)
-    cores.labels[vertex] = label
-    if label == low:
+    at = other
+    for i in range(count):
+        link(cores, vertices[i], level, at + 1, after)
+        at = vertices[i]
+    label_behind(cores, other, count, level)
+
+
+@kernel
+def label_behind(cores: Cores, vertex, count, level):
+    """Labels so many vertices behind one, and as many more as it takes until theirs and the next one are far enough apart: the
+    more there are, the farther (Dietz and Sleator 1987)."""
+    low = cores.labels[vertex]
+    at = cores.after[vertex]
+    for _ in range(count):
+        at = cores.after[at - 1]
+    while at != 0 and (cores.labels[at - 1] - low) >> 1 <= count * count:
+        at = cores.after[at - 1]
+        count += 1
+    if at == 0 and low > FARTHEST:
         label_anew(cores, level)
+        return
+    step = GAP if at == 0 else (cores.labels[at - 1] - low) // (count + 1)
+    at = cores.after[vertex]
+    for i in range(count):
+        cores.labels[at - 1] = low + step * (i + 1)
+        at = cores.after[at - 1]
 
 
 @kernel
@@ -129,7 +146,8 @@ def put_new(cores: Cores, begin, end):
 
 @entry()
 def forget_changes(cores: Cores):
-    """Takes all numbers for what was read."""
+    """Takes all numbers for what was read, and begins to count the work of another commit."""
+    cores.work = 0
     for i in range(cores.changed_count):
         cores.former[cores.changed[i]] = 0
     cores.changed_count = 0

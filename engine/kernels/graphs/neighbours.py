@@ -27,6 +27,7 @@ def find_entry(cores: Cores, vertex, other):
     pool = cores.pool
     at = cores.starts[vertex]
     end = at + cores.counts[vertex]
+    cores.work += cores.counts[vertex] // ENTRIES_COMPARED_TOGETHER
     while at + ENTRIES_COMPARED_TOGETHER <= end:
         hits = 0
         for i in range(ENTRIES_COMPARED_TOGETHER):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import networkx as nx
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine.kernels import layout as L
 from dlog.graphs import cores
 from tests.examples import examples
 
@@ -67,6 +69,49 @@ def test_every_commit_arc_by_arc(start: Edges, commits: list[tuple[Edges, Edges]
         follow(start, commits, directed=directed)
 
 
+@examples(40)
+@given(DENSE, COMMITS, st.sampled_from([0, 5, 20, 60]))
+def test_what_takes_too_long_is_peeled_again(start: Edges, commits: list[tuple[Edges, Edges]], work: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cores, "GRAPH_PER_CHANGE", 0)
+        patch.setattr(cores, "WORK_PER_ITEM", 0)
+        patch.setattr(cores, "MIN_WORK", work)
+        follow(start, commits)
+
+
+def test_leaves_of_a_hub_come_and_go_for_no_more_than_peeling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is looked for among all."""
+    monkeypatch.setattr(cores, "MIN_WORK", 0)
+    leaves = 4000
+    with dlog.graph([(0, leaf) for leaf in range(1, leaves)]).live() as graph:
+        answer = graph.core_numbers()
+        limit = cores.WORK_PER_ITEM * 2 * leaves
+        for change in (graph.add_edges, graph.remove_edges):
+            change([(leaf, 0) for leaf in range(leaves, leaves + 450)])
+            graph.commit()
+            assert answer._follower._struct[L.cores.work] <= limit + leaves
+    assert limit < 450 * leaves // 16 * 4
+
+
+def test_an_interruption_between_a_change_and_those_who_follow_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    with dlog.graph([(i, i + 1) for i in range(20)]).live() as graph:
+        answer = graph.core_numbers()
+        settle = graph._edges.settle
+
+        def interrupted() -> None:
+            settle()
+            signal.raise_signal(signal.SIGINT)
+
+        monkeypatch.setattr(graph._edges, "settle", interrupted)
+        graph.add_edges([(20, 0)])
+        with pytest.raises(KeyboardInterrupt):
+            graph.commit()
+        monkeypatch.undo()
+        with pytest.raises(dlog.DlogError, match="could not follow"):
+            list(answer)
+        assert graph.round == 1 and set(dict(graph.core_numbers()).values()) == {2}
+
+
 def test_a_clique_comes_edge_by_edge_at_once_and_goes() -> None:
     clique = {(a, b) for a in range(VERTICES) for b in range(a)}
     star = {(0, v) for v in range(1, VERTICES)}
@@ -75,13 +120,14 @@ def test_a_clique_comes_edge_by_edge_at_once_and_goes() -> None:
     follow(set(), [*commits, ({(3, 4)}, set()), (ring, star)])
 
 
-@pytest.mark.parametrize("graph", ["power law", "random", "ring"])
+@pytest.mark.parametrize("graph", ["power law", "random", "ring", "grid"])
 def test_a_small_change_of_a_large_graph_is_not_peeled_again(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where all vertices have the same number, or nearly so."""
     random, vertices = np.random.default_rng(1), 3000
     drawn = {
         "power law": random.zipf(1.6, (40_000, 2)) % vertices,
         "random": random.integers(0, vertices, (15_000, 2)),
+        "grid": np.array([(v, w) for v in range(vertices) for w in (v + 1, v + 50) if w < vertices]),
         "ring": np.stack([np.arange(vertices), (np.arange(vertices) + 1) % vertices], 1),
     }[graph]
     edges = set(map(tuple, drawn.tolist()))
