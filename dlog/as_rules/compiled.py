@@ -47,11 +47,12 @@ class Rules:
         inputs, outputs = (", ".join(map(str, each.values())) for each in (self.inputs, self.outputs))
         return f"<dlog.Rules of {inputs}: {outputs}>"
 
-    def run(self, facts: Mapping[str, Any], **options: Any) -> Result | SparkResult:
+    def run(self, facts: Mapping[str, Any] | None = None, **options: Any) -> Result | SparkResult:
         """Runs them once over the rows of inputs, by name; with the options of `dlog.run`, such as `engine="spark"`."""
         from dlog.api import run
 
-        given = {name: as_facts(self._input(name), rows) for name, rows in self._by_name(facts).items()}
+        by_name = self._by_name({} if facts is None else facts)
+        given = {name: as_facts(self._input(name), rows) for name, rows in by_name.items()}
         found: Result | SparkResult = run(self.text, given, **self._with_functors(options))
         return found
 
@@ -63,7 +64,12 @@ class Rules:
 
     def counts(self, results: Results, name: str) -> dict[Row, int]:
         """How often each row of an output, or input, is there: in the result of a run, in a session, in a view of its past."""
-        return counted(stored_of(name, self.inputs, self.outputs), results[name])
+        stored = stored_of(name, self.inputs, self.outputs)
+        try:
+            relation = results[name]
+        except (KeyError, TypeError):
+            raise bad_argument("results", "the result of a run, a session, or a view of its past", results) from None
+        return counted(stored, relation)
 
     def _with_functors(self, options: dict[str, Any]) -> dict[str, Any]:
         """Options that bring the program's functors, besides those for rules that are added."""
@@ -85,7 +91,7 @@ class Rules:
         return self.inputs[name]
 
 
-def rules(*, sets: Iterable[str] = (), **outputs: Collection) -> Rules:
+def rules(*unnamed: Collection, sets: Iterable[str] = (), **outputs: Collection) -> Rules:
     """Collections as rules, for the engine that runs these: on one process or on Spark, planned, with durable states.
 
     Parameters
@@ -115,7 +121,7 @@ def rules(*, sets: Iterable[str] = (), **outputs: Collection) -> Rules:
     for name, output in outputs.items():
         if not isinstance(output, Collection):
             raise bad_argument(name, "a collection", output)
-    if not outputs:
+    if unnamed or not outputs:
         raise DlogError(Diagnostic("bad-argument", "`rules` needs collections, by name: `rules(paths=paths)`"))
     graph = Graph(outputs.values())
     inputs = _inputs(graph, sets)
@@ -155,9 +161,11 @@ def _inputs(graph: Graph, sets: Any) -> dict[str, Input]:
 def _check_names(names: list[str]) -> None:
     for k, name in enumerate(names):
         if identifier(name) != name:
-            raise bad_argument("name", "a name that a relation may have", name)
+            message = f"no input or output can be called `{name}`: relations have names of letters, digits and `_`"
+            raise DlogError(Diagnostic("bad-argument", message, notes=(f"`{identifier(name)}` is one that it can have",)))
         if name in names[:k]:
-            raise bad_argument("name", "another for each input and output", name)
+            message = f"two inputs, or an input and an output, are called `{name}`"
+            raise DlogError(Diagnostic("bad-argument", message, notes=("each has a name of its own",)))
 
 
 def _input_relation(program: Program, name: str, given: Input, is_set: bool) -> Stored:

@@ -34,7 +34,7 @@ def as_facts(stored: Stored, rows: Any) -> Any:
     """Rows of an input as those of its relation: of one that is no set, each different one with its number."""
     if not stored.weighted:
         return as_set(stored, rows)
-    words, number = words_of(_schema(stored), rows, objects := Objects())
+    words, number = words_of(_schema(stored), [rows] if isinstance(rows, tuple) else rows, objects := Objects())
     found = Delta(words, np.zeros((1, number), np.int64), np.ones(number, np.int64)).consolidated()
     columns = _decoded(stored, found.columns, objects)
     return {**columns, stored.attributes[-1]: found.diffs}

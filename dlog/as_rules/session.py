@@ -16,6 +16,9 @@ from dlog.dataflow.rows import Row
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions import Round, Session, Transaction
 
+MAX_NUMBER = 2**63 - 1
+"""How often a row can be there."""
+
 
 class CollectionsSession(Session):
     """A `dlog.Session` whose relations are inputs and outputs of collections. Rows of inputs that are no sets count: each
@@ -117,7 +120,7 @@ class CollectionsSession(Session):
         changed: list[tuple[Row, int, int, int]] = []
         for round, row in sorted(net, key=itemgetter(0)):
             before = new.get(row, counts.get(row, 0))
-            new[row] = _not_negative(stored, row, before + net[round, row])
+            new[row] = _checked(stored, row, before + net[round, row])
             if net[round, row]:
                 changed += [(row, n, round, d) for n, d in ((before, -1), (new[row], 1)) if n]
         columns = [list(column) for column in zip(*changed, strict=True)] or [[], [], [], []]
@@ -177,7 +180,7 @@ class CollectionsSession(Session):
         old = {row: counts.get(row, 0) for row, diff in pending.items() if diff}
         new = {row: number + pending[row] for row, number in old.items()}
         for row, number in new.items():
-            _not_negative(stored, row, number)
+            _checked(stored, row, number)
         return old, new
 
     def _stage_numbers(self, stored: Stored, old: dict[Row, int], new: dict[Row, int]) -> None:
@@ -199,9 +202,11 @@ class CollectionsSession(Session):
                 counts.pop(row, None)
 
 
-def _not_negative(stored: Stored, row: Row, number: int) -> int:
-    if number < 0:
-        message = f"row {value_preview(row)} of `{stored.name}` would be there {number} times"
-        note = "it is removed more often than it was inserted"
-        raise DlogError(Diagnostic("negative-multiplicity", message, notes=(note,)))
-    return number
+def _checked(stored: Stored, row: Row, number: int) -> int:
+    if 0 <= number <= MAX_NUMBER:
+        return number
+    message = f"row {value_preview(row)} of `{stored.name}` would be there {number} times"
+    if number > MAX_NUMBER:
+        raise DlogError(Diagnostic("diff-overflow", message))
+    note = "it is removed more often than it was inserted"
+    raise DlogError(Diagnostic("negative-multiplicity", message, notes=(note,)))

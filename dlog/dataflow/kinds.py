@@ -103,7 +103,12 @@ def _encode_objects(kind: Kind, values: Any, objects: Objects) -> np.ndarray:
 
 
 def _not_of(kind: Kind, given: Any) -> DlogError:
-    shown = given[0] if isinstance(given, np.ndarray) and len(given) else given
+    listed = list(given) if isinstance(given, np.ndarray | list | tuple) else [given]
+    wide = [value for value in listed if type(value) is int and not -(2**63) <= value < 2**63]
+    if kind is int and wide:
+        return DlogError(Diagnostic("bad-rows", f"{wide[0]} is beyond 64 bits"))
+    shown = listed[0] if listed else given
+    shown = shown.item() if isinstance(shown, np.generic) else shown
     return DlogError(Diagnostic("bad-rows", f"{value_preview(shown)} is no {kind.__name__}"))
 
 

@@ -174,6 +174,7 @@ def test_names_are_those_of_relations() -> None:
     assert code(lambda: dlog.rules(found=one.distinct(), sets=["two"])) == "bad-argument"
     assert code(lambda: dlog.rules(found=one.distinct(), sets="one")) == "bad-argument"
     assert code(lambda: dlog.rules()) == "bad-argument"
+    assert code(lambda: dlog.rules(one.distinct())) == "bad-argument"
     assert code(lambda: dlog.rules(found=7)) == "bad-argument"  # type: ignore[arg-type]
     assert code(lambda: dlog.rules(parts=one.explode("a", diff=(1, 2)))) == "diffs-no-integers"
     assert code(lambda: dlog.rules(made=flow.input("things", x=object).distinct())) == "not-as-rules"
@@ -184,3 +185,4 @@ def test_names_are_those_of_relations() -> None:
     assert rules.counts(result, "found_again") == {(3,): 1}
     assert list(result["found"].to_numpy()) == ["a", "count_"]
     assert code(lambda: rules.counts(result, "two")) == "bad-argument"
+    assert code(lambda: rules.counts({}, "one")) == "bad-argument"

@@ -67,6 +67,17 @@ def test_rows_of_sets_are_there_or_not() -> None:
     assert code(lambda: s.update("edges", [(1, 2)], 2)) == "bad-argument"
 
 
+def test_no_row_is_there_more_often_than_64_bits_say() -> None:
+    s = counting()
+    for _ in range(2):
+        s.update("edges", [(1, 2)], 2**62)
+    assert code(s.commit) == "diff-overflow"
+    s.rollback()
+    s.update("edges", [(1, 2)], 2**62)
+    s.commit()
+    assert s.counts("edges") == {(1, 2): 2**62}
+
+
 def test_no_row_is_there_less_than_never() -> None:
     s = counting()
     s.insert("edges", [(1, 2)])
