@@ -156,7 +156,7 @@ class Account(Struct):
 
     bytes: i64  # allocated
     symbols: Symbols  # null: none
-    small: i64  # whether a commit of few changes runs, which is to touch few new pages (pages.py)
+    small: i64  # of a commit of few changes, which is to touch few new pages (pages.py): rows that may come yet; else 0
     waiting: i64  # how many stretches of pages are to be made ahead:
     places: Words  # of each where it begins and how many there are
 

@@ -18,6 +18,8 @@ from dlog.engine.kernels.round_structs import Control
 
 PLACES = 32
 """Stretches of pages that can wait; more are made when they are touched."""
+ROWS_THAT_WAIT = 2048
+"""Rows that come to tables in a small commit before these go on all the same."""
 CHANGES_PER_PAGE = 512
 """Changes of a commit for each of which it has one more page made."""
 
@@ -25,7 +27,7 @@ CHANGES_PER_PAGE = 512
 @entry()
 def begin_small(ctl: Control):
     """A commit of few changes begins."""
-    ctl.account.small = 1
+    ctl.account.small = ROWS_THAT_WAIT
 
 
 @entry()
@@ -39,9 +41,14 @@ def end_small(ctl: Control, changes):
 
 
 @kernel
-def may_move(ctl: Control):
-    """Whether a table that grows may go on: not where pages of it may be waiting."""
-    return ctl.account.small == 0 or ctl.account.waiting == 0
+def may_move(ctl: Control, coming):
+    """Whether a table that grows may go on before so many rows come to it: not where pages of it may be waiting. But a commit in
+    which many come is large, however few changes led to them: a table that takes in rows and moves none gets ever slower."""
+    account = ctl.account
+    if account.small == 0 or account.waiting == 0:
+        return True
+    account.small = max(account.small - coming, 0)
+    return False
 
 
 @kernel

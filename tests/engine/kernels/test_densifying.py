@@ -35,7 +35,7 @@ def by_hash(keys: range, random: Random) -> tuple[Store, list[int]]:
 def test_a_row_copies_few_groups() -> None:
     store, keys = by_hash(range(10_000), Random(1))
     struct = store.collection.indexes[KEY].struct
-    store.memory.bytes[L.account.small] = 1
+    store.memory.bytes[L.account.small] = 2 * len(keys)
     steps, copied = 0, 0
     for first in range(0, len(keys), 8):
         store.batch([[((key, 1), 1) for key in keys[first : first + 8]]])
@@ -52,7 +52,7 @@ def test_a_row_copies_few_groups() -> None:
 def test_groups_wait_for_pages() -> None:
     store, keys = by_hash(range(10_000), Random(1))
     struct, account = store.collection.indexes[KEY].struct, store.memory.bytes
-    account[L.account.small] = account[L.account.waiting] = 1
+    account[L.account.small], account[L.account.waiting] = 2 * len(keys), 1
     store.batch([[((key, 1), 1) for key in keys[:4500]]])
     assert struct[L.index.coming_slabs] and not struct[L.index.coming_copied] and not store.is_dense(KEY)
     account[L.account.waiting] = 0
@@ -80,7 +80,7 @@ def test_groups_that_are_copied_follow_what_comes_and_goes(seed: int, low: int) 
     copying = 0
     rows = sorted(store.rows)
     for first in range(0, len(keys), 40):
-        account[L.account.small] = int(random.random() < 0.97)
+        account[L.account.small] = 1000 * (random.random() < 0.97)
         coming = [(key, random.randrange(3)) for key in keys[first : first + 40]]
         coming += [(random.choice(rows)[0], random.randrange(9)) for _ in range(20)]
         if random.random() < 0.05:

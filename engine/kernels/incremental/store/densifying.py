@@ -65,7 +65,7 @@ def densify(ctl: Control, index: Index, row):
         return False
     if ctl.account.small == 0:
         copy_groups(index, index.groups)
-    elif may_move(ctl):
+    elif may_move(ctl, 1):
         copy_groups(index, GROUPS_COPIED_PER_ROW)
     if index.coming.slabs and index.coming.copied == index.groups:
         end_densifying(ctl, index)

@@ -142,7 +142,7 @@ def room_for_pairs(ctl: Control, collection: Collection, extra):
                 return False
         elif not grow_pairs(ctl, collection, more):
             return False
-    if may_move(ctl) and not move_pairs(ctl, collection, extra * PLACES_MOVED_PER_PAIR):
+    if may_move(ctl, extra) and not move_pairs(ctl, collection, extra * PLACES_MOVED_PER_PAIR):
         return False
     homes = homes_of(collection)
     while not still_fits(homes, collection.pairs.address, 8, extra):

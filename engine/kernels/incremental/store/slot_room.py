@@ -65,7 +65,7 @@ def make_slot(ctl: Control, collection: Collection, values: Words):
     taken = collection.used_slots
     count = collection.slot_homes.count
     growing = collection.slot_homes.edge != 0
-    moves = growing and taken % ROWS_PER_MOVE == 0 and may_move(ctl)
+    moves = growing and taken % ROWS_PER_MOVE == 0 and may_move(ctl, ROWS_PER_MOVE)
     # An eighth of all slots stays free; while they move, half as many.
     if (taken + 1) * 16 > count * (15 if growing else 14):
         rows = slotted(collection)
