@@ -42,7 +42,7 @@ def end_small(ctl: Control, changes):
 
 @kernel
 def may_move(ctl: Control, coming):
-    """Whether a table that grows may go on before so many rows come to it: not where pages of it may be waiting. But a commit in
+    """Whether a table that grows may go on before so many rows come to it: not where pages of it may be waiting. A commit in
     which many come is large, however few changes led to them: a table that takes in rows and moves none gets ever slower."""
     account = ctl.account
     if account.small == 0 or account.waiting == 0:

@@ -79,8 +79,9 @@ def grow_slots(ctl: Control, index: Index, keys):
         at_once = index.slot_homes.count < MAX_HOMES_GROWN_AT_ONCE
         if not (renew_slots(ctl, index, count) if at_once else more_slots(ctl, index, count)):
             return False
-    elif index.slot_homes.edge != 0 and keys % GROUPS_PER_MOVE == 0 and may_move(ctl, GROUPS_PER_MOVE) and not move_groups(ctl, index, fuel):
-        return False
+    elif index.slot_homes.edge != 0 and keys % GROUPS_PER_MOVE == 0 and may_move(ctl, GROUPS_PER_MOVE):
+        if not move_groups(ctl, index, fuel):
+            return False
     homes = slots_of(index)
     while not still_fits(homes, index.slots.address, 4, 1):
         if not move_groups(ctl, index, fuel):
