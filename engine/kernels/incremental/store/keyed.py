@@ -68,6 +68,7 @@ def grow_slots(ctl: Control, index: Index, keys):
     """Makes room for so many keys, one more than there are: half of the slots stay free, or less while they grow in number.
     False with ctl.error set."""
     fuel = GROUPS_PER_MOVE * SLOTS_MOVED_PER_GROUP
+    is_due = index.slot_homes.edge != 0 and keys % GROUPS_PER_MOVE == 0
     # One that is about to become dense makes do.
     if keys * 2 > index.slot_homes.count and (not index.coming.slabs or keys * 8 > index.slot_homes.count * 5):
         while index.slot_homes.edge != 0:
@@ -79,9 +80,8 @@ def grow_slots(ctl: Control, index: Index, keys):
         at_once = index.slot_homes.count < MAX_HOMES_GROWN_AT_ONCE
         if not (renew_slots(ctl, index, count) if at_once else more_slots(ctl, index, count)):
             return False
-    elif index.slot_homes.edge != 0 and keys % GROUPS_PER_MOVE == 0 and may_move(ctl, GROUPS_PER_MOVE):
-        if not move_groups(ctl, index, fuel):
-            return False
+    elif is_due and may_move(ctl, GROUPS_PER_MOVE) and not move_groups(ctl, index, fuel):
+        return False
     homes = slots_of(index)
     while not still_fits(homes, index.slots.address, 4, 1):
         if not move_groups(ctl, index, fuel):
