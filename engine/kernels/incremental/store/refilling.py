@@ -5,8 +5,7 @@ are dead places, are put among those of the base, in order; where there are too 
 The stretch keeps its places, so nothing else moves, and a step takes the same time however many rows there are. Row numbers
 change, so it is done before the first change of a batch. Nothing is written before it is certain that all can be.
 
-A stretch with few dead places takes as long as one with many, so none is taken before so many are dead as are half of what
-wears the memory (renewal.py).
+A stretch with few dead places takes as long as one with many, so none is taken while hardly any are dead.
 """
 
 from __future__ import annotations
