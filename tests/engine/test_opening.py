@@ -16,8 +16,8 @@ from dlog.engine.runtime.static.executor import Executor
 from dlog.pipeline import compile_program, explain_plan, observed_relations, optimized
 from tests.bench.shapes import SHAPES
 
-RULES = 32
-"""Enough that most are of a shape that came before."""
+RULES = 96
+"""Enough that most are of a shape that came before, and that what pays from some 80 rules on is done for each number."""
 
 
 def calls(work: Callable[[], object]) -> int:
