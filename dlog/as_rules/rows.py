@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from dlog.engine.operators.delta import Delta
 from dlog.engine.values.arrow_memory import table_of
 
 if TYPE_CHECKING:
+    from dlog.sessions.ingest.row_reader import RowReader
+    from dlog.sessions.ingest.staged_relation import Words
     from dlog.tabular import Tabular
 
 Columns = dict[str, np.ndarray]
@@ -41,54 +43,61 @@ def as_facts(stored: Stored, rows: Any) -> Any:
 
 
 def as_set(stored: Stored, rows: Any) -> Any:
-    """Rows of an input that is a set; as they are where the relation takes them so."""
-    if stored.names == stored.attributes and set(stored.kinds) <= {int, str} and len(stored.names) > 1:
+    """Rows of an input without numbers; as they are where the relation takes them so."""
+    plain = stored.names == stored.attributes[: len(stored.names)] and set(stored.kinds) <= {int, str}
+    if plain and (len(stored.names) > 1 or (stored.names and isinstance(rows, Mapping))):
         return rows
-    words, _ = words_of(_schema(stored), [rows] if isinstance(rows, tuple) else rows, objects := Objects())
-    return _decoded(stored, words, objects)
-
-
-def tuples_of(stored: Stored, rows: Any) -> list[Row]:
-    """Rows of an input as tuples."""
     words, number = words_of(_schema(stored), [rows] if isinstance(rows, tuple) else rows, objects := Objects())
-    values = zip(_decoded(stored, words, objects).values(), stored.kinds, strict=True)
-    columns = [_listed(column, kind) for column, kind in values]
-    return list(zip(*columns, strict=True)) if columns else [()] * number
+    return _decoded(stored, words, objects) if stored.names else [()] * number
 
 
-def columns_of(stored: Stored, rows: Iterable[Row], **others: Iterable[int]) -> Columns:
-    """Tuples as columns of a relation, beside others of numbers."""
-    words, _ = words_of(_schema(stored), list(rows), objects := Objects())
-    return {**_decoded(stored, words, objects), **{name: np.array(list(each), np.int64) for name, each in others.items()}}
+def words_in(reader: RowReader, stored: Stored, rows: Any) -> tuple[tuple[np.ndarray, ...], int]:
+    """Rows of an input as columns of words of the engine, without numbers, and how many there are."""
+    found = as_set(stored, rows)
+    columns, number = reader.columns(found)
+    return tuple([column.copy() if column.flags.writeable else column for column in columns]), number
 
 
-def stream_of(stored: Stored, changes: Any) -> tuple[list[Row], list[int], list[int]]:
+def few_in(reader: RowReader, stored: Stored, rows: Any) -> list[Words] | None:
+    """The same of few rows, one by one, if they are few Python tuples that can be taken so."""
+    if not set(stored.kinds) <= {int, float, str}:
+        return None
+    if float in stored.kinds:
+        rows = _one_zero(rows)
+    return reader.few(rows)
+
+
+def _one_zero(rows: Any) -> Any:
+    """A row with 0.0 for -0.0; of others none is taken one by one."""
+    return tuple([value + 0.0 if type(value) is float else value for value in rows]) if type(rows) is tuple else None
+
+
+def stream_of(changes: Any) -> tuple[Any, Any, Any]:
     """A stream of changes as rows, their rounds and their diffs: from columns or a table with `round` and `diff` among them, or
     from (round, row, diff) tuples."""
     rows: Any
     if hasattr(changes, "__arrow_c_stream__"):
-        changes = table_of(changes).to_pydict()
+        table = table_of(changes)
+        changes = dict(zip(table.column_names, table.columns, strict=True))
     if isinstance(changes, Mapping):
         rows = {name: column for name, column in changes.items() if name not in ("round", "diff")}
         rounds = changes.get("round", ())
-        diffs = changes.get("diff", [1] * len(rounds))
-    else:
-        listed = list(changes)
-        if not all(isinstance(each, tuple) and len(each) == 3 for each in listed):
-            raise bad_argument("changes", "columns with `round` and `diff`, or (round, row, diff) tuples", changes)
-        rounds, rows, diffs = ([each[k] for each in listed] for k in range(3))
-    found = tuples_of(stored, rows)
-    return found, whole_numbers("round", rounds, len(found)), whole_numbers("diff", diffs, len(found))
+        return rows or [()] * np.size(rounds), rounds, changes.get("diff", 1)
+    listed = list(changes)
+    if not all(isinstance(each, tuple) and len(each) == 3 for each in listed):
+        raise bad_argument("changes", "columns with `round` and `diff`, or (round, row, diff) tuples", changes)
+    rounds, rows, diffs = ([each[k] for each in listed] for k in range(3))
+    return rows, rounds, diffs
 
 
-def whole_numbers(name: str, given: Any, rows: int) -> list[int]:
+def whole_numbers(name: str, given: Any, rows: int) -> np.ndarray:
     """A whole number for each row, from one for all or as many as there are rows."""
     array = np.asarray(given)
-    if array.dtype.kind not in "iu" and array.size:
+    if array.size and (array.dtype.kind not in "iu" or (array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max)):
         raise bad_argument(name, "a whole number, or one for each row", given)
     if array.ndim > 1 or (array.ndim and len(array) != rows):
         raise bad_argument(name, f"as many numbers as rows, {rows}", given)
-    return np.broadcast_to(array, (rows,)).tolist()  # type: ignore[no-any-return]
+    return np.array(np.broadcast_to(array, (rows,)), np.int64)
 
 
 def counted(stored: Stored, relation: Tabular) -> dict[Row, int]:

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import itemgetter
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from dlog.arguments import bad_argument, by_relation
 from dlog.as_rules.bodies import Stored
-from dlog.as_rules.rows import as_set, columns_of, counted, stored_of, stream_of, tuples_of, whole_numbers
+from dlog.as_rules.numbers import MAX_NUMBER, FewChanges, ManyChanges, Numbers, Pending, RoundChanges, by_round
+from dlog.as_rules.rows import as_set, counted, few_in, stored_of, stream_of, whole_numbers, words_in
 from dlog.codec import value_preview
 from dlog.dataflow.rows import Row
+from dlog.engine.ir import rules
+from dlog.engine.rounds_engine import RoundsEngine
+from dlog.engine.values.differences import words
+from dlog.engine.values.table import Table, from_words
+from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.relation import Relation
 from dlog.sessions import Round, Session, Transaction
-
-MAX_NUMBER = 2**63 - 1
-"""How often a row can be there."""
+from dlog.sessions.ingest.row_reader import RowReader
+from dlog.sessions.ingest.staged_relation import Words, bytes_of
+from dlog.sessions.persistence.durable import Durable
 
 
 class CollectionsSession(Session):
     """A `dlog.Session` whose relations are inputs and outputs of collections. Rows of inputs that are no sets count: each
-    `insert` adds one, each `remove` takes one away. How often they are there is kept in memory, too."""
+    `insert` adds one, each `remove` takes one away. How often they are there is kept in columns, too, from the first change of
+    an input on."""
 
     def __init__(
         self,
@@ -33,8 +42,9 @@ class CollectionsSession(Session):
         **options: Any,
     ) -> None:
         self._inputs, self._outputs = inputs, outputs
-        self._counts: dict[str, dict[Row, int]] = {}
-        self._pending: dict[str, Counter[Row]] = {}
+        self._numbers: dict[str, Numbers] = {}
+        self._pending: dict[str, Pending] = {}
+        self._readers: dict[str, RowReader] = {}
         super().__init__(text, None, **options)
         if facts is not None and not self.restored:
             try:
@@ -44,6 +54,11 @@ class CollectionsSession(Session):
             except BaseException:
                 self.close()
                 raise
+
+    def _use(self, engine: RoundsEngine, program: rules.Program, durable: Durable | None = None) -> None:
+        super()._use(engine, program, durable)
+        self._numbers, self._readers = {}, {}
+        self._pending = {name: pending for name, pending in self._pending.items() if name in program.relations}
 
     def counts(self, name: str) -> dict[Row, int]:
         """How often each row of an output, or an input, is there."""
@@ -65,13 +80,37 @@ class CollectionsSession(Session):
         if stored is None or not stored.weighted:
             self._update_set(relation, stored, rows, diffs)
             return
-        found = tuples_of(stored, rows)
-        numbers = whole_numbers("diffs", diffs, len(found))
         with self._lock:
             self._check_open()
-            pending = self._pending.setdefault(relation, Counter())
-            for row, diff in zip(found, numbers, strict=True):
-                pending[row] += diff
+            reader = self._reader(stored)
+            few = few_in(reader, stored, rows)
+            if few is None:
+                columns, number = words_in(reader, stored, rows)
+                self._put(relation, columns, whole_numbers("diffs", diffs, number))
+            else:
+                is_unit = type(diffs) is int and diffs in (1, -1)
+                numbers = [diffs] * len(few) if is_unit else whole_numbers("diffs", diffs, len(few)).tolist()
+                self._pending_of(stored).put_few(few, numbers)
+
+    def _put(self, relation: str, columns: tuple[np.ndarray, ...], diffs: np.ndarray) -> None:
+        pending = self._pending_of(self._inputs[relation])
+        self._staged_changes.check_room(pending.nbytes + bytes_of(columns, diffs))
+        pending.put(columns, diffs)
+
+    def _pending_of(self, stored: Stored) -> Pending:
+        found = self._pending.get(stored.name)
+        if found is None:
+            found = self._pending[stored.name] = Pending(len(stored.names))
+        return found
+
+    def _reader(self, stored: Stored) -> RowReader:
+        """The reader of rows without their numbers."""
+        found = self._readers.get(stored.name)
+        if found is None:
+            relation = self._staged_changes.row_reader(stored.name).relation
+            bare = replace(relation, attributes=relation.attributes[:-1])
+            found = self._readers[stored.name] = RowReader(bare, self._codec)
+        return found
 
     def _update_set(self, relation: str, stored: Stored | None, rows: Any, diffs: Any) -> None:
         if not isinstance(diffs, int) or diffs not in (1, -1):
@@ -93,39 +132,36 @@ class CollectionsSession(Session):
         """Commits the changes of many rounds at once, by input: as tables or dicts of columns with `round` and `diff` among
         them, or as (round, row, diff) tuples."""
         with self._lock:
-            counts: dict[str, dict[Row, int]] = {}
+            self._check_open()
+            changed: dict[str, RoundChanges] = {}
             given = {}
             for name, each in by_relation("changes", changes, "changes by the name of their input").items():
                 stored = self._inputs.get(name)
                 if stored is None or not (stored.weighted or {float, bool} & set(stored.kinds)):
                     given[name] = each
                 elif stored.weighted:
-                    given[name], counts[name] = self._numbered(stored, *stream_of(stored, each))
+                    changed[name] = found = self._numbered(stored, *stream_of(each))
+                    columns, rounds, diffs = found.replacing()
+                    given[name] = Updates(columns, diffs, rounds)
                 else:
-                    rows, rounds, diffs = stream_of(stored, each)
-                    given[name] = columns_of(stored, rows, round=rounds, diff=diffs)
-            found = super().commit_rounds(given, mark)
-            for name, new in counts.items():
-                self._keep(name, new)
-            return found
+                    rows, rounds, diffs = stream_of(each)
+                    given[name] = {**as_set(stored, rows), "round": rounds, "diff": diffs}
+            began = self.round
+            try:
+                done = super().commit_rounds(given, mark)
+            except BaseException:
+                self._numbers = self._numbers if self.round == began else {}  # some rounds may be done
+                raise
+            self._keep(changed)
+            return done
 
-    def _numbered(
-        self, stored: Stored, rows: list[Row], rounds: list[int], diffs: list[int]
-    ) -> tuple[dict[str, Any], dict[Row, int]]:
-        """The changes of a relation that follow from those of how often rows are there, and how often they are in the end."""
-        net: dict[tuple[int, Row], int] = {}
-        for row, round, diff in zip(rows, rounds, diffs, strict=True):
-            net[round, row] = net.get((round, row), 0) + diff
-        counts, new = self._counts_of(stored), dict[Row, int]()
-        changed: list[tuple[Row, int, int, int]] = []
-        for round, row in sorted(net, key=itemgetter(0)):
-            before = new.get(row, counts.get(row, 0))
-            new[row] = _checked(stored, row, before + net[round, row])
-            if net[round, row]:
-                changed += [(row, n, round, d) for n, d in ((before, -1), (new[row], 1)) if n]
-        columns = [list(column) for column in zip(*changed, strict=True)] or [[], [], [], []]
-        others = {stored.attributes[-1]: columns[1], "round": columns[2], "diff": columns[3]}
-        return dict(columns_of(stored, columns[0], **others)), new
+    def _numbered(self, stored: Stored, rows: Any, rounds: Any, diffs: Any) -> RoundChanges:
+        """How often rows of an input are there, round by round."""
+        columns, number = words_in(self._reader(stored), stored, rows)
+        marks = whole_numbers("round", rounds, number), whole_numbers("diff", diffs, number)
+        found = by_round(columns, *marks, self._numbers_of(stored))
+        self._check(stored, found.wrong())
+        return found
 
     def _check_set(self, relation: Any) -> None:
         stored = self._inputs.get(relation) if isinstance(relation, str) else None
@@ -146,7 +182,7 @@ class CollectionsSession(Session):
     def transaction(self) -> Iterator[Transaction]:
         """A block whose changes are committed at its end or, if it or the commit raises, forgotten."""
         with self._lock:
-            before = {name: Counter(pending) for name, pending in self._pending.items()}
+            before = {name: pending.copy() for name, pending in self._pending.items()}
             began = self.round
             try:
                 with super().transaction() as found:
@@ -163,50 +199,49 @@ class CollectionsSession(Session):
         began, staged = self.round, self._staged_changes.copied()
         changed = {name: self._changed(self._inputs[name], pending) for name, pending in self._pending.items()}
         try:
-            for name, (old, new) in changed.items():
-                self._stage_numbers(self._inputs[name], old, new)
+            for name, changes in changed.items():
+                changes.stage(self._staged_changes, name)
             return super()._commit(mark)
         finally:
             if self.round == began:
                 self._staged_changes.restore(staged)
             else:
                 self._pending = {}
-                for name, (_, new) in changed.items():
-                    self._keep(name, new)
+                self._keep(changed)
 
-    def _changed(self, stored: Stored, pending: Counter[Row]) -> tuple[dict[Row, int], dict[Row, int]]:
-        """How often rows that change were there, and how often they are to be."""
-        counts = self._counts_of(stored)
-        old = {row: counts.get(row, 0) for row, diff in pending.items() if diff}
-        new = {row: number + pending[row] for row, number in old.items()}
-        for row, number in new.items():
-            _checked(stored, row, number)
-        return old, new
+    def _changed(self, stored: Stored, pending: Pending) -> FewChanges | ManyChanges:
+        changes = pending.changes(self._numbers_of(stored))
+        self._check(stored, changes.wrong())
+        return changes
 
-    def _stage_numbers(self, stored: Stored, old: dict[Row, int], new: dict[Row, int]) -> None:
-        for numbers, stage in ((old, super().remove), (new, super().insert)):
-            there = {row: number for row, number in numbers.items() if number}
-            if there:
-                stage(stored.name, columns_of(stored, there, **{stored.attributes[-1]: there.values()}))
+    def _numbers_of(self, stored: Stored) -> Numbers:
+        """How often the rows of an input are there: those of the relation, when they are first asked for."""
+        found = self._numbers.get(stored.name)
+        if found is None:
+            found, table = Numbers(len(stored.names)), self._engine.external(stored.name)
+            if table.rows:
+                *columns, numbers = (words(column) for column in table.columns)
+                found.add(tuple(columns), numbers)
+            self._numbers[stored.name] = found
+        return found
 
-    def _counts_of(self, stored: Stored) -> dict[Row, int]:
-        if stored.name not in self._counts:
-            self._counts[stored.name] = counted(stored, self[stored.name])
-        return self._counts[stored.name]
+    def _keep(self, changed: Mapping[str, FewChanges | ManyChanges | RoundChanges]) -> None:
+        """What has been committed. Where that is interrupted, the relations are asked again."""
+        found, self._numbers = self._numbers, {}
+        for name, changes in changed.items():
+            changes.keep(found[name])
+        self._numbers = found
 
-    def _keep(self, name: str, new: dict[Row, int]) -> None:
-        counts = self._counts[name]
-        counts.update(new)
-        for row, number in new.items():
-            if not number:
-                counts.pop(row, None)
-
-
-def _checked(stored: Stored, row: Row, number: int) -> int:
-    if 0 <= number <= MAX_NUMBER:
-        return number
-    message = f"row {value_preview(row)} of `{stored.name}` would be there {number} times"
-    if number > MAX_NUMBER:
-        raise DlogError(Diagnostic("diff-overflow", message))
-    note = "it is removed more often than it was inserted"
-    raise DlogError(Diagnostic("negative-multiplicity", message, notes=(note,)))
+    def _check(self, stored: Stored, wrong: tuple[Words, int] | None) -> None:
+        """Raises DlogError for a row that cannot be there so often."""
+        if wrong is None:
+            return
+        row, number = wrong
+        relation = self._staged_changes.row_reader(stored.name).relation
+        columns = tuple(from_words(np.array([word]), kind) for word, kind in zip((*row, 1), relation.kinds, strict=True))
+        [shown] = counted(stored, Relation(relation, Table(relation.kinds, columns), self._codec))
+        message = f"row {value_preview(shown)} of `{stored.name}` would be there {number} times"
+        if number > MAX_NUMBER:
+            raise DlogError(Diagnostic("diff-overflow", message))
+        note = "it is removed more often than it was inserted"
+        raise DlogError(Diagnostic("negative-multiplicity", message, notes=(note,)))

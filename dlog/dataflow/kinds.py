@@ -35,6 +35,9 @@ class Repeated:
     values: Sequence[Any]
     places: np.ndarray
 
+    def __len__(self) -> int:
+        return len(self.places)
+
 
 class Objects:
     """The values of kind `str` and `object` of a dataflow, numbered."""

@@ -61,11 +61,15 @@ class StagedChanges:
         if few is None:
             self._stage_many(row_reader, rows, diff)
             return
+        self.stage_words(relation, few, diff)
+
+    def stage_words(self, relation: str, few: Sequence[Words], diff: Diff) -> None:
+        """The same for a few rows of words, one at least."""
         staged = self.staged.get(relation)
         if staged is None:
-            staged = self.staged[relation] = Staged(row_reader.arity)
+            staged = self.staged[relation] = Staged(self.row_reader(relation).arity)
         if self._memory is not None:
-            self._check_room(staged.bytes_with(len(few)) - staged.bytes_with(0))
+            self.check_room(staged.bytes_with(len(few)) - staged.bytes_with(0))
         if staged.frames or self._indexes:
             self._stage_few(relation, staged, few, diff)
         elif len(few) == 1:
@@ -73,7 +77,7 @@ class StagedChanges:
         else:
             staged.single.update(dict.fromkeys(few, diff))  # at once, whatever interrupts
 
-    def _check_room(self, size: int) -> None:
+    def check_room(self, size: int) -> None:
         """Raises DlogError where so many bytes more are too many."""
         if self._memory is None:
             return
@@ -124,7 +128,7 @@ class StagedChanges:
     @delayed
     def stage_columns(self, relation: str, columns: Columns, diffs: np.ndarray) -> None:
         """The same for rows as columns of words."""
-        self._check_room(bytes_of(columns, diffs))
+        self.check_room(bytes_of(columns, diffs))
         self._fetch(relation)
         self._indexes.pop(relation, None)
         if relation not in self.staged:
@@ -147,7 +151,7 @@ class StagedChanges:
         self._fetch(name)
         index = self._index(name, key)
         staged = self.staged.setdefault(name, Staged(row_reader.arity))
-        self._check_room(staged.bytes_with(2 * len(rows)) - staged.bytes_with(0))
+        self.check_room(staged.bytes_with(2 * len(rows)) - staged.bytes_with(0))
         for row in rows:
             gone = [old for old in index.find(row) if old != row]
             for old in gone:
@@ -166,7 +170,7 @@ class StagedChanges:
         found = having_keys(tuple(held[i] for i in key), count, tuple(columns[i] for i in key), len(last))
         gone, left = tuple(column[found] for column in held), np.full(int(found.sum()), -1, np.int64)
         came = np.ones(len(last), np.int64)
-        self._check_room(bytes_of(gone, left) + bytes_of(columns, came))  # for both or none
+        self.check_room(bytes_of(gone, left) + bytes_of(columns, came))  # for both or none
         self.stage_columns(name, gone, left)
         self.stage_columns(name, columns, came)
 

@@ -28,8 +28,10 @@ _STREAM = "changes: (round, relation, diff, row) tuples"
 
 
 def rounds_of(row_reader: RowReader, changes: Any, after: int) -> Updates:
-    """The changes of one relation: another session's `Changes`, (round, row, diff) tuples, or named columns of which `round`
-    and `diff` (without it: +1) are marks, as a dict or a table."""
+    """The changes of one relation: another session's `Changes`, (round, row, diff) tuples, named columns of which `round` and
+    `diff` (without it: +1) are marks, as a dict or a table, or `Updates` as the engine has them, in any order."""
+    if isinstance(changes, Updates):
+        return netted(row_reader.relation, changes, after)
     if isinstance(changes, Changes):
         rows, rounds, diffs = [row for row, _ in changes], changes.rounds, changes.diffs
     elif isinstance(changes, Mapping):

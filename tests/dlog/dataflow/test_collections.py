@@ -179,11 +179,12 @@ def test_logic_is_expressions_compiled_functions_or_python_on_batches() -> None:
     [
         [(1, "a"), (2, "b")],
         {"x": [1, 2], "y": ["a", "b"]},
+        {"x": pa.array([1, 2]), "y": pa.array(["a", "b"])},
         pa.table({"y": ["a", "b"], "x": [1, 2]}),
         pl.DataFrame({"x": [1, 2], "y": ["a", "b"]}),
         dlog.run_text('.decl r(x: number, y: symbol) .output r r(1, "a"). r(2, "b").', {})["r"],
     ],
-    ids=["tuples", "columns", "arrow", "polars", "relation"],
+    ids=["tuples", "columns", "arrow columns", "arrow", "polars", "relation"],
 )
 def test_rows_come_in_many_forms(rows: object) -> None:
     flow = Dataflow()
