@@ -18,6 +18,7 @@ from dlog.as_rules import CollectionsSession
 from dlog.as_rules.numbers import RECENT, Numbers, netted
 from dlog.dataflow import Dataflow
 from dlog.grammar.diagnostics import DlogError
+from dlog.sessions import Round, Session
 
 VALUES: dict[type, list[Any]] = {
     int: [*range(-3, 12), 2**63 - 1, -(2**63)],
@@ -197,6 +198,25 @@ def test_facts_of_added_rules_are_counted_too() -> None:
     s.remove("given", (5, 6))
     s.commit()
     assert s.counts("given") == {(1, 2): 1, (5, 6): 2}
+
+
+def test_numbers_are_asked_again_where_a_commit_of_rounds_stops_after_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = opened("int int")
+    s.insert("given", (1, 2))
+    s.commit()
+    whole = Session.commit_rounds
+
+    def stopping(self: Session, *given: Any) -> Round:
+        whole(self, *given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "commit_rounds", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            s.commit_rounds({"given": [(s.round + 1, (1, 2), 3)]})
+    s.update("given", (1, 2), -3)
+    s.commit()
+    assert s.counts("given") == s.counts("same") == {(1, 2): 1}
 
 
 def test_what_is_staged_in_columns_has_a_limit() -> None:
