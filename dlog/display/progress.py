@@ -12,7 +12,8 @@ import time
 from typing import TYPE_CHECKING, TextIO
 
 from dlog.dataclass import dataclass
-from dlog.display.render import byte_size, count
+from dlog.display.render import count
+from dlog.engine.values.sizes import byte_size
 from dlog.memory import current_bytes
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Numbers, sizes, rows and rule costs as terminal text. Values come in, text goes out; nothing here computes or stores."""
+"""Numbers, rows and rule costs as terminal text. Values come in, text goes out; nothing here computes or stores."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dlog.branch import Branch
+from dlog.engine.values.sizes import byte_size
 from dlog.grammar.diagnostics import printable
 
 if TYPE_CHECKING:
@@ -23,18 +24,6 @@ def count(number: int) -> str:
     '3,541,956'
     """
     return f"{number:,}"
-
-
-def byte_size(size: int) -> str:
-    """A number of bytes in the largest unit that keeps it at or above one.
-
-    >>> byte_size(512), byte_size(3 << 20)
-    ('512 B', '3.0 MiB')
-    """
-    if size < 1024:
-        return f"{size} B"
-    power = min((size.bit_length() - 1) // 10, 4)
-    return f"{size / 1024**power:.1f} {'KMGT'[power - 1]}iB"
 
 
 def value_text(value: object) -> str:

@@ -259,7 +259,7 @@ def _check_relation(shell: Shell, name: str) -> None:
 
 
 def stats(shell: Shell, arguments: str) -> None:
-    from dlog.display.render import byte_size
+    from dlog.engine.values.sizes import byte_size
     from dlog.memory import current_bytes, peak_bytes
 
     session = shell.session

@@ -23,6 +23,7 @@ from dlog.engine.formats.wrong_lines import Unbalanced, split_line
 from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.runtime.storage.memory import over_limit
 from dlog.engine.values.domains import fits, from_texts, name_of
+from dlog.engine.values.sizes import byte_size
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.suggest import closest
@@ -86,7 +87,7 @@ class ChangeReader:
 
     def too_much(self, round: int, size: int, limit: int) -> DlogError:
         """What is said where the changes of a round, with that of the last line, take more than there is."""
-        note = f"the changes of round {round} up to here take about {size / 2**20:,.0f} MiB until they are committed"
+        note = f"the changes of round {round} up to here take about {byte_size(size)} until they are committed"
         return over_limit(limit, note, place=f"{self.source.name}:{self.source.number}:1", line=self._line)
 
     def past(self, round: int) -> bool:

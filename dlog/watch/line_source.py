@@ -14,6 +14,7 @@ from stat import S_ISREG
 from typing import Final
 
 from dlog.engine.runtime.storage.memory import over_limit
+from dlog.engine.values.sizes import byte_size
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 STDIN: Final = "-"
@@ -81,7 +82,7 @@ class LineSource:
         self._rest.append(first)
         self._begun += len(first)
         if self._memory is not None and self._begun * COPIES > self._memory:
-            note = f"this line takes about {self._begun * COPIES / 2**20:,.0f} MiB, and has not ended"
+            note = f"this line takes about {byte_size(self._begun * COPIES)}, and has not ended"
             raise over_limit(self._memory, note, place=f"{self.name}:{self.number + 1}:1")
         if others:
             self._lines.append(b"".join(self._rest))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
+from dlog.engine.values.sizes import byte_size
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
@@ -31,8 +32,8 @@ class Budget:
         """Raises DlogError where there is not so much left."""
         with self._lock:
             if self.taken + size > self.limit:
-                held = f"{self.taken / 2**20:,.0f} MiB of inputs are held, {size / 2**20:,.0f} MiB are to come"
-                message = f"out of memory: {file} holds more than the {self.limit / 2**20:,.0f} MiB that there are"
+                held = f"{byte_size(self.taken)} of inputs are held, {byte_size(size)} are to come"
+                message = f"out of memory: {file} holds more than the {byte_size(self.limit)} that there are"
                 raise DlogError(Diagnostic("out-of-memory", message, notes=(held,), place=file))
             self.taken += size
 

@@ -19,6 +19,7 @@ from threading import Lock
 
 import numpy as np
 
+from dlog.engine.values.sizes import byte_size
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 TRIAL_CPU_SECONDS = 10
@@ -155,7 +156,7 @@ def _tried(name: str, pattern: str, texts: bytes, ends: np.ndarray) -> bytes:
         message = f'{name}("{pattern}") takes more than {CAPTURED:,} characters'
         raise DlogError(Diagnostic("many-captures", message, notes=(note,)))
     if done.returncode == TOO_LARGE_EXIT:
-        message = f'out of memory: {name}("{pattern}") takes more than the {most / 2**20:,.0f} MiB that there are'
+        message = f'out of memory: {name}("{pattern}") takes more than the {byte_size(most)} that there are'
         raise DlogError(Diagnostic("out-of-memory", message, notes=(_WAY_BY_WAY,)))
     if done.returncode:
         raise _too_slow(name, pattern)

@@ -17,6 +17,7 @@ from dlog.engine.ir.rules import Io, Program
 from dlog.engine.rounds_engine import Frames, RoundsEngine
 from dlog.engine.runtime.storage.memory import over_limit
 from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words
+from dlog.engine.values.sizes import byte_size
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import load_inputs, stage
@@ -83,7 +84,7 @@ class StagedChanges:
             return
         held = sum(staged.bytes_with(0) for staged in self.staged.values())
         if held + size > self._memory:
-            raise over_limit(self._memory, f"changes that are staged take {held / 2**20:,.0f} MiB, and a commit makes room")
+            raise over_limit(self._memory, f"changes that are staged take {byte_size(held)}, and a commit makes room")
 
     @delayed
     def _stage_few(self, relation: str, staged: Staged, rows: Sequence[Words], diff: Diff) -> None:

@@ -7,6 +7,7 @@ from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.static.pages import PLACES
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.array_pool import ArrayPool
+from dlog.engine.values.sizes import byte_size
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
@@ -52,7 +53,7 @@ class Memory:
         return self.exhausted()
 
     def exhausted(self) -> DlogError:
-        held = f"{self.used / 2**20:,.0f} MiB are in use"
+        held = f"{byte_size(self.used)} are in use"
         if self.limited:
             return over_limit(self.limit, held)
         return DlogError(Diagnostic("out-of-memory", "out of memory", notes=(held,)))
@@ -60,7 +61,7 @@ class Memory:
 
 def over_limit(limit: int, *notes: str, place: str = "", line: str = "") -> DlogError:
     """What is said where more than so many bytes would be needed."""
-    message = f"out of memory: the limit is {limit / 2**20:,.0f} MiB"
+    message = f"out of memory: the limit is {byte_size(limit)}"
     return DlogError(Diagnostic("out-of-memory", message, notes=notes, place=place, line=line))
 
 

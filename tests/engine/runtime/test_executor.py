@@ -108,7 +108,7 @@ def test_address_space_that_is_not_used_is_no_memory() -> None:
 
 def test_without_a_limit_only_use_is_told() -> None:
     (diagnostic,) = Memory(None).exhausted().diagnostics
-    assert (diagnostic.message, diagnostic.notes) == ("out of memory", ("0 MiB are in use",))
+    assert (diagnostic.message, diagnostic.notes) == ("out of memory", ("0 B are in use",))
 
 
 # ------------------------------------------------------------------------------------------------------------- mistakes
