@@ -20,18 +20,17 @@ from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.layer import address_of
 from dlog.engine.trace.spine import Spine
 from dlog.engine.values.differences import row_groups
+from dlog.sessions.ingest.row_reader import MAX_ROWS_ONE_BY_ONE
 from dlog.sessions.ingest.staged_changes import StagedChanges
 from dlog.sessions.ingest.staged_relation import Words, bytes_of
 
 MAX_NUMBER = 2**63 - 1
 """How often a row can be there."""
-FEW = 64
-"""Rows up to which a commit takes them one by one."""
-_FOUND = 4 * FEW
+_MAX_FOUND_UPDATES = 4 * MAX_ROWS_ONE_BY_ONE
 """Updates of few rows that there is memory for: until batches are merged, a row may have one in each."""
-RECENT = 1 << 12
+MAX_WAITING_ROWS = 1 << 12
 """Rows that wait one by one at most."""
-_EXACT = 2**62
+_MAX_EXACT_SUM = 2**62
 """Sums of less, and numbers of less that they are added to, are within 64 bits."""
 
 
@@ -60,7 +59,7 @@ class Numbers:
         return numbers
 
     def of_few(self, rows: Sequence[Words]) -> list[int]:
-        """The same for no more than `FEW` rows."""
+        """The same for no more than `MAX_ROWS_ONE_BY_ONE` rows."""
         numbers = [self._recent.get(row, 0) for row in rows]
         if self._reading.layers:
             for place, diff in self._lookup.diffs(rows):
@@ -77,7 +76,7 @@ class Numbers:
         recent = self._recent
         for row, diff in diffs:
             recent[row] = recent.get(row, 0) + diff
-        if len(recent) >= RECENT:
+        if len(recent) >= MAX_WAITING_ROWS:
             self._settle()
 
     @delayed
@@ -100,10 +99,11 @@ class _Lookup:
 
     def __init__(self, reading: Reading) -> None:
         self._reading, self._arity, self._count = reading, reading.arity, len(reading.layers)
-        self._keys, self._places = np.zeros(FEW * self._arity + 1, np.int64), np.zeros(_FOUND, np.int64)
-        self._fields = np.zeros(_FOUND * (self._arity + reading.depth + 1), np.int64)
+        self._keys = np.zeros(MAX_ROWS_ONE_BY_ONE * self._arity + 1, np.int64)
+        self._places = np.zeros(_MAX_FOUND_UPDATES, np.int64)
+        self._fields = np.zeros(_MAX_FOUND_UPDATES * (self._arity + reading.depth + 1), np.int64)
         self._layers = np.array([layer.address for layer in reading.layers], np.int64)
-        self._ranges = np.zeros(2 * FEW * self._count + 1, np.int64)
+        self._ranges = np.zeros(2 * MAX_ROWS_ONE_BY_ONE * self._count + 1, np.int64)
         made = self._layers, self._keys, self._ranges, self._places, self._fields
         self._addresses = tuple(map(address_of, made))
 
@@ -114,7 +114,7 @@ class _Lookup:
         total = seek_layers(layers, self._count, keys, self._arity, len(rows), ranges)
         if total == 0:
             return ()
-        if total > _FOUND:
+        if total > _MAX_FOUND_UPDATES:
             found = self._reading.lookup(tuple(np.array(list(zip(*rows, strict=True)), np.int64)), len(rows))
             return zip(found.probes.tolist(), found.delta.diffs.tolist(), strict=True)
         gather_layers(layers, self._count, ranges, len(rows), total, places, fields)
@@ -138,7 +138,7 @@ class Pending:
             self.few[rows[0]] = self.few.get(rows[0], 0) + diffs[0]
         else:
             self._put_several(rows, diffs)
-        if len(self.few) >= RECENT:
+        if len(self.few) >= MAX_WAITING_ROWS:
             self._settle()
 
     @delayed
@@ -166,13 +166,13 @@ class Pending:
 
     def changes(self, numbers: Numbers) -> FewChanges | ManyChanges:
         """What they come to."""
-        if not self.chunks and len(self.few) <= FEW:
+        if not self.chunks and len(self.few) <= MAX_ROWS_ONE_BY_ONE:
             diffs = {row: diff for row, diff in self.few.items() if diff}
             before = numbers.of_few(list(diffs)) if diffs else []
             return FewChanges({row: (n, n + diffs[row]) for row, n in zip(diffs, before, strict=True)})
         chunks = [*self.chunks, _arrays(self.few, self.arity)] if self.few else self.chunks
         columns = tuple(np.concatenate(parts) for parts in zip(*(columns for columns, _ in chunks), strict=True))
-        columns, sums = netted(columns, np.concatenate([diffs for _, diffs in chunks]))
+        columns, sums = summed(columns, np.concatenate([diffs for _, diffs in chunks]))
         there = numbers.of(columns, len(sums))
         return ManyChanges(columns, there, _sums(there, sums))
 
@@ -248,7 +248,7 @@ class RoundChanges:
 
 def by_round(columns: Columns, rounds: np.ndarray, diffs: np.ndarray, numbers: Numbers) -> RoundChanges:
     """What changes of rows in rounds come to."""
-    (*columns_, rounds), diffs = netted((*columns, rounds), diffs)
+    (*columns_, rounds), diffs = summed((*columns, rounds), diffs)
     columns, rows = tuple(columns_), len(diffs)
     starts = run_starts(columns, rows)
     lengths = np.diff(np.append(starts, rows))
@@ -259,10 +259,10 @@ def by_round(columns: Columns, rounds: np.ndarray, diffs: np.ndarray, numbers: N
     return RoundChanges(columns, rounds, after - diffs, after, starts)
 
 
-def netted(columns: Columns, diffs: np.ndarray) -> tuple[Columns, np.ndarray]:
+def summed(columns: Columns, diffs: np.ndarray) -> tuple[Columns, np.ndarray]:
     """Each different row in order, and the sum of its diffs, which is not 0; sums that may be too great for 64 bits are an
     array of Python's numbers."""
-    if diffs.dtype == object or np.abs(diffs.astype(np.float64)).sum() >= _EXACT:
+    if diffs.dtype == object or np.abs(diffs.astype(np.float64)).sum() >= _MAX_EXACT_SUM:
         order, starts = row_groups(columns, len(diffs))
         sums = np.add.reduceat(diffs[order].astype(object), starts) if len(starts) else diffs
         left = np.flatnonzero(sums)
@@ -291,7 +291,7 @@ def first_wrong(columns: Columns, numbers: np.ndarray) -> tuple[Words, int] | No
 
 def _sums(numbers: np.ndarray, diffs: np.ndarray) -> np.ndarray:
     """Numbers and diffs together, exactly."""
-    if diffs.dtype == object or numbers.max(initial=0) >= _EXACT:
+    if diffs.dtype == object or numbers.max(initial=0) >= _MAX_EXACT_SUM:
         return np.asarray(numbers.astype(object) + diffs)
     return np.asarray(numbers + diffs)
 

@@ -90,16 +90,6 @@ def stream_of(changes: Any) -> tuple[Any, Any, Any]:
     return rows, rounds, diffs
 
 
-def whole_numbers(name: str, given: Any, rows: int) -> np.ndarray:
-    """A whole number for each row, from one for all or as many as there are rows."""
-    array = np.asarray(given)
-    if array.size and (array.dtype.kind not in "iu" or (array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max)):
-        raise bad_argument(name, "a whole number, or one for each row", given)
-    if array.ndim > 1 or (array.ndim and len(array) != rows):
-        raise bad_argument(name, f"as many numbers as rows, {rows}", given)
-    return np.array(np.broadcast_to(array, (rows,)), np.int64)
-
-
 def counted(stored: Stored, relation: Tabular) -> dict[Row, int]:
     """How often each row of a relation is there."""
     if not stored.attributes:

@@ -12,9 +12,9 @@ import numpy as np
 from dlog.arguments import bad_argument, by_relation
 from dlog.as_rules.bodies import Stored
 from dlog.as_rules.numbers import MAX_NUMBER, FewChanges, ManyChanges, Numbers, Pending, RoundChanges, by_round
-from dlog.as_rules.rows import as_set, counted, few_in, stored_of, stream_of, whole_numbers, words_in
+from dlog.as_rules.rows import as_set, counted, few_in, stored_of, stream_of, words_in
 from dlog.codec import value_preview
-from dlog.dataflow.rows import Row
+from dlog.dataflow.rows import Row, whole_numbers
 from dlog.engine.ir import rules
 from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.values.differences import words
@@ -93,9 +93,9 @@ class CollectionsSession(Session):
                 self._pending_of(stored).put_few(few, numbers)
 
     def _put(self, relation: str, columns: tuple[np.ndarray, ...], diffs: np.ndarray) -> None:
-        pending = self._pending_of(self._inputs[relation])
-        self._staged_changes.check_room(pending.nbytes + bytes_of(columns, diffs))
-        pending.put(columns, diffs)
+        waiting = sum(pending.nbytes for pending in self._pending.values())
+        self._staged_changes.check_room(waiting + bytes_of(columns, diffs))
+        self._pending_of(self._inputs[relation]).put(columns, diffs)
 
     def _pending_of(self, stored: Stored) -> Pending:
         found = self._pending.get(stored.name)

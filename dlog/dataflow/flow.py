@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from dlog.arguments import bad_argument, text, whole, whole_or_none
+from dlog.arguments import text, whole, whole_or_none
 from dlog.dataclass import dataclass
 from dlog.dataflow.base import Definition, Term
 from dlog.dataflow.collection import Arrangement, Collection
 from dlog.dataflow.kinds import Objects
-from dlog.dataflow.rows import words_of
+from dlog.dataflow.rows import whole_numbers, words_of
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import DataflowGraph, Scope
 from dlog.engine.operators import scope as engine
@@ -143,18 +141,10 @@ class Input(Collection):
         """Changes how often rows are there, by one number or one for each row; at a round, or one for each row."""
         columns, count = words_of(self.schema, rows, self.graph.objects)
         present = self.graph.scheduler.rounds.high
-        rounds = self._numbers("at", present if at is None else at, count)
+        rounds = whole_numbers("at", present if at is None else at, count)
         if count and int(rounds.min()) < present:
             raise DlogError(Diagnostic("round-done", f"round {int(rounds.min())} is done: the present one is {present}"))
-        found = Delta(columns, rounds[None, :], self._numbers("diffs", diffs, count))
+        found = Delta(columns, rounds[None, :], whole_numbers("diffs", diffs, count))
         found = found.only(found.diffs != 0)
         if found.rows:
             self._source.accept(0, found)
-
-    def _numbers(self, name: str, given: Any, count: int) -> np.ndarray:
-        array = np.asarray(given)
-        if (array.dtype.kind not in "iu" and array.size) or array.ndim > 1:
-            raise bad_argument(name, "a whole number, or one for each row", given)
-        if array.ndim and len(array) != count:
-            raise bad_argument(name, f"as many numbers as rows, {count}", given)
-        return np.array(np.broadcast_to(array, (count,)), np.int64)

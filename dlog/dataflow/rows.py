@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dlog.arguments import bad_argument
 from dlog.codec import value_preview
 from dlog.dataflow.kinds import Kind, Objects, Repeated, decode, encode
 from dlog.dataflow.schema import Schema
@@ -131,3 +132,13 @@ def time_words(time: Any, depth: int, scale: int) -> tuple[int, ...]:
 
 def _bad_rows(message: str) -> DlogError:
     return DlogError(Diagnostic("bad-rows", message))
+
+
+def whole_numbers(name: str, given: Any, rows: int) -> np.ndarray:
+    """A whole number for each row, from one for all or as many as there are rows."""
+    array = np.asarray(given)
+    if array.size and (array.dtype.kind not in "iu" or (array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max)):
+        raise bad_argument(name, "a whole number of 64 bits, or one for each row", given)
+    if array.ndim > 1 or (array.ndim and len(array) != rows):
+        raise bad_argument(name, f"as many numbers as rows, {rows}", given)
+    return np.array(np.broadcast_to(array, (rows,)), np.int64)

@@ -15,7 +15,7 @@ import pytest
 
 import dlog
 from dlog.as_rules import CollectionsSession
-from dlog.as_rules.numbers import RECENT, Numbers, netted
+from dlog.as_rules.numbers import MAX_WAITING_ROWS, Numbers, summed
 from dlog.dataflow import Dataflow
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions import Round, Session
@@ -149,7 +149,7 @@ def test_many_single_rows_are_counted_as_those_in_columns() -> None:
     s, expected = opened("int"), Counter()
     rng = random.Random(1)
     for _ in range(3):
-        for _ in range(RECENT + 50):
+        for _ in range(MAX_WAITING_ROWS + 50):
             row = (rng.randrange(300),)
             s.insert("given", row)
             expected[row] += 1
@@ -226,6 +226,16 @@ def test_what_is_staged_in_columns_has_a_limit() -> None:
             s.insert("given", {"c0": np.arange(500_000), "c1": np.arange(500_000)})
 
 
+def test_what_is_staged_has_one_limit_for_all_inputs() -> None:
+    flow = Dataflow()
+    inputs = [flow.input(name, c0=int, c1=int) for name in ("a", "b", "c")]
+    rows = {"c0": np.arange(500_000), "c1": np.arange(500_000)}
+    s = dlog.rules(sets=(), **{f"same_{k}": each.map("c0", "c1") for k, each in enumerate(inputs)}).session(memory="32M")
+    with pytest.raises(DlogError, match="staged"):
+        for name in ("a", "b", "c"):
+            s.insert(name, rows)
+
+
 def test_rows_kept_take_little_memory() -> None:
     s, n = opened("int int"), 200_000
     s.insert("given", (1, 1))
@@ -245,17 +255,17 @@ def test_the_time_of_a_small_change_does_not_grow_with_the_rows() -> None:
     numbers = Numbers(1)
     for first in range(0, 1 << 17, 1 << 12):
         numbers.add((np.arange(first, first + (1 << 12)),), np.ones(1 << 12, np.int64))
-    for k in range(3 * RECENT):
+    for k in range(3 * MAX_WAITING_ROWS):
         numbers.add_few([((k,), -1)])
-    assert len(numbers._recent) < RECENT
+    assert len(numbers._recent) < MAX_WAITING_ROWS
     assert len(numbers._reading.layers) <= 32
-    assert numbers.of_few([(1,), (3 * RECENT,)]) == [0, 1]
+    assert numbers.of_few([(1,), (3 * MAX_WAITING_ROWS,)]) == [0, 1]
 
 
 @pytest.mark.parametrize("room", [None, 8])
 def test_rows_of_many_batches_are_found_as_in_one(room: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     if room is not None:  # memory for fewer updates than are found
-        monkeypatch.setattr(dlog.as_rules.numbers, "_FOUND", room)
+        monkeypatch.setattr(dlog.as_rules.numbers, "_MAX_FOUND_UPDATES", room)
     numbers = Numbers(2)
     for round in range(40):
         numbers.add((np.arange(64), np.full(64, 5)), np.full(64, round % 3, np.int64))
@@ -266,5 +276,5 @@ def test_rows_of_many_batches_are_found_as_in_one(room: int | None, monkeypatch:
 
 def test_sums_of_rows_are_in_order_and_never_zero() -> None:
     for great in (1, 2**61):
-        columns, sums = netted((np.array([3, 1, 3, 2, 1]),), np.array([great, 2, great, 1, -2]))
+        columns, sums = summed((np.array([3, 1, 3, 2, 1]),), np.array([great, 2, great, 1, -2]))
         assert (columns[0].tolist(), sums.tolist()) == ([2, 3], [1, 2 * great])

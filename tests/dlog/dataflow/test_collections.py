@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -295,3 +297,11 @@ def test_rounds_that_are_done_stay_as_they_are() -> None:
         rows.insert([1], at=2)
     with pytest.raises(DlogError, match="operators can be added no longer"):
         rows.distinct()
+
+
+@pytest.mark.parametrize("diffs", [2**63, 2**64, 1.5, [1, 2**63]])
+def test_diffs_that_are_no_whole_numbers_of_64_bits_are_refused(diffs: Any) -> None:
+    given = Dataflow().input("given", x=int)
+    rows = [(1,), (2,)][: len(diffs) if isinstance(diffs, list) else 1]
+    with pytest.raises(DlogError, match="`diffs` must be a whole number of 64 bits"):
+        given.update(rows, diffs)
