@@ -105,6 +105,58 @@ class Supports(Pool):
     data: Array[Support]  # type: ignore[assignment]
 
 
+class RowRun(Struct):
+    """Rows that are side by side, and are to be so elsewhere; or a dead one that stays."""
+
+    row: i64  # the first; the complement of a dead one's number
+    count: i64
+
+
+RowRuns = Array[RowRun]
+
+
+class OtherRow(Struct):
+    """A row that is not of a base, and is to come into it."""
+
+    key: i64  # the place of its key among the offsets
+    row: i64  # its number or, before that is known, its value
+
+
+OtherRows = Array[OtherRow]
+
+
+class StretchKey(Struct):
+    """What a key of a stretch gets."""
+
+    end: i32  # behind its places, from the first of the stretch on
+    dead: i32  # those of them that stay dead
+    coming: i32  # those of them that rows from behind the base get
+
+
+StretchKeys = Array[StretchKey]
+
+
+class Stretch(Struct):
+    """Some keys of a base, one after the other, and what becomes of their places (refilling.py)."""
+
+    first: i64  # the keys [first, last), by their places among the offsets
+    last: i64
+    start: i64  # the first of their places
+    places: i64
+    staying: i64  # dead rows that are to stay
+    coming: i64  # rows that are to come
+    keys: StretchKeys
+    runs: RowRuns  # for the places, in their order
+    run_count: i64
+    others: OtherRows  # the rows that come, in their order
+    spots: Words  # `places` for each index by another column: where it has the row for each place
+    values: Words  # room for a word for each place
+    given: i64  # while runs are listed: places that have been given to rows,
+    taken: i64  # others that have been listed,
+    left: i64  # dead rows that have still to stay,
+    next_dead: i64  # and the first dead row that has not been met; behind the places if there is none
+
+
 class Candidate(Struct):
     """A candidate of a minimum or maximum (candidate.py), of CANDIDATE_NARROW or CANDIDATE_WIDE bytes."""
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.loop import distinct
-from dlog.engine.kernels.incremental.store import collections, histories, lists
+from dlog.engine.kernels.incremental.store import bits, collections, histories, lists
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import Role, new_list
@@ -48,7 +48,7 @@ class History:
         self.entries: list[list[tuple[int, int]]] = [[(0, 1)] for _ in range(rows)]
 
     def has_item(self, row: int) -> bool:
-        return bool(histories.get_bit(self.struct[L.history.bits], row))
+        return bool(bits.get_bit(self.struct[L.history.bits], row))
 
     def item(self, row: int) -> int:
         return int(histories.item_of(self.struct.address, np.int64(row)))
@@ -131,7 +131,7 @@ def test_forgetting_leaves_no_item_behind() -> None:
     history = History(field=L.collection.outer)
     for row in range(0, ROWS, 2):
         history.add(row, L.ROUND, -1)
-        histories.clear_bit(history.struct[L.history.bits], np.int64(row))
+        bits.clear_bit(history.struct[L.history.bits], np.int64(row))
         history.entries[row] = [(0, 1)]
     histories.forget_items(history.control, history.struct.address)
     history.check()

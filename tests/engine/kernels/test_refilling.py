@@ -12,7 +12,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.kernels.incremental.store import refilling
 from dlog.engine.kernels.incremental.store.refilling import STRETCH_PLACES as STRETCH
-from dlog.engine.kernels.incremental.store.renewal import REFILLED_IF_IMPLIED, REFILLED_PER_REMOVAL
+from dlog.engine.kernels.incremental.store.renewal import REFILLED_IF_IMPLIED, REFILLED_PER_REMOVAL, SHARE_OF_MANY
 from tests.engine.kernels.store import Store
 from tests.engine.kernels.workbench import Row
 
@@ -27,11 +27,14 @@ def row(random: Random, arity: int, keys: int, far: int) -> Row:
     return (random.randrange(keys), *(random.randrange(far) for _ in range(arity - 1)))
 
 
-def loaded(random: Random, keys: list[tuple[int, ...]], valued: bool, arity: int, far: int, rows: int = ROWS) -> Store:
+def loaded(
+    random: Random, keys: list[tuple[int, ...]], valued: bool, arity: int, far: int, rows: int = ROWS, many: int = 0
+) -> Store:
+    """A store with so many rows, of so many keys; as many for each as elsewhere, if that is 0."""
     store = Store(arity, keys=keys, valued=valued)
     found: set[Row] = set()
     while len(found) < rows:
-        found.add(row(random, arity, KEYS * rows // ROWS, far))
+        found.add(row(random, arity, many or KEYS * rows // ROWS, far))
     store.load(sorted(found))
     return store
 
@@ -126,17 +129,21 @@ def cells(store: Store) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.skipif(not JIT, reason="without the JIT so many rows take minutes to load")
 @pytest.mark.parametrize(
-    ("keys", "share"),
-    [([(0,)], REFILLED_IF_IMPLIED), ([(0,), (1,)], REFILLED_PER_REMOVAL)],
+    ("keys", "share", "least"),
+    [([(0,)], REFILLED_IF_IMPLIED, 2 * REFILLED_IF_IMPLIED), ([(0,), (1,)], REFILLED_PER_REMOVAL, SHARE_OF_MANY)],
     ids=["implied key", "two indexes"],
 )
-def test_places_of_a_large_input_are_looked_at_once_many_are_dead(keys: list[tuple[int, ...]], share: int) -> None:
-    """None before one in twice `share` is dead; then as many as `share` times the rows that go, a stretch at a time: none in
-    most batches."""
+def test_places_of_a_large_input_are_looked_at_once_many_are_dead(
+    keys: list[tuple[int, ...]], share: int, least: int
+) -> None:
+    """None before one in `least` has gone (by then, groups that are no runs of an only index take an eighth of all memory);
+    then as many as `share` times the rows that go, a stretch at a time: none in most batches."""
     random = Random(5)
-    store = loaded(random, keys, False, 2, 10**6, MANY + 8000)
+    store = loaded(random, keys, False, 2, 10**6, MANY + 8000, MANY // 40)
     listed, size = sorted(store.rows), len(store.rows)
-    first, others = listed[: 20 * STRETCH], listed[20 * STRETCH :][: size // (2 * share) - 1]
+    first, rest = listed[: 20 * STRETCH], listed[20 * STRETCH :]
+    dead = size // least - 1
+    others = rest[:: len(rest) // dead][:dead]
     most, kept = first[-1][0], -(-STRETCH // (2 * share))
     before = cells(store)
     for part in range(8):
@@ -153,5 +160,21 @@ def test_places_of_a_large_input_are_looked_at_once_many_are_dead(keys: list[tup
     assert max(moved) <= 2 * STRETCH
     assert store.collection.struct[L.collection.base_rows] == size
     assert figures(store)[0] < len(others) + 24 * kept
+    store.check()
+    store.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not JIT, reason="without the JIT so many rows take minutes to load")
+def test_places_of_a_large_input_are_left_while_little_memory_is_to_be_had() -> None:
+    """Rows that go by whole keys leave runs: as many as in the test before, but what they take is not an eighth."""
+    store = loaded(Random(6), [(0,)], False, 2, 10**6, MANY + 8000, MANY // 40)
+    listed, size = sorted(store.rows), len(store.rows)
+    before = cells(store)
+    for part in range(4):
+        gone = listed[part * size // 120 : (part + 1) * size // 120]
+        store.batch([[(each, -1) for each in gone] + [((KEYS + key, -1 - value), 1) for key, value in gone]])
+    dead, slotted = figures(store)
+    assert dead == slotted > size // 40 and (cells(store) == before).all()
     store.check()
     store.close()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.batches import begin
-from dlog.engine.kernels.incremental.store.histories import next_bit, put_bit
+from dlog.engine.kernels.incremental.store.bits import next_bit, put_bit
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Log, Reduction, Scope, Seed, Work
 

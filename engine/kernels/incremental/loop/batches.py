@@ -6,16 +6,9 @@ from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import with_rows
 from dlog.engine.kernels.incremental.store.base import drop_base
+from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit
 from dlog.engine.kernels.incremental.store.collections import remove_row, trim_rows
-from dlog.engine.kernels.incremental.store.histories import (
-    clear_bit,
-    close_item,
-    drop_entries,
-    forget_items,
-    get_bit,
-    item_of,
-    presence,
-)
+from dlog.engine.kernels.incremental.store.histories import close_item, drop_entries, forget_items, item_of, presence
 from dlog.engine.kernels.incremental.store.implied import imply_key
 from dlog.engine.kernels.incremental.store.indexes import warm_group, warm_slab
 from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push

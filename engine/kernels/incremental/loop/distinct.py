@@ -14,16 +14,9 @@ from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import announce, doom, log_fresh
 from dlog.engine.kernels.incremental.loop.supports import ROWS_AHEAD, gather_bucket, may_hold, schedule, support_at
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import cell
-from dlog.engine.kernels.incremental.store.histories import (
-    add_entry,
-    chain_entry,
-    close_item,
-    drop_entries,
-    get_bit,
-    item_of,
-    open_item,
-)
+from dlog.engine.kernels.incremental.store.histories import add_entry, chain_entry, close_item, drop_entries, item_of, open_item
 from dlog.engine.kernels.incremental.store.lists import list_empty, pool_give, push_change
 from dlog.engine.kernels.round_structs import Collection, Control, Scope
 from dlog.engine.kernels.row_structs import History

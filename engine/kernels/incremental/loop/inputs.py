@@ -5,8 +5,9 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.loop.changes import announce, log_fresh
 from dlog.engine.kernels.incremental.store.base import search_base
+from dlog.engine.kernels.incremental.store.bits import get_bit, put_bit
 from dlog.engine.kernels.incremental.store.collections import add_values, enter_indexes, new_row, reserve_rows
-from dlog.engine.kernels.incremental.store.histories import get_bit, is_here, put_bit
+from dlog.engine.kernels.incremental.store.histories import is_here
 from dlog.engine.kernels.incremental.store.pairs import apply_pairs, can_be_pairs, drop_pairs, first_of, second_of
 from dlog.engine.kernels.incremental.store.slot_room import resize_slots
 from dlog.engine.kernels.incremental.store.slots import find_slotted, has_values, search_ahead, slots_for, warm_others

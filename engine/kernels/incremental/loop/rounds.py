@@ -30,8 +30,8 @@ from dlog.engine.kernels.incremental.sharing.paths import begin_part, begin_shar
 from dlog.engine.kernels.incremental.sharing.rounds import begin_settling, end_settling
 from dlog.engine.kernels.incremental.steps.prefetch import warm_rounds
 from dlog.engine.kernels.incremental.steps.small_deltas import run_few
+from dlog.engine.kernels.incremental.store.bits import clear_bit, next_bit
 from dlog.engine.kernels.incremental.store.collections import enter_indexes
-from dlog.engine.kernels.incremental.store.histories import clear_bit, next_bit
 from dlog.engine.kernels.incremental.store.loading import bring_in
 from dlog.engine.kernels.incremental.store.slot_room import meet_expectation
 from dlog.engine.kernels.layout import ROUND

@@ -111,6 +111,12 @@ def warm_candidates(reduction: Reduction, values: Words, n, rows: Words):
         first = first_candidate(groups, rows[i]) - 1
         if first >= 0 and candidate_value(candidates, first) != values[i]:
             prefetch(candidate_at(candidates, next_candidate(candidates, first) - 1).address)
+    for i in range(n):
+        first = first_candidate(groups, rows[i]) - 1
+        if first >= 0 and candidate_value(candidates, first) != values[i]:
+            second = next_candidate(candidates, first) - 1
+            if second >= 0 and candidate_value(candidates, second) != values[i]:
+                prefetch(candidate_at(candidates, next_candidate(candidates, second) - 1).address)
 
 
 # ---------------------------------------------------------------------------------------------------------------- table

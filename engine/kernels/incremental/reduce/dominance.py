@@ -6,8 +6,8 @@ from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.reduce.candidate import value_at
 from dlog.engine.kernels.incremental.reduce.group_links import current_of
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import cell
-from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.round_structs import Reduction
 from dlog.engine.kernels.row_structs import Candidate
 

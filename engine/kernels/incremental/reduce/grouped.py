@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.reduce.sums import sum_at, sum_value
-from dlog.engine.kernels.incremental.store.histories import get_bit
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.lists import list_push, push_change
 from dlog.engine.kernels.layout import GROUP_HAD, GROUP_HAS, GROUP_NUMBER
 from dlog.engine.kernels.machine_structs import Numbers, Words

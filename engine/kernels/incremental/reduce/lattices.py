@@ -24,6 +24,7 @@ from dlog.engine.kernels.incremental.reduce.derivations import (
 )
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current, warm_heads
 from dlog.engine.kernels.incremental.reduce.reductions import candidate_result, remove_groups, replace_result, trim_fresh
+from dlog.engine.kernels.incremental.store.bits import get_bit, put_bit
 from dlog.engine.kernels.incremental.store.collections import enter_indexes
 from dlog.engine.kernels.incremental.store.histories import (
     add_entry,
@@ -31,10 +32,8 @@ from dlog.engine.kernels.incremental.store.histories import (
     drop_entries,
     entry_at,
     first_entry,
-    get_bit,
     item_of,
     open_item,
-    put_bit,
     settle_entries,
 )
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, push_change

@@ -22,6 +22,7 @@ from dlog.engine.kernels.incremental.reduce.candidates import unlink
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current
 from dlog.engine.kernels.incremental.reduce.streamed import flush_grouped
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import (
     add_values,
     cell,
@@ -30,7 +31,6 @@ from dlog.engine.kernels.incremental.store.collections import (
     remove_row,
     trim_rows,
 )
-from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, list_trim, push_change, sort_changes
 from dlog.engine.kernels.incremental.store.slots import has_values, hash_values
 from dlog.engine.kernels.layout import BLOCK

@@ -12,7 +12,7 @@ from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.reduce.grouped import announce_group, group_word
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
-from dlog.engine.kernels.incremental.store.histories import get_bit
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words

@@ -12,7 +12,8 @@ from dlog.engine.kernels.incremental.loop.distinct import (
 )
 from dlog.engine.kernels.incremental.loop.supports import schedule
 from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, own_rows
-from dlog.engine.kernels.incremental.store.histories import add_entry, get_bit
+from dlog.engine.kernels.incremental.store.bits import get_bit
+from dlog.engine.kernels.incremental.store.histories import add_entry
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, list_room, push_change
 from dlog.engine.kernels.layout import NEVER
 from dlog.engine.kernels.machine_structs import Words

@@ -16,7 +16,7 @@ from dlog.engine.kernels.incremental.loop.distinct import (
 )
 from dlog.engine.kernels.incremental.loop.supports import support_at
 from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, own_rows
-from dlog.engine.kernels.incremental.store.histories import get_bit
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room
 from dlog.engine.kernels.incremental.store.stocks import clear_stocks, give_stocked, return_stocked
 from dlog.engine.kernels.layout import STOCK, SUM_MOST

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.base import search_base
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import add_values
 from dlog.engine.kernels.incremental.store.direct import find_direct, has_place
-from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.slots import ABSENT, find_slotted, find_values, has_values, search_ahead, warm_others
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import WordColumns, Words

@@ -15,16 +15,9 @@ from __future__ import annotations
 from dlog.engine.kernels.block import gather
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.reduce.grouped import fresh_groups, split_entries
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
-from dlog.engine.kernels.incremental.store.histories import (
-    entry_at,
-    first_entry,
-    get_bit,
-    has_marked,
-    is_here,
-    presence,
-    settled_time,
-)
+from dlog.engine.kernels.incremental.store.histories import entry_at, first_entry, has_marked, is_here, presence, settled_time
 from dlog.engine.kernels.incremental.store.implied import gather_keys
 from dlog.engine.kernels.incremental.store.pairs import fresh_pairs, unpack_column
 from dlog.engine.kernels.instructions import Binds, EntriesOf, Once, RowsOf, ScanChanges

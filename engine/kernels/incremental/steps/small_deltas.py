@@ -15,9 +15,10 @@ from dlog.engine.kernels.incremental.loop.activation import touch_reduced
 from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.steps.derive import derive, warm_results
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.direct import are_many, find_direct, has_place, prefetch_direct
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
-from dlog.engine.kernels.incremental.store.histories import entry_at, first_entry, get_bit, has_marked, presence, settled_time
+from dlog.engine.kernels.incremental.store.histories import entry_at, first_entry, has_marked, presence, settled_time
 from dlog.engine.kernels.incremental.store.implied import cell_at
 from dlog.engine.kernels.instructions import Binds, Compute, FindIndexGroup, Instruction, Reduce, RowsOf, ScanChanges
 from dlog.engine.kernels.layout import REGISTER

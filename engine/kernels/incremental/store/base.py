@@ -121,17 +121,24 @@ def find_base_groups(collection: Collection, keys: Words, step, first, n, groups
 @kernel
 def search_values(data: Numbers, first, last, value):
     """Where a value is among the ascending 4-byte values [first, last), or -1."""
+    place = place_of_value(data, first, last, value)
+    return place if place < last and data[place] == value else -1
+
+
+@kernel
+def place_of_value(data: Numbers, first, last, value):
+    """The first of the ascending 4-byte values [first, last) that is not less than a value; `last` if all are."""
     while last - first > MAX_COUNTED_VALUES:
         middle = (first + last) >> 1
         if data[middle] < value:
             first = middle + 1
         else:
-            last = middle + 1
+            last = middle
     # Which half a value is in cannot be foretold: a few are counted without a branch.
     place = first
     for at in range(first, last):
         place += 1 if data[at] < value else 0
-    return place if place < last and data[place] == value else -1
+    return place
 
 
 @kernel

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.store.bits import put_bit
 from dlog.engine.kernels.incremental.store.collections import cell, widen
-from dlog.engine.kernels.incremental.store.histories import put_bit
 from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import store_cell, zeroed

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.store.base import find_base
-from dlog.engine.kernels.incremental.store.histories import clear_bit, get_bit, open_item, put_bit
+from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit, put_bit
+from dlog.engine.kernels.incremental.store.histories import open_item
 from dlog.engine.kernels.incremental.store.implied import cell_at, resize_tail, write_keys
 from dlog.engine.kernels.incremental.store.index_building import build_index, clear_index, may_insert, trim_index
 from dlog.engine.kernels.incremental.store.indexes import index_insert, index_remove, warm_group, warm_slab

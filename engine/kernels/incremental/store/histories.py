@@ -10,10 +10,11 @@ which keeps half-joins right under compaction).
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import bit_length, wrapped_product
+from dlog.engine.kernels.core.memory import wrapped_product
+from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit, put_bit
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room, pool_give, pool_take
 from dlog.engine.kernels.layout import NEVER
-from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.machine_structs import Numbers
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Entry, History, Item
 from dlog.engine.kernels.static.storage import release, zeroed
@@ -22,70 +23,6 @@ _MIX = -7046029254386353131
 _ITERATION = 0xFFFFFFFF
 _NO_TIME = 1 << 62
 """Of a row that is not there: no limit is beyond."""
-
-
-@kernel
-def get_bit(bits: Words, row):
-    return (bits[row >> 6] >> (row & 63)) & 1
-
-
-@kernel
-def put_bit(bits: Words, row):
-    bits[row >> 6] |= 1 << (row & 63)
-
-
-@kernel
-def clear_bit(bits: Words, row):
-    bits[row >> 6] &= ~(1 << (row & 63))
-
-
-@kernel
-def fill_bits(bits: Words, first, last):
-    """Sets the bits of [first, last)."""
-    row = first
-    while row < last:
-        if row & 63 == 0 and row + 64 <= last:
-            bits[row >> 6] = -1
-            row += 64
-        else:
-            put_bit(bits, row)
-            row += 1
-
-
-@kernel
-def count_bits(bits: Words, first, last):
-    """How many bits of [first, last) are set: those of a word are added up two by two, four by four, and so on."""
-    count = 0
-    if first >= last:
-        return count
-    for word in range(first >> 6, ((last - 1) >> 6) + 1):
-        x = bits[word]
-        if word == first >> 6:
-            x &= -1 << (first & 63)
-        if word == (last - 1) >> 6 and last & 63 != 0:
-            x &= (1 << (last & 63)) - 1
-        x -= (x >> 1) & 0x5555555555555555
-        x = (x & 0x3333333333333333) + ((x >> 2) & 0x3333333333333333)
-        x = (x + (x >> 4)) & 0x0F0F0F0F0F0F0F0F
-        x += x >> 8
-        x += x >> 16
-        count += (x + (x >> 32)) & 127
-    return count
-
-
-@kernel
-def next_bit(bits: Words, first, last):
-    """The first bit of [first, last) that is set; `last` if none is."""
-    word = first >> 6
-    if first >= last:
-        return last
-    current = bits[word] >> (first & 63) << (first & 63)
-    while current == 0:
-        word += 1
-        if word << 6 >= last:
-            return last
-        current = bits[word]
-    return min(last, (word << 6) + bit_length(current & -current) - 1)
 
 
 @kernel

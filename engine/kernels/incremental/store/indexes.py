@@ -313,6 +313,15 @@ def warm_slab(index: Index, row):
 
 
 @kernel
+def warm_items(index: Index, slab: Slab):
+    """Asks for the first and the last items of a slab."""
+    if slab.capacity != 0:
+        first = index.pool.address + slab.start * 4
+        prefetch(first)
+        prefetch(first + (slab.count - 1) * 4)
+
+
+@kernel
 def warm_run(index: Index, slab: Slab):
     """Asks for the first and the last values of a run, in the column that is not its key."""
     collection = index.collection
@@ -338,13 +347,11 @@ def find_index_groups(index: Index, ctl: Control, registers: Words, n, buffer: W
                 group = -1
             groups[i] = group
         if n > 1:
-            pool = index.pool
             for i in range(n):
                 if groups[i] >= 0:
                     slab = slab_at(index, groups[i])
                     if slab.capacity != 0:
-                        prefetch(pool.address + slab.start * 4)
-                        prefetch(pool.address + (slab.start + slab.count - 1) * 4)
+                        warm_items(index, slab)
                     else:
                         warm_run(index, slab)
         return

@@ -1,75 +1,111 @@
 """Writing what refilling (refilling.py) has planned for a stretch of a base: places get their rows, and indexes their numbers.
 
-`order[i]` is the number that the row for place i of the stretch has so far, or the complement of that of a dead row. None of
-this can fail; indexes are written before the places are.
+None of this can fail.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.store.bits import clear_bit, fill_bits, get_bit, next_bit
 from dlog.engine.kernels.incremental.store.densifying import copy_again
 from dlog.engine.kernels.incremental.store.groups import slab_at
-from dlog.engine.kernels.incremental.store.histories import clear_bit, fill_bits
 from dlog.engine.kernels.incremental.store.implied import SAMPLE_BITS, is_implied, key_column
 from dlog.engine.kernels.incremental.store.indexes import free_slab
+from dlog.engine.kernels.incremental.store.refill_plan import number_of
 from dlog.engine.kernels.incremental.store.slots import remove_slot
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Index
+from dlog.engine.kernels.row_structs import Slab, Stretch, StretchKey
 from dlog.engine.kernels.static.storage import behind, store_cell
 
-OTHER_WORDS = 2
-"""Words of a row that is to come: its key's place among the offsets, and its number or, before that is known, its value."""
 STEP = 1 << SAMPLE_BITS
 
 
 @kernel
-def number_of(entry):
-    return entry if entry >= 0 else -1 - entry
+def write_stretch(collection: Collection, number, stretch: Stretch):
+    """Writes all of a plan; `number` is that of the index by the base's column. Indexes are written before the rows are, as
+    they read these."""
+    write_living(collection.alive, stretch)
+    write_spots(collection, number, stretch)
+    write_home(collection, collection.indexes[number], stretch)
+    write_cells(collection, stretch)
+    free_others(collection, stretch)
+    write_offsets(collection, stretch)
+    collection.base.dead -= stretch.coming
 
 
 @kernel
-def write_spots(collection: Collection, number, order: Words, places, spots: Words, start):
+def write_living(alive: Words, stretch: Stretch):
+    """Has the places live but for those of dead rows that stay."""
+    at = stretch.start
+    fill_bits(alive, at, at + stretch.places)
+    for i in range(stretch.run_count if stretch.staying > 0 else 0):
+        if stretch.runs[i].row < 0:
+            clear_bit(alive, at)
+        at += stretch.runs[i].count
+
+
+@kernel
+def write_spots(collection: Collection, number, stretch: Stretch):
     """Has all indexes but one by the base's column know rows by their new numbers."""
+    places = stretch.places
+    start = stretch.start
+    order = stretch.values
+    found = stretch.spots
     for k in range(collection.index_count):
         index = collection.indexes[k]
-        found = behind(spots, k * places)
-        if k != number and index.values == 0:
-            for i in range(places):
-                if order[i] >= 0 and found[i] >= 0:
-                    index.pool[found[i]] = start + i
-                elif order[i] >= 0:
-                    slab_at(index, -1 - found[i]).start = start + i
-                    copy_again(index, -1 - found[i], number_of(order[i]))
+        if k == number or index.values != 0:
+            continue
+        for i in range(places):
+            if order[i] >= 0 and found[i] >= 0:
+                index.pool[found[i]] = start + i
+            elif order[i] >= 0:
+                slab_at(index, -1 - found[i]).start = start + i
+                copy_again(index, -1 - found[i], number_of(order[i]))
+        found = behind(found, places)
 
 
 @kernel
-def write_home(home: Index, key, order: Words, begin, end, start, base_rows):
-    """The same for a key of the index by the base's column, whose rows are order[begin:end], and others behind the base. They
-    become a run, if they can."""
-    if not 0 <= key - home.low < home.groups:
-        return
-    slab = slab_at(home, key - home.low)
-    if slab.count == 0:
-        return
-    low, high = begin, end
-    while low < high and order[low] < 0:
-        low += 1
-    while low < high and order[high - 1] < 0:
-        high -= 1
-    # Dead ones stay only where no others do: so many places in a row have nothing but the key's rows.
-    if high - low == slab.count:
-        free_slab(home, slab.start, slab.capacity)
-        slab.start = start + low
-        slab.capacity = 0
+def write_home(collection: Collection, home: Index, stretch: Stretch):
+    """The same for the index by the base's column. Its groups become runs, if they can."""
+    low = collection.base.low - home.low
+    begin = stretch.start
+    for key in range(stretch.first, stretch.last):
+        place = stretch.keys[key - stretch.first]
+        end = stretch.start + place.end
+        if 0 <= low + key < home.groups:
+            slab = slab_at(home, low + key)
+            if place.dead == 0 and slab.count == end - begin:
+                write_run(home, slab, begin)
+            elif slab.count > 0:
+                write_slab(collection, home, slab, place, begin, end)
+        begin = end
+
+
+@kernel
+def write_slab(collection: Collection, home: Index, slab: Slab, place: StretchKey, begin, end):
+    """Has a group know the rows of the places [begin, end), of which some are dead, or other rows stay behind the base. Dead
+    ones stay only where no others do: so many places in a row have nothing but the group's rows."""
+    alive = collection.alive
+    begin = next_bit(alive, begin, end)
+    while end > begin and get_bit(alive, end - 1) == 0:
+        end -= 1
+    if end - begin == slab.count:
+        write_run(home, slab, begin)
     elif slab.capacity != 0 and home.values == 0:
-        taken = 0
-        for i in range(low, high):
-            taken += 1 if order[i] >= base_rows else 0
-        at = keep_others(home.pool, slab.start, slab.count, taken, base_rows)
-        for i in range(low, high):
-            if order[i] >= 0:
-                home.pool[at] = start + i
+        at = keep_others(home.pool, slab.start, slab.count, place.coming, collection.base.rows)
+        for row in range(begin, end):
+            if get_bit(alive, row) != 0:
+                home.pool[at] = row
                 at += 1
+
+
+@kernel
+def write_run(home: Index, slab: Slab, start):
+    """Makes a group, perhaps without rows, those from one on."""
+    free_slab(home, slab.start, slab.capacity)
+    slab.start = start
+    slab.capacity = 0
 
 
 @kernel
@@ -88,39 +124,41 @@ def keep_others(pool: Numbers, start, count, taken, base_rows):
 
 
 @kernel
-def write_cells(collection: Collection, order: Words, places, values: Words, start):
-    """Gives the places the values of their rows, but for the keys. `values` has room for a column."""
+def write_cells(collection: Collection, stretch: Stretch):
+    """Gives the places the values of their rows, but for the keys."""
     for c in range(collection.arity):
         if c != collection.base.key:
             column = collection.columns[c]
             if column.width == 4:
-                data = Numbers(column.data)
-                for i in range(places):
-                    values[i] = data[number_of(order[i])]
-                for i in range(places):
-                    data[start + i] = values[i]
+                move_cells(Numbers(column.data), Numbers(stretch.values.address), stretch)
             else:
-                wide = Words(column.data)
-                for i in range(places):
-                    values[i] = wide[number_of(order[i])]
-                for i in range(places):
-                    wide[start + i] = values[i]
+                move_cells(Words(column.data), stretch.values, stretch)
 
 
 @kernel
-def write_living(collection: Collection, order: Words, places, staying, start):
-    """Has the places live but for those of so many dead ones."""
-    fill_bits(collection.alive, start, start + places)
-    for i in range(places if staying > 0 else 0):
-        if order[i] < 0:
-            clear_bit(collection.alive, start + i)
+def move_cells(cells, before, stretch: Stretch):
+    """`write_cells` of a column; `before` has room for what the places have so far."""
+    start = stretch.start
+    for i in range(stretch.places):
+        before[i] = cells[start + i]
+    at = start
+    for i in range(stretch.run_count):
+        row = number_of(stretch.runs[i].row)
+        count = stretch.runs[i].count
+        if not start <= row < start + stretch.places:
+            for j in range(count):
+                cells[at + j] = cells[row + j]
+        elif row != at:
+            for j in range(count):
+                cells[at + j] = before[row - start + j]
+        at += count
 
 
 @kernel
-def free_others(collection: Collection, others: Words, coming):
+def free_others(collection: Collection, stretch: Stretch):
     """Gives up slots and numbers of the rows that were behind the base, which their places have now."""
-    for i in range(coming):
-        row = others[i * OTHER_WORDS + 1]
+    for i in range(stretch.coming):
+        row = stretch.others[i].row
         remove_slot(collection, row)
         clear_bit(collection.alive, row)
         collection.free[collection.free_count] = row
@@ -128,21 +166,21 @@ def free_others(collection: Collection, others: Words, coming):
 
 
 @kernel
-def write_keys_of(collection: Collection, first, last, ends: Words, start):
-    """Gives the places the keys first, ... of which ends[i + 1] is the end of the i-th's."""
+def write_offsets(collection: Collection, stretch: Stretch):
+    """Gives the places their keys."""
     base = collection.base
     column = key_column(collection)
     implied = is_implied(collection)
-    for i in range(last - first):
-        begin = start + ends[i]
-        end = start + ends[i + 1]
-        if i > 0:
-            base.offsets[first + i] = begin
+    begin = stretch.start
+    for key in range(stretch.first, stretch.last):
+        end = stretch.start + stretch.keys[key - stretch.first].end
+        base.offsets[key] = begin
         if not implied:
             for row in range(begin, end):
-                store_cell(column.data, column.width, row, base.low + first + i)
+                store_cell(column.data, column.width, row, base.low + key)
         else:
             for sample in range((begin + STEP - 1) >> SAMPLE_BITS, (end + STEP - 1) >> SAMPLE_BITS):
-                base.samples[sample] = first + i
+                base.samples[sample] = key
             if begin < base.rows <= end:
-                base.samples[((base.rows - 1) >> SAMPLE_BITS) + 1] = first + i
+                base.samples[((base.rows - 1) >> SAMPLE_BITS) + 1] = key
+        begin = end

@@ -6,8 +6,8 @@ anew. So memory stays near that of loading what is there, and what it costs is s
 come never cause it. Row numbers change, so it is done before the first change of a batch: no log has any, nor has a history.
 
 That takes the longer the more rows there are. A base of many is refilled instead (refilling.py), some at a time, as rows go,
-and renewed only where that does not help: where rows with other keys come than go, or fewer. A base of few is left: its rows
-become ordinary ones, as all that come later are.
+once that gives back a good part of all memory, and renewed only where it does not help: where rows with other keys come than
+go, or fewer. A base of few is left: its rows become ordinary ones, as all that come later are.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.store.base import drop_base
 from dlog.engine.kernels.incremental.store.base_building import MIN_BASE_ROWS, choose_key, load_base
-from dlog.engine.kernels.incremental.store.collections import free_number, trim_rows
+from dlog.engine.kernels.incremental.store.bits import get_bit
+from dlog.engine.kernels.incremental.store.collections import bytes_per_row, free_number, trim_rows
 from dlog.engine.kernels.incremental.store.direct import drop_direct
-from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.implied import imply_key, is_implied, write_keys
 from dlog.engine.kernels.incremental.store.index_building import build_index, clear_index
 from dlog.engine.kernels.incremental.store.refilling import home_index, refill
@@ -43,6 +43,9 @@ REFILLED_PER_REMOVAL = 8
 REFILLED_IF_IMPLIED = 56
 """The same where rows have but one index, and are runs of it while nothing comes or goes: one that comes has its whole group
 take places in the pool."""
+WASTED_SHARE = 8
+"""Nothing is refilled while one byte in so many of all memory would be given back, and rows are not worn: it took an eighth of
+the time of the rounds that had changed them (the bench `rounds`, `bfs-1m` with 100,000 changes a call)."""
 SLOT_BYTES = 9
 """Bytes of a slot at most, and of a key: a number, a tag and half a hash."""
 
@@ -63,6 +66,14 @@ def is_worn(collection: Collection, share):
 
 
 @kernel
+def is_wasteful(ctl: Control, collection: Collection, home):
+    """Whether rows that are none of the base, and the groups that they are in, take a good part of all memory. Those of the
+    index by the base's column, `home`, would take nothing in a base."""
+    slots = slotted(collection) * (SLOT_BYTES + bytes_per_row(collection))
+    return (slots + collection.indexes[home].pool_size * 4) * WASTED_SHARE >= ctl.account.bytes
+
+
+@kernel
 def renew(ctl: Control, collection: Collection):
     """Renews a collection if it is worn and there is memory for that, not where this batch has changed it already. One of many
     rows is refilled before, and renewed only when it is worn twice as much. False with ctl.error set."""
@@ -71,8 +82,11 @@ def renew(ctl: Control, collection: Collection):
     if collection.live < MIN_RENEWED_ROWS:
         return leave_base(ctl, collection)
     share = share_of(collection)
-    if collection.live >= MIN_REFILLED_ROWS and collection.base.rows != 0 and home_index(collection) >= 0:
-        if not refill(ctl, collection, REFILLED_IF_IMPLIED if is_implied(collection) else REFILLED_PER_REMOVAL):
+    home = home_index(collection) if collection.live >= MIN_REFILLED_ROWS and collection.base.rows != 0 else -1
+    if home >= 0:
+        if not is_worn(collection, share) and not is_wasteful(ctl, collection, home):
+            collection.base.refilled = collection.base.removed
+        elif not refill(ctl, collection, home, REFILLED_IF_IMPLIED if is_implied(collection) else REFILLED_PER_REMOVAL):
             return False
         share >>= 1
     if not is_worn(collection, share):

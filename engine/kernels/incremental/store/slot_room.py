@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.direct import (
     are_close,
     drop_direct,
@@ -13,7 +14,6 @@ from dlog.engine.kernels.incremental.store.direct import (
     set_direct,
     trim_direct,
 )
-from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.homes import (
     MAX_HOMES_GROWN_AT_ONCE,
     begin_growing,

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.base import find_base
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.direct import find_direct, set_direct
-from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.homes import home_of
 from dlog.engine.kernels.incremental.store.implied import cell_at
 from dlog.engine.kernels.layout import TAG_FREE, TAG_GONE, TAG_ROW
