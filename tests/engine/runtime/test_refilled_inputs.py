@@ -16,7 +16,7 @@ ROWS = (1 << 18) + 8000
 KEYS = ROWS // 10
 NEAR = 1500
 """Keys of the input's base whose edges come and go."""
-FAR = ROWS // 16 - 100
+FAR = ROWS // 8 - 100
 """Edges of other keys that are replaced first: not many more places have to be dead before any is given to another row."""
 RULES = (
     EDGES
