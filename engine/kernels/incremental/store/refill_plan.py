@@ -3,6 +3,7 @@ indexes have these rows."""
 
 from __future__ import annotations
 
+from dlog.engine.kernels.core.blocks import LINE
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.base import find_base, place_of_value
@@ -18,7 +19,6 @@ from dlog.engine.kernels.round_structs import Base, Collection, Control, Index
 from dlog.engine.kernels.row_structs import Slab, Stretch, StretchKey
 from dlog.engine.kernels.static.storage import behind
 
-CACHE_LINE = 64
 KEYS_AHEAD = 64
 """Keys whose groups' places are asked for before they are looked at: most groups are runs, and have none."""
 ROWS_AHEAD = 16
@@ -68,7 +68,7 @@ def find_others(ctl: Control, collection: Collection, home: Index, stretch: Stre
 def warm_cells(collection: Collection, stretch: Stretch):
     """Asks for the values of the first column by which rows of a key are compared."""
     column = collection.columns[1 if collection.base.key == 0 and collection.arity > 1 else 0]
-    for at in range(stretch.start * column.width, (stretch.start + stretch.places) * column.width, CACHE_LINE):
+    for at in range(stretch.start * column.width, (stretch.start + stretch.places) * column.width, LINE):
         prefetch(column.data + at)
 
 
