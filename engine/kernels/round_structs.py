@@ -87,7 +87,8 @@ class Derivation(Struct):
     """What a collection that rules derive keeps of that: the rows that hold are those with derivations."""
 
     derived: Changes  # what paths derived
-    counts: Words  # derivations per row
+    counts: Words  # derivations per row,
+    touched_bits: Words  # and a bit for each whose changes of a round are being summed up; none is set in between
     support: Numbers  # per row the first of its `entries`
     entries: Supports
     buckets: Buckets  # per iteration the derived rows
@@ -150,7 +151,7 @@ class Collection(Relation):
 
     # Of rules and reductions.
     scope: Scope
-    stamps: Numbers  # per row when it was last looked at
+    stamps: Numbers  # of recursive rules and groups: per row when it was last looked at
     touched: List  # rows touched in this round
     derivation: Inside[Derivation]  # of a collection that rules derive
     reduction: Reduction  # whose result or candidates it is

@@ -36,7 +36,7 @@ class Role(Enum):
 
 _PARTS = {
     Role.INPUT: (),
-    Role.TOTAL: (L.collection.derivation_counts, L.collection.stamps),
+    Role.TOTAL: (L.collection.derivation_counts,),
     Role.PARTIAL: (L.collection.derivation_support, L.collection.stamps),
     Role.RESULT: (),
     Role.LATTICE: (),
@@ -89,6 +89,8 @@ class _Mold:
             self._words[column + L.column.width] = width
             self._array(column + L.column.data, INITIAL_ROWS * width)
         self._array(L.collection.alive, INITIAL_ROWS // 8)
+        if role is Role.TOTAL:
+            self._array(L.collection.derivation_touched_bits, INITIAL_ROWS // 8)
         for part in _PARTS[role]:
             self._array(part, INITIAL_ROWS * PER_ROW[part])
         if role in VISIBLE:

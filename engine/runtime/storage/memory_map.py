@@ -150,6 +150,7 @@ def collection_arrays(collection: HasColumns) -> Iterator[Array]:
     size = struct[L.collection.grouping_record_bytes]
     yield Array(struct, L.collection.grouping_records, rows * size, capacity * size, size // 4)
     yield Array(struct, L.collection.alive, marked, capacity // 8)
+    yield Array(struct, L.collection.derivation_touched_bits, 0, capacity // 8)
     yield Array(struct, L.collection.free, struct[L.collection.free_count] * 4, struct[L.collection.free_capacity] * 4)
     room = struct[L.collection.slot_homes_room]
     yield _whole(struct, L.collection.row_slots, room * 4)

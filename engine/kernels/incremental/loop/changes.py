@@ -77,7 +77,7 @@ def next_tick(work: Work):
 
 
 @kernel
-def flush_distinct(ctl: Control, work: Work, collection: Collection, spare: Changes, counts: Words):
+def flush_distinct(ctl: Control, collection: Collection, spare: Changes, counts: Words):
     """Derived rows (total model) become changes, round by round; false with ctl.error set."""
     derived = collection.derivation.derived
     if collection.fresh != 0:
@@ -90,7 +90,7 @@ def flush_distinct(ctl: Control, work: Work, collection: Collection, spare: Chan
         if last == first + 1:
             done = flush_single(ctl, collection, derived.data[first])
         else:
-            done = flush_round(ctl, collection, derived, first, last, next_tick(work))
+            done = flush_round(ctl, collection, derived, first, last)
         if not done:
             return False
         first = last
@@ -124,20 +124,12 @@ def flush_fresh(ctl: Control, collection: Collection):
 
 
 @kernel
-def flush_round(ctl: Control, collection: Collection, derived: Changes, first, last, tick):
+def flush_round(ctl: Control, collection: Collection, derived: Changes, first, last):
     """The changes [first, last) of one round: counts first, then the rows whose presence differs."""
+    if not count_round(ctl, collection, derived, first, last):
+        return False
     counts = collection.derivation.counts
-    stamps = collection.stamps
     touched = collection.touched
-    touched.count = 0
-    for i in range(first, last):
-        change = derived.data[i]
-        row = change.row
-        if stamps[row] != tick:
-            stamps[row] = tick
-            if not list_push(ctl, touched, row) or not list_push(ctl, touched, counts[row]):
-                return False
-        counts[row] += change.diff
     time = derived.data[first].time
     for i in range(0, touched.count, 2):
         row = touched.data[i]
@@ -148,6 +140,30 @@ def flush_round(ctl: Control, collection: Collection, derived: Changes, first, l
         if not after and not doom(ctl, collection, row):
             return False
     return True
+
+
+@kernel
+def count_round(ctl: Control, collection: Collection, derived: Changes, first, last):
+    """Adds the changes [first, last) of one round to the counts. `touched` has each of their rows once, with its count before.
+    False with ctl.error set."""
+    counts = collection.derivation.counts
+    bits = collection.derivation.touched_bits
+    touched = collection.touched
+    touched.count = 0
+    done = True
+    at = first
+    while done and at < last:
+        change = derived.data[at]
+        row = change.row
+        if get_bit(bits, row) == 0:
+            done = list_push(ctl, touched, row) and list_push(ctl, touched, counts[row])
+            if done:
+                put_bit(bits, row)
+        counts[row] += change.diff
+        at += 1
+    for i in range(0, touched.count, 2):
+        clear_bit(bits, touched.data[i])
+    return done
 
 
 @kernel

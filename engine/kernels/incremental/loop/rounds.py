@@ -428,7 +428,7 @@ def run_task(work: Work, task: Task, ctl: Control):
     if kind == TaskKind.PATH:
         return run_seeded(Path(what), work, ctl, True)
     if kind == TaskKind.DISTINCT:
-        done = flush_distinct(ctl, work, Collection(what), work.spare, work.counts)
+        done = flush_distinct(ctl, Collection(what), work.spare, work.counts)
         mark_readers(work, Collection(what).log)
         return Status.DONE if done else Status.FAILED
     if kind == TaskKind.REDUCE:

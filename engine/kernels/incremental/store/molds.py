@@ -99,6 +99,7 @@ def free_derivation(ctl: Control, collection: Collection):
     derivation = collection.derivation
     capacity = collection.capacity
     derivation.counts = Words(freed(ctl, derivation.counts.address, capacity * 8))
+    derivation.touched_bits = Words(freed(ctl, derivation.touched_bits.address, capacity >> 3))
     derivation.support = Numbers(freed(ctl, derivation.support.address, capacity * 4))
     free_list(ctl, derivation.derived)
     free_list(ctl, derivation.entries)

@@ -32,7 +32,7 @@ def grow_history(ctl: Control, history: History, old, new):
 
 @kernel
 def derivation_bytes(derivation: Derivation):
-    """Bytes of a row."""
+    """Bytes of a row beside its bits."""
     return (4 if derivation.support else 0) + (8 if derivation.counts else 0)
 
 
@@ -40,6 +40,8 @@ def derivation_bytes(derivation: Derivation):
 def grow_derivation(ctl: Control, derivation: Derivation, old, new):
     """Makes room for `new` rows, zeroed behind the `old` ones; false with ctl.error set."""
     if not grow_words(ctl, derivation.ref.support, old >> 1, new >> 1):
+        return False
+    if not grow_words(ctl, derivation.ref.touched_bits, old >> 6, new >> 6):
         return False
     return grow_words(ctl, derivation.ref.counts, old, new)
 
