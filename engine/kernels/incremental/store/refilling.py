@@ -29,12 +29,9 @@ by and large: of 1,024 places an eightieth is dead for that alone."""
 
 @kernel
 def refill(ctl: Control, collection: Collection, number, share):
-    """Takes a step for as many rows that have gone as are one in `share` of a stretch, but for those that went before one in
-    twice `share` of the base was dead; false with ctl.error set. `number` is of `home_index`."""
+    """Takes a step for as many rows that have gone as are one in `share` of a stretch; false with ctl.error set. `number` is of
+    `home_index`."""
     base = collection.base
-    if base.dead * share * 2 < base.rows:
-        base.refilled = base.removed
-        return True
     base.refilled = max(base.refilled, base.removed - collection.live // share)
     while (base.removed - base.refilled) * share >= STRETCH_PLACES:
         base.refilled += STRETCH_PLACES // share

@@ -74,6 +74,15 @@ def is_wasteful(ctl: Control, collection: Collection, home):
 
 
 @kernel
+def is_refilled(ctl: Control, collection: Collection, home, places):
+    """Whether a base of many rows is to be refilled, so many places for each row that goes: where memory has suffered, and
+    enough places are dead that a stretch has some."""
+    if collection.base.dead * places * 2 < collection.base.rows:
+        return False
+    return is_worn(collection, share_of(collection)) or is_wasteful(ctl, collection, home)
+
+
+@kernel
 def renew(ctl: Control, collection: Collection):
     """Renews a collection if it is worn and there is memory for that, not where this batch has changed it already. One of many
     rows is refilled before, and renewed only when it is worn twice as much. False with ctl.error set."""
@@ -84,9 +93,10 @@ def renew(ctl: Control, collection: Collection):
     share = share_of(collection)
     home = home_index(collection) if collection.live >= MIN_REFILLED_ROWS and collection.base.rows != 0 else -1
     if home >= 0:
-        if not is_worn(collection, share) and not is_wasteful(ctl, collection, home):
+        places = REFILLED_IF_IMPLIED if is_implied(collection) else REFILLED_PER_REMOVAL
+        if not is_refilled(ctl, collection, home, places):
             collection.base.refilled = collection.base.removed
-        elif not refill(ctl, collection, home, REFILLED_IF_IMPLIED if is_implied(collection) else REFILLED_PER_REMOVAL):
+        elif not refill(ctl, collection, home, places):
             return False
         share >>= 1
     if not is_worn(collection, share):
