@@ -15,16 +15,17 @@ from dlog.engine.compile.past import moment
 from dlog.engine.interruption import delayed
 from dlog.engine.ir.rules import Io, Program
 from dlog.engine.rounds_engine import Frames, RoundsEngine
+from dlog.engine.runtime.storage.key_index import KeyIndex
 from dlog.engine.runtime.storage.memory import over_limit
-from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words
+from dlog.engine.values.differences import Columns, apply_changes, words
 from dlog.engine.values.sizes import byte_size
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import load_inputs, stage
 from dlog.relation import unknown_relation
-from dlog.sessions.ingest.keys import KeyIndex, having_keys, key_columns
+from dlog.sessions.ingest.keys import key_columns
 from dlog.sessions.ingest.row_reader import RowReader
-from dlog.sessions.ingest.staged_relation import Staged, Words, bytes_of
+from dlog.sessions.ingest.staged_relation import Staged, Words, bytes_of, columns_of
 from dlog.sessions.mistakes import derived_relation, mistake
 
 if TYPE_CHECKING:
@@ -90,11 +91,9 @@ class StagedChanges:
     def _stage_few(self, relation: str, staged: Staged, rows: Sequence[Words], diff: Diff) -> None:
         if not staged.takes_rows(diff):
             self._fetch(relation)
+        if relation in self._indexes:
+            self._follow(relation, columns_of([(*row, diff) for row in rows]))
         staged.single.update(dict.fromkeys(rows, diff))
-        index = self._indexes.get(relation)
-        if index is not None:
-            for row in rows:
-                (index.put if diff > 0 else index.drop)(row)
 
     @property
     def elsewhere(self) -> bool:
@@ -131,7 +130,8 @@ class StagedChanges:
         """The same for rows as columns of words."""
         self.check_room(bytes_of(columns, diffs))
         self._fetch(relation)
-        self._indexes.pop(relation, None)
+        if relation in self._indexes:
+            self._follow(relation, np.array((*columns, diffs), np.int64))
         if relation not in self.staged:
             self.staged[relation] = Staged(len(columns))
         self.staged[relation].put_many(columns, diffs)
@@ -142,47 +142,43 @@ class StagedChanges:
         places = key_columns(row_reader.relation, key)
         few = row_reader.few(rows)
         if few is None:
-            self._upsert_columns(row_reader, *row_reader.columns(rows), places)
+            self._upsert(row_reader, np.array(row_reader.columns(rows)[0], np.int64), places, False)
         else:
-            self._upsert_few(row_reader, few, places)
+            self._upsert(row_reader, columns_of(few), places, True)
 
     @delayed
-    def _upsert_few(self, row_reader: RowReader, rows: Sequence[Words], key: tuple[int, ...]) -> None:
+    def _upsert(self, row_reader: RowReader, columns: np.ndarray, key: tuple[int, ...], few: bool) -> None:
         name = row_reader.relation.name
         self._fetch(name)
         index = self._index(name, key)
-        staged = self.staged.setdefault(name, Staged(row_reader.arity))
-        self.check_room(staged.bytes_with(2 * len(rows)) - staged.bytes_with(0))
-        for row in rows:
-            gone = [old for old in index.find(row) if old != row]
-            for old in gone:
-                staged.single[old] = -1
-                index.drop(old)
-            staged.single[row] = 1
-            index.put(row)
-
-    @delayed
-    def _upsert_columns(self, row_reader: RowReader, columns: Columns, rows: int, key: tuple[int, ...]) -> None:
-        name = row_reader.relation.name
-        self._fetch(name)
-        last = last_of_each(tuple(columns[i] for i in key), rows)
-        columns = tuple(column[last] for column in columns)
-        held, count = self._present(name)
-        found = having_keys(tuple(held[i] for i in key), count, tuple(columns[i] for i in key), len(last))
-        gone, left = tuple(column[found] for column in held), np.full(int(found.sum()), -1, np.int64)
-        came = np.ones(len(last), np.int64)
-        self.check_room(bytes_of(gone, left) + bytes_of(columns, came))  # for both or none
-        self.stage_columns(name, gone, left)
-        self.stage_columns(name, columns, came)
+        staged = self.staged[name] if name in self.staged else Staged(row_reader.arity)
+        try:
+            changes = index.replace(columns)
+            self.check_room(staged.bytes_with(len(changes)) - staged.bytes_with(0) if few else changes.nbytes)
+        except BaseException:
+            del self._indexes[name]  # nothing is staged, but it has the rows
+            raise
+        self.staged[name] = staged
+        if few:
+            staged.single.update({tuple(row): diff for *row, diff in changes.tolist()})
+        else:
+            *found, diffs = changes.T.copy()
+            staged.put_many(tuple(found), diffs)
 
     def _index(self, relation: str, key: tuple[int, ...]) -> KeyIndex:
-        """The index of rows by key, the staged changes included."""
+        """The index of rows by key, the staged changes included. It is made at the first upsert with its key, and follows what
+        is staged; a rollback, a failed commit, or as many changes at once as there are rows drop it."""
         found = self._indexes.get(relation)
         if found is None or found.key != key:
-            columns, _ = self._present(relation)
-            rows = cast("zip[Words]", zip(*(column.tolist() for column in columns), strict=True))
-            found = self._indexes[relation] = KeyIndex(key, rows)
+            found = self._indexes[relation] = KeyIndex(key, *self._present(relation))
         return found
+
+    def _follow(self, relation: str, changes: np.ndarray) -> None:
+        """Has the relation's index follow changes that are staged: columns of values, and one of diffs."""
+        index = self._indexes.pop(relation)
+        if changes.shape[1] < len(index):
+            index.follow(changes)
+            self._indexes[relation] = index
 
     def _present(self, relation: str) -> tuple[Columns, int]:
         """The external rows with the staged changes applied."""

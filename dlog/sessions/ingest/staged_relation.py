@@ -6,6 +6,7 @@ earlier one; many rows at once are kept as the arrays they came in. The two are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -90,3 +91,8 @@ class Staged:
 def bytes_of(columns: Columns, diffs: np.ndarray) -> int:
     """The memory of rows in columns."""
     return diffs.nbytes + sum(column.nbytes for column in columns)
+
+
+def columns_of(rows: Sequence[Words]) -> np.ndarray:
+    """Rows of words, one at least, column after column."""
+    return np.array(rows, np.int64).T.copy()
