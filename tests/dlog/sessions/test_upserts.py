@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 import dlog
 from tests.examples import examples
 
-TEXT = ".decl p(item: symbol, place: number, euros: number)\n.input p\n.decl q(item: symbol, euros: number)\nq(i, e) :- p(i, _, e).\n"
+TEXT = """
+.decl p(item: symbol, place: number, euros: number)
+.input p
+.decl q(item: symbol, euros: number)
+q(i, e) :- p(i, _, e).
+"""
 NAMES = ("item", "place", "euros")
 Row = tuple[str, int, int]
 ROWS = st.tuples(st.sampled_from(["tea", "rum", "oil"]), st.integers(0, 2), st.sampled_from([0, 1, -5, 2**40]))
