@@ -23,7 +23,7 @@ _PADDING = [bytes(size) for size in range(WORD)]
 
 
 def parts_of(message: Any) -> list[Any]:
-    """An object as a pickle and its arrays."""
+    """An object as a pickle and its arrays, all of them bytes."""
     buffers: list[pickle.PickleBuffer] = []
     head = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
     return [head, *(b.raw() for b in buffers)]
@@ -42,17 +42,16 @@ def message_of(frames: Sequence[Any]) -> Any:
 
 def cut(parts: Sequence[Any]) -> list[Any]:
     """Parts as frames to send."""
-    views = [memoryview(part) for part in parts]
-    sizes = [view.nbytes for view in views]
+    sizes = [len(part) for part in parts]
     if sum(sizes) <= SMALL_BYTES:
-        return [_together(views, sizes)]
-    return [struct.pack(f"<{len(sizes)}Q", *sizes), *(piece for view in views for piece in _pieces(view))]
+        return [_together(parts, sizes)]
+    return [struct.pack(f"<{len(sizes)}Q", *sizes), *(piece for part in parts for piece in _pieces(memoryview(part)))]
 
 
-def _together(views: Sequence[memoryview], sizes: Sequence[int]) -> bytes:
-    listed: list[bytes | memoryview] = [struct.pack(f"<{len(sizes) + 1}Q", len(sizes), *sizes)]
-    for view, size in zip(views, sizes, strict=True):
-        listed += (view, _PADDING[-size % WORD])
+def _together(parts: Sequence[Any], sizes: Sequence[int]) -> bytes:
+    listed = [struct.pack(f"<{len(sizes) + 1}Q", len(sizes), *sizes)]
+    for part, size in zip(parts, sizes, strict=True):
+        listed += (part, _PADDING[-size % WORD])
     return b"".join(listed)
 
 
@@ -64,17 +63,18 @@ def _pieces(view: memoryview) -> Iterator[memoryview]:
 def joined(frames: Sequence[Any]) -> list[memoryview]:
     """The parts that frames, as they were received, are."""
     if len(frames) == 1:
-        return list(_apart(memoryview(bytearray(frames[0].buffer))))
+        return _apart(memoryview(bytearray(frames[0].buffer)))
     left = iter(frames[1:])
     return [_part(size, left) for (size,) in struct.iter_unpack("<Q", frames[0].buffer)]
 
 
-def _apart(frame: memoryview) -> Iterator[memoryview]:
+def _apart(frame: memoryview) -> list[memoryview]:
     (count,) = struct.unpack_from("<Q", frame)
-    at = (1 + count) * WORD
+    parts, at = [], (1 + count) * WORD
     for size in struct.unpack_from(f"<{count}Q", frame, WORD):
-        yield frame[at : at + size]
+        parts.append(frame[at : at + size])
         at += size + -size % WORD
+    return parts
 
 
 def _part(size: int, frames: Iterator[Any]) -> memoryview:

@@ -1,6 +1,6 @@
 """Messages between workers over the network.
 
-Every worker listens and calls every other one. A message is its sender's rank, then an object: pickled, with its
+Every worker listens and calls every other one. A message is its sender's rank and an object: pickled, with its
 arrays out of band (PEP 574), so that they are neither copied into the pickle nor out of the message. Between workers of one
 machine large arrays are left in the receiver's shared memory, and the message says where.
 """
@@ -10,16 +10,20 @@ from __future__ import annotations
 import pickle
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import zmq
 
-from dlog.engine.spark.pieces import cut, joined, message_of, parts_of
+from dlog.engine.spark.pieces import cut, frames_of, message_of, parts_of
 from dlog.engine.spark.secrets import Secrets
 from dlog.engine.spark.shared_memory import SharedFile, SharedMemory, Slot
 
-LEFT = b"left"
-"""Follows the sender's rank in a message whose arrays are in the shared memory."""
+
+class _Left(NamedTuple):
+    """What is sent in place of a message whose arrays are in the shared memory: its pickle, and where they are."""
+
+    head: bytes
+    arrays: SharedFile
 
 
 class PeerTransport:
@@ -61,22 +65,21 @@ class PeerTransport:
 
     def _frames(self, message: Any, slot: Slot | None) -> list[Any]:
         """A message to a worker, its arrays left in its shared memory if they are large."""
-        rank = self.rank.to_bytes(4, "big")
-        head, *arrays = parts_of(message)
-        block = slot.put(arrays) if slot is not None else None
-        return [rank, *cut([head, *arrays])] if block is None else [rank + LEFT, *cut([head, pickle.dumps(tuple(block))])]
+        parts = parts_of((self.rank, message))
+        block = slot.put(parts[1:]) if slot is not None else None
+        return cut(parts) if block is None else frames_of((self.rank, _Left(parts[0], block)))
 
     def _from(self, rank: int) -> Any:
         """The next message of a worker; others that come meanwhile wait. If the worker is gone, Spark ends this task too."""
         while not self._waiting[rank]:
-            sender, *frames = self._inbox.recv_multipart(copy=False)
-            self._waiting[int.from_bytes(sender.bytes[:4], "big")].append((sender.bytes[4:] == LEFT, frames))
-        left, frames = self._waiting[rank].popleft()
-        if not left:
-            return message_of(frames)
+            sender, message = message_of(self._inbox.recv_multipart(copy=False))
+            self._waiting[sender].append(message)
+        message = self._waiting[rank].popleft()
+        if not isinstance(message, _Left):
+            return message
         assert self._shared_memory is not None
-        head, block = joined(frames)
-        return pickle.loads(head, buffers=self._shared_memory.take(SharedFile(*pickle.loads(block))))
+        _, message = pickle.loads(message.head, buffers=self._shared_memory.take(message.arrays))
+        return message
 
     def close(self, linger: int = 2000) -> None:
         """Lets what was sent go out, for up to `linger` milliseconds."""
