@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 import numpy as np
 
@@ -38,7 +40,7 @@ class ShardRun(ScopeRun):
     row_exchange: RowExchange = None  # type: ignore[assignment]
     types: Types = None  # type: ignore[assignment]
     homes: Mapping[str, Place] = field(default_factory=dict)
-    _buffers: dict[str, DoubleBuffer] = field(default_factory=dict)
+    _buffers: defaultdict[str, DoubleBuffer] = field(default_factory=partial(defaultdict, DoubleBuffer))
     """What outboxes are emptied into."""
 
     # ------------------------------------------------------------------------------------------------------------ shape
@@ -204,12 +206,14 @@ class ShardRun(ScopeRun):
         mirrors = [self.relation(m.name) for m in self.plan.mirrors]
         looping, later = self._lower_phase(phase)
         loop = self._loop(looping, self.scope.variables)
-        copying = {x.delivery for x in phase.exchanges if x.role == "copy"}
+        copies = {x.delivery for x in phase.exchanges if x.role == "copy"}
+        copying = [p for p in later if p.path in copies]
+        inserting = [p for p in later if p.path not in copies]
         going = self._iterate_alone(looping, loop)
         while going and (arrived := self._swap(phase.exchanges)) is not None:
-            self._take_in([p for p in later if p.path in copying], arrived)
+            self._take_in(copying, arrived)
             self._settle(mirrors)
-            self._take_in([p for p in later if p.path not in copying], arrived)
+            self._take_in(inserting, arrived)
             going = self._iterate_alone(looping, loop)
         self._drop(x.name for x in phase.exchanges)
         self._account([*looping, *later])
@@ -267,7 +271,7 @@ class ShardRun(ScopeRun):
         """The rows of an outbox, which fills again while they are read: in memory whose turn it is."""
         relation = self.relation(exchange.name)
         columns = [relation.column(c) for c in range(relation.arity)]
-        buffer = self._buffers.setdefault(exchange.name, DoubleBuffer())
+        buffer = self._buffers[exchange.name]
         if exchange.place < 0 or self.row_exchange.worker_group.size == 1:
             held = buffer.columns([c.dtype for c in columns], relation.rows)
             for copy, column in zip(held, columns, strict=True):

@@ -6,6 +6,7 @@ New memory is expensive to touch for the first time, on virtual machines several
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ class DoubleBuffer:
         if len(self._now) < sum(sizes):
             self._now = np.empty(0, np.uint8)  # so that it is free before there is more
             self._now = np.empty(ROOM_FACTOR * sum(sizes), np.uint8)
-        ends = np.cumsum([0, *sizes])
-        return [self._now[at:][: rows * dtype.itemsize].view(dtype) for at, dtype in zip(ends, dtypes, strict=False)]
+        starts = accumulate(sizes, initial=0)
+        return [self._now[at : at + rows * d.itemsize].view(d) for at, d in zip(starts, dtypes, strict=False)]
 
 
 class _PooledArray:

@@ -265,8 +265,7 @@ class ScopeRun(CatalogStorage):
         variables = [self.catalog.relations[n] for n in names]
         for relation in variables:
             relation.struct[L.relation.limit] = self.limits.get(relation.name, 0)
-        early = [p for p in lowered if not _reads_neu(p.path)]
-        late = [p for p in lowered if _reads_neu(p.path)]
+        early, late = _by_phase(lowered)
         loop = Struct(L.loop.size)
         lists = (
             (L.loop.alt, [p.address for p in early]),
@@ -283,8 +282,6 @@ class ScopeRun(CatalogStorage):
 
     def _run_loop(self, lowered: Sequence[LoweredPath], loop: Struct, phase: int = ADVANCE) -> None:
         """Iterates until nothing changes, or a relation has as many rows as it may. `phase` is where the machine begins."""
-        early = [p for p in lowered if not _reads_neu(p.path)]
-        late = [p for p in lowered if _reads_neu(p.path)]
         worker = self.thread_pool.workers[0]
         control = worker.control
         control[L.control.phase] = phase
@@ -293,7 +290,7 @@ class ScopeRun(CatalogStorage):
         control[L.control.bulk] = BULK_ROWS if shareable else 2**62
         while worker.run_loop(loop, self._evaluate, self.pause):
             if self._sharing_pays(lowered):
-                self._run_bulk(early, late)
+                self._run_bulk(lowered)
                 control[L.control.phase] = ADVANCE
         self.iterations = control[L.control.iteration]
 
@@ -303,8 +300,9 @@ class ScopeRun(CatalogStorage):
         done = self.thread_pool.workers[0].control[L.control.iteration] - 1
         return done > 0 and self.thread_pool.pays(lowered, self, 1 / done)
 
-    def _run_bulk(self, early: Sequence[LoweredPath], late: Sequence[LoweredPath]) -> None:
+    def _run_bulk(self, lowered: Sequence[LoweredPath]) -> None:
         """One iteration on all workers: the same phases as the machine's loop."""
+        early, late = _by_phase(lowered)
         self._run_phase(early)
         self.thread_pool.each([partial(self._include, a) for a in self.growing.values()], self.pause)
         self._run_phase(late)
@@ -399,6 +397,12 @@ def sink_width(sink: nodes.Insert | nodes.Accumulate) -> int:
 
 def _distinct(path: nodes.Path) -> bool:
     return isinstance(path.sink, nodes.Insert) and path.sink.distinct
+
+
+def _by_phase(lowered: Sequence[LoweredPath]) -> tuple[list[LoweredPath], list[LoweredPath]]:
+    """The paths of an iteration before and after its changes entered the arrangements."""
+    early = [p for p in lowered if not _reads_neu(p.path)]
+    return early, [p for p in lowered if _reads_neu(p.path)]
 
 
 def _reads_neu(path: nodes.Path) -> bool:
