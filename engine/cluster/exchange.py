@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import dataclass, immutable
 from dlog.engine.cluster.dictionary import Definitions, Dictionary
 from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.rules import Kind
@@ -23,7 +23,7 @@ MAX_ROWS_AS_BYTES = 64
 """Rows up to which a message has their columns as bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Rows:
     """Rows as raw columns; `height` says how many where there is no column."""
 
@@ -44,7 +44,7 @@ def _few_rows(columns: Sequence[tuple[str, bytes]], height: int) -> Rows:
     return Rows(tuple([np.frombuffer(bytearray(content), dtype) for dtype, content in columns]), height)
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class OutgoingRows:
     """Rows on the way: what they are called, the types of their columns, where they go."""
 
@@ -108,7 +108,7 @@ class RowExchange:
                 if rows.height:
                     messages[worker].rows.append((outgoing.name, outgoing.types, rows))
         for worker, message in enumerate(messages):
-            if worker != self.worker_group.rank:
+            if worker != self.worker_group.rank and message.rows:
                 self._define(worker, message)
         return self.worker_group.swap(messages)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import dataclass, immutable
 from dlog.engine.compile.strata.dependencies import relations_asked
 from dlog.engine.formats import size_limit
 from dlog.engine.interruption import Delayed, check, delayed
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dlog.engine.runtime.static.iterated import IteratedRun
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Progress:
     """The progress of a run: stratum i of n and its relations, the iteration, its changes, rows derived so far in the stratum,
     bytes held."""

@@ -23,7 +23,7 @@ from dlog.engine.runtime.storage.columns import AHEAD_ROWS, raw
 from dlog.engine.runtime.storage.extent import Extent, Extents, width_of
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, words
-from dlog.engine.runtime.storage.row_set import KeyedColumns
+from dlog.engine.runtime.storage.row_set import BITMAPS, KeyedColumns
 
 SORTED_ROWS = 2**14
 """Fewest loaded rows that are sorted to find which are there twice."""
@@ -191,7 +191,7 @@ class StoredRelation(KeyedColumns):
 
     def forget_rows(self) -> None:
         """Empties the relation, but a bitmap still has the rows: it takes none of them again."""
-        if self.set_kind in (SetKind.BITS, SetKind.PAGES):
+        if self.set_kind in BITMAPS:
             self.struct[L.relation.rows] = self.struct[L.relation.lo] = self.struct[L.relation.hi] = 0
             self.sorted_by = ()
         elif self.rows:
@@ -201,7 +201,7 @@ class StoredRelation(KeyedColumns):
 
     def collect(self, share: StoredRelation) -> None:
         """Takes over what a worker added; for relations without a set or with a bitmap."""
-        if self.set_kind in (SetKind.BITS, SetKind.PAGES):
+        if self.set_kind in BITMAPS:
             if not bitmaps.collect_bits(self.memory.control.address, self.address, share.address):
                 raise self.memory.failure()
             self.sorted_by = ()
@@ -216,7 +216,7 @@ class StoredRelation(KeyedColumns):
         made._write_widths()
         made.extents = list(self.extents)
         made._set_key(self.key)
-        if self.set_kind in (SetKind.BITS, SetKind.PAGES):
+        if self.set_kind in BITMAPS:
             made._write_strides(self.key, whole_words=True)
             made._take_slots(self.set_kind, self.struct[L.relation.slot_count], self._slot_bytes)
             made._reserve_ahead(min(self.struct[L.relation.slot_count], AHEAD_ROWS))

@@ -27,6 +27,9 @@ is an eighth at most."""
 DENSE_LIMIT = 2**24
 """Most keys of a dense map: 64 MiB of row numbers."""
 
+BITMAPS = frozenset((SetKind.BITS, SetKind.PAGES))
+"""The sets that are bitmaps."""
+
 
 class KeyedColumns(StoredColumns):
     """Columns with a set over them, or with none."""
