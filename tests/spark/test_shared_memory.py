@@ -167,6 +167,12 @@ def test_large_messages_arrive_with_letterboxes_and_without(place: Path, boxes: 
     assert list(place.iterdir()) == []
 
 
+def test_a_small_message_is_one_frame(place: Path) -> None:
+    own = PeerTransport(1, 2, Secrets.new(), "127.0.0.1")
+    assert len(own._frames({"rows": np.arange(3), "step": 1}, None)) == 1
+    own.close()
+
+
 ELSEWHERE = """import sys
 from dlog.engine.spark.shared_memory import SharedMemory, Slot
 box = SharedMemory.open()
