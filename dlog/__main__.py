@@ -74,7 +74,7 @@ def _report(text: str, code: int) -> int:
     return code
 
 
-def _left(code: int) -> NoReturn:
+def _end_process(code: int) -> NoReturn:
     """Ends the process with all that it has written where it goes, and none of its folders left behind."""
     code = _flushed(code)
     if temporary := sys.modules.get("dlog.temporary"):
@@ -135,8 +135,8 @@ def main() -> NoReturn:
         code = run_command(sys.argv[1:])
     except KeyboardInterrupt:
         # Within this block the interrupted frames are alive, so no finalizer gets to say that what it needs is half done.
-        _left(_report("interrupted", INTERRUPTED))
-    _left(code)
+        _end_process(_report("interrupted", INTERRUPTED))
+    _end_process(code)
 
 
 if __name__ == "__main__":

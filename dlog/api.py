@@ -18,12 +18,12 @@ from dlog.codec import Codec, Row
 from dlog.display.preview import Preview
 from dlog.engine.ir import rules
 from dlog.engine.runtime.static.executor import Executor
-from dlog.functors import Given, linked
-from dlog.given import Facts, check_names, load_given
+from dlog.facts import Facts, check_names, load_facts
+from dlog.functors import FunctorSource, linked
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import available_cores, compile_to_run, load_inputs, readable, stage, write_outputs
 from dlog.relation import Relation, overview, unknown_relation
-from dlog.tabular import Shown
+from dlog.tabular import Previewable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ ENGINES = ("embedded", "spark")
 STRATEGIES = ("auto", "barrier", "jobs")
 
 
-class Result(Shown, Mapping[str, Relation]):
+class Result(Previewable, Mapping[str, Relation]):
     """A finished run: every declared relation by name."""
 
     def __init__(self, program: rules.Program, executor: Executor) -> None:
@@ -77,7 +77,7 @@ def run(
     macros: Sequence[str] = (),
     engine: Literal["embedded"] = "embedded",
     *,
-    functors: Given = None,
+    functors: FunctorSource = None,
 ) -> Result: ...
 
 
@@ -94,7 +94,7 @@ def run(
     spark: SparkSession | None = None,
     workers: int | None = None,
     strategy: str = "auto",
-    functors: Given = None,
+    functors: FunctorSource = None,
 ) -> SparkResult: ...
 
 
@@ -112,7 +112,7 @@ def run(
     workers: int | None = None,
     strategy: str = "auto",
     *,
-    functors: Given = None,
+    functors: FunctorSource = None,
 ) -> Result | SparkResult: ...
 
 
@@ -129,7 +129,7 @@ def run(
     workers: int | None = None,
     strategy: str = "auto",
     *,
-    functors: Given = None,
+    functors: FunctorSource = None,
 ) -> Result | SparkResult:
     """Runs a program and returns its relations.
 
@@ -186,7 +186,7 @@ def run(
     if isinstance(facts, str | Path):
         load_inputs(executor, typed, str(facts), cores, memory=limit)
     elif facts is not None:
-        load_given(executor, typed, facts)
+        load_facts(executor, typed, facts)
     with stage("evaluation"):
         executor.run()
     if output is not None:
@@ -195,7 +195,7 @@ def run(
 
 
 def run_text(
-    program_text: str, facts: Mapping[str, Iterable[Row]], threads: int = 1, functors: Given = None
+    program_text: str, facts: Mapping[str, Iterable[Row]], threads: int = 1, functors: FunctorSource = None
 ) -> dict[str, set[Row]]:
     """Every declared relation of a program given as text, as a set of Python tuples. Reads and writes no file.
 
@@ -205,7 +205,7 @@ def run_text(
     cores = arguments.threads(threads) or available_cores()
     typed = linked(compile_to_run(arguments.text("program_text", program_text, "the text of a program")), functors)
     executor = Executor(readable(typed, check_names(typed, facts)), threads=cores, memory=None, on_progress=None)
-    load_given(executor, typed, facts)
+    load_facts(executor, typed, facts)
     with stage("evaluation"):
         executor.run()
     return {name: set(relation) for name, relation in Result(typed, executor).items()}

@@ -25,17 +25,17 @@ else:
 
     def dataclass(cls=None, /, **options):
         """As `dataclasses.dataclass`, with `frozen`, `slots`, `eq`, `repr` and `kw_only`."""
-        return _made(cls, **options) if cls is not None else lambda cls: _made(cls, **options)
+        return _make_dataclass(cls, **options) if cls is not None else lambda cls: _make_dataclass(cls, **options)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def immutable(cls: type[T]) -> type[T]:
     """A dataclass with slots that nobody changes, which type checkers see to: for nodes of trees, rules and plans, of which
     there are many. With `frozen` it is looked at when a program runs, too, and each takes thrice as long to be made."""
-    return _made(cls, slots=True, hashed=True)
+    return _make_dataclass(cls, slots=True, hashed=True)
 
 
-def _made(
+def _make_dataclass(
     cls: Class,
     *,
     frozen: bool = False,

@@ -18,13 +18,13 @@ from dlog.dataclass import dataclass
 TO_LOCK = (os.O_RDWR, os.O_WRONLY, os.O_RDONLY)
 """How a file is opened that is to be locked: for writing, which such a lock needs where files are another machine's (NFS),
 unless its rights have that not."""
-_held: set[Held] = set()
+_owned_files: set[OwnedFile] = set()
 _guard = threading.RLock()
 """Nobody forks while a descriptor is opened and not known yet, or closed and known still."""
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class OwnedFile:
     """An open file whose lock, or a pipe whose end, is this process's alone."""
 
     descriptor: int
@@ -33,14 +33,14 @@ class Held:
     def close(self) -> None:
         """May be called again."""
         with _guard:
-            if self in _held:
-                _held.discard(self)
+            if self in _owned_files:
+                _owned_files.discard(self)
                 os.close(self.descriptor)
 
     def forget(self) -> None:
         """It has been closed."""
         with _guard:
-            _held.discard(self)
+            _owned_files.discard(self)
 
     @contextmanager
     def shared(self) -> Iterator[int]:
@@ -52,12 +52,12 @@ class Held:
             os.close(descriptor)
 
 
-def hold(opening: Callable[[], int]) -> Held:
+def hold(opening: Callable[[], int]) -> OwnedFile:
     """What this opens is to be locked, or a pipe. Raises what that raises."""
     with _guard:
         descriptor = opening()
-        made = Held(descriptor, os.fstat(descriptor))
-        _held.add(made)
+        made = OwnedFile(descriptor, os.fstat(descriptor))
+        _owned_files.add(made)
         return made
 
 
@@ -75,13 +75,13 @@ def lock(file: int) -> bool:
 def _let_go() -> None:
     """In a process that was forked. The numbers stay taken: whoever closes them there, or writes to them, hits nothing else."""
     try:
-        while _held:
-            _lead_nowhere(_held.pop())
+        while _owned_files:
+            _lead_nowhere(_owned_files.pop())
     finally:
         _guard.release()
 
 
-def _lead_nowhere(held: Held) -> None:
+def _lead_nowhere(held: OwnedFile) -> None:
     with suppress(OSError):
         if not os.path.samestat(os.fstat(held.descriptor), held.about):  # its file has closed it
             return

@@ -254,13 +254,13 @@ def write_outputs(
         with stage(f"writing {io.relation}"):
             if output != STDOUT:
                 os.makedirs(output, exist_ok=True)
-            relation, table = program.relations[io.relation], _shown(executor, io, output)
+            relation, table = program.relations[io.relation], _output_table(executor, io, output)
             save(io, relation, program, table, executor.symbols, executor.records, output, threads)
         if on_written is not None:
             on_written(done, len(outputs))
 
 
-def _shown(executor: Executor, io: Io, output: str) -> Table:
+def _output_table(executor: Executor, io: Io, output: str) -> Table:
     """What an `.output` or `.printsize` shows: the rows, or how many there are."""
     from dlog.engine.values.table import Table
 

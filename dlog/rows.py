@@ -170,7 +170,7 @@ def _from_array(relation: Relation, codec: Codec, rows: np.ndarray) -> Table:
 def arrow_table(relation: Relation, rows: Any) -> Any:
     """An Arrow table of what speaks Arrow or is of pandas or Spark, None for anything else."""
     if is_frame(rows):
-        return _brought(relation, rows)
+        return _collect_frame(relation, rows)
     speaks = hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__")
     if not speaks and not (type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns")):
         return None
@@ -186,7 +186,7 @@ def arrow_table(relation: Relation, rows: Any) -> Any:
         raise _mistake("bad-rows", f"Arrow does not take these rows of `{relation.name}`: {reason}") from None
 
 
-def _brought(relation: Relation, frame: Any) -> Any:
+def _collect_frame(relation: Relation, frame: Any) -> Any:
     from dlog.engine.spark.error_translation import failures, reason_of
     from dlog.engine.spark.foreign_files import without_foreign_types
 

@@ -21,12 +21,12 @@ from dlog.display.report import Report
 from dlog.engine.ir import rules
 from dlog.engine.spark import application, job, sources
 from dlog.engine.spark.error_translation import failures
-from dlog.given import check_names, load_given
+from dlog.facts import check_names, load_facts
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import STDOUT, Job, compile_to_run, observed_relations, optimized, stage, with_functors
 from dlog.relation import Relation, overview, title, unknown_relation
 from dlog.rows import is_frame
-from dlog.tabular import Shown, Tabular
+from dlog.tabular import Previewable, Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,7 +167,7 @@ def first_of(frame: DataFrame, rows: int) -> pa.Table | None:
     return None
 
 
-class SparkResult(Shown, Mapping[str, SparkRelation]):
+class SparkResult(Previewable, Mapping[str, SparkRelation]):
     """A finished run: the relations that the program puts out, or all of them where it names none."""
 
     def __init__(self, outcome: job.Outcome) -> None:
@@ -374,14 +374,14 @@ def _raise_together(mistakes: list[DlogError]) -> None:
         raise DlogError([d for error in mistakes for d in error.diagnostics]) from mistakes[0].__cause__
 
 
-class _Given(NamedTuple):
+class _InputRows(NamedTuple):
     """Rows given by name: DataFrames, and the rows of relations that have few, which need none."""
 
     frames: dict[str, DataFrame]
     few: ConstantRows
 
 
-def rows_given(spark: SparkSession, program: rules.Program, facts: Mapping[str, Any]) -> _Given:
+def rows_given(spark: SparkSession, program: rules.Program, facts: Mapping[str, Any]) -> _InputRows:
     """DataFrames stay as they are."""
     from dlog.engine.runtime.static.executor import Executor
 
@@ -390,14 +390,14 @@ def rows_given(spark: SparkSession, program: rules.Program, facts: Mapping[str, 
     few: ConstantRows = {}
     if others:
         executor = Executor(rules.Program(**{**_fields(program), "facts": {}}))
-        load_given(executor, program, others)
+        load_facts(executor, program, others)
         for name in others:
             relation, table = program.relations[name], executor.table(name)
             if table.rows <= MAX_FACT_ROWS and all(type.kind in PLAIN for _, type in relation.attributes):
                 few[name] = _constants(relation, table, executor)
             else:
                 frames[name] = _frame(spark, program, name, table, executor)
-    return _Given(frames, few)
+    return _InputRows(frames, few)
 
 
 def _constants(relation: rules.Relation, table: Table, executor: Any) -> tuple[tuple[rules.Constant, ...], ...]:

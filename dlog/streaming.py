@@ -200,14 +200,14 @@ class _Feed:
             if mark is not None and number <= mark:
                 self._again(number, mark)
                 return
-            with self._held(batch) as rows:
+            with self._persisted(batch) as rows:
                 round = self._committed(rows, number)
             self._write(round)
             if self.on_round is not None:
                 self.on_round(number, round)
 
     @contextmanager
-    def _held(self, batch: DataFrame) -> Iterator[DataFrame]:
+    def _persisted(self, batch: DataFrame) -> Iterator[DataFrame]:
         """A batch that several look at is read once."""
         if not (self._as_frames or self.session.elsewhere):
             yield batch

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Shown(ABC):
+class Previewable(ABC):
     """Something that a prompt and a notebook show as a few rows."""
 
     @abstractmethod
@@ -31,7 +31,7 @@ class Shown(ABC):
         return self._preview().html()
 
 
-class Tabular(Shown):
+class Tabular(Previewable):
     """Rows with named columns. A class says what they are as an Arrow table, how many there are and what they are called;
     `_first`, too, where a few rows cost less than all."""
 

@@ -35,7 +35,7 @@ LAST = -1_000
 YOUNG = 60.0
 """Seconds in which a folder gets its lock."""
 
-_kept: dict[Path, Lease] = {}
+_leases: dict[Path, Lease] = {}
 """The folders of this process that are still there."""
 
 
@@ -84,7 +84,7 @@ class Lease:
 
     def remove(self) -> None:
         try:
-            if _kept.pop(self.folder, None) is not None and self.is_own:
+            if _leases.pop(self.folder, None) is not None and self.is_own:
                 try:
                     while self.processes:
                         self.processes.pop().end()
@@ -99,7 +99,7 @@ def lease(kind: str, place: Path | None = None) -> Lease:
     sweep([place or Path(gettempdir())])
     folder = Path(mkdtemp(prefix=f"{PREFIX}{kind}-", dir=place)).absolute()
     try:
-        made = _kept[folder] = Lease(folder)
+        made = _leases[folder] = Lease(folder)
     except OSError:
         _remove_begun(folder)
         raise
@@ -133,7 +133,7 @@ def _just_made(folder: Path) -> Iterator[int | None]:
 def kept_above(path: Path) -> Path | None:
     """The folder of this process that a path is, or is in, known by the lock: others cannot have put another one there. None of
     the process from which this one was forked, which may be gone, and the number of the lock's file somebody's."""
-    held = [made.lock.about for made in list(_kept.values()) if made.is_own]
+    held = [made.lock.about for made in list(_leases.values()) if made.is_own]
     for place in (*reversed(path.parents), path):
         with suppress(OSError):
             found = (place / LOCK).lstat()
@@ -146,13 +146,13 @@ def kept_above(path: Path) -> Path | None:
 def remove_all() -> None:
     """At the end of the process, which an interruption only has come sooner."""
     with suppress(KeyboardInterrupt), ExitStack() as removals:
-        for made in list(_kept.values()):
+        for made in list(_leases.values()):
             removals.callback(made.remove)
 
 
 def _disown() -> None:
     """In a process that was forked: what the one before has is not its own, whatever numbers the two have."""
-    for made in _kept.values():
+    for made in _leases.values():
         made.is_own = False
 
 
@@ -166,7 +166,7 @@ def sweep(places: Iterable[Path]) -> None:
         with suppress(OSError), os.scandir(place) as entries:
             found = [Path(entry.path) for entry in entries if _is_like_ours(entry)]
             for folder in found:
-                if folder in _kept:
+                if folder in _leases:
                     continue
                 if (left := free_lock(folder)) is not None:
                     _remove(folder, left)

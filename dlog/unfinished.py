@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlog.dataclass import dataclass
-from dlog.locks import TO_LOCK, Held, hold, lock
+from dlog.locks import TO_LOCK, OwnedFile, hold, lock
 from dlog.temporary import opened
 
 _NAME = re.compile(r"\.(.+)\.[0-9a-f]{12}\.part", re.DOTALL)
@@ -66,10 +66,10 @@ class Folder:
 Grant = Callable[[Folder, int, int], None]
 """Gives a file that has been written, by its descriptor, its rights before it gets its name in the folder. A new file has those
 that come last."""
-_begun: set[tuple[Folder, str]] = set()
+_unfinished_files: set[tuple[Folder, str]] = set()
 """What this process writes now."""
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begun.clear)
+    os.register_at_fork(after_in_child=_unfinished_files.clear)
 
 
 @contextmanager
@@ -77,8 +77,8 @@ def replacing(path: Path, mode: int = 0o666, grant: Grant | None = None) -> Iter
     """A new file with these rights, as far as the mask leaves them, that takes the place of what is at `path` when the block
     ends well, and goes when it does not. Until then it is its owner's alone, who can read and write it whatever its rights are
     then: else nobody could lock it, and remove it, if its writer is killed. Raises OSError."""
-    with _held(path.parent) as folder:
-        made, beside = _made(folder, path.name, mode)
+    with _open_folder(path.parent) as folder:
+        made, beside = _create_beside(folder, path.name, mode)
         held = _again(made)
         rights = _withheld(made.descriptor)
         try:
@@ -89,7 +89,7 @@ def replacing(path: Path, mode: int = 0o666, grant: Grant | None = None) -> Iter
                     give_mode(made.descriptor, rights)
                 else:
                     grant(folder, made.descriptor, rights)
-            if (folder, beside) in _begun:  # else it is the process's from which this one has been forked since
+            if (folder, beside) in _unfinished_files:  # else it is the process's from which this one has been forked since
                 folder.rename(beside, path.name)
         finally:
             made.forget()
@@ -99,7 +99,7 @@ def replacing(path: Path, mode: int = 0o666, grant: Grant | None = None) -> Iter
 
 
 @contextmanager
-def _held(path: Path) -> Iterator[Folder]:
+def _open_folder(path: Path) -> Iterator[Folder]:
     if os.open not in os.supports_dir_fd:
         yield Folder(path, None)
         return
@@ -111,17 +111,17 @@ def _held(path: Path) -> Iterator[Folder]:
         os.close(descriptor)
 
 
-def _made(folder: Folder, name: str, mode: int) -> tuple[Held, str]:
+def _create_beside(folder: Folder, name: str, mode: int) -> tuple[OwnedFile, str]:
     """A file of a name that was free, and that name. Who looks for what was left may lock one that is not locked yet, and
     remove it: then there is another one."""
     for last in (False,) * (_TRIES - 1) + (True,):
         beside = f".{name}.{secrets.token_hex(6)}.part"
-        _begun.add((folder, beside))
+        _unfinished_files.add((folder, beside))
         try:
             # never one that was there, which may be somebody's link
             made = hold(partial(folder.open, beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
         except BaseException as error:
-            _begun.discard((folder, beside))
+            _unfinished_files.discard((folder, beside))
             if last or not isinstance(error, FileExistsError):
                 raise
             continue
@@ -133,9 +133,9 @@ def _made(folder: Folder, name: str, mode: int) -> tuple[Held, str]:
 
 
 def _unlink_begun(folder: Folder, beside: str) -> None:
-    if (folder, beside) in _begun:
+    if (folder, beside) in _unfinished_files:
         folder.unlink(beside)
-        _begun.discard((folder, beside))
+        _unfinished_files.discard((folder, beside))
 
 
 def _withheld(descriptor: int) -> int:
@@ -152,7 +152,7 @@ def give_mode(descriptor: int, rights: int) -> None:
         os.fchmod(descriptor, rights)
 
 
-def _again(made: Held) -> Held | None:
+def _again(made: OwnedFile) -> OwnedFile | None:
     """Another descriptor of a file: the lock outlasts the writing until the file has its name. Where files cannot be renamed
     while they are open there are no such locks either."""
     return hold(lambda: os.dup(made.descriptor)) if os.name == "posix" else None
@@ -203,6 +203,6 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 def discard() -> None:
     """Removes what this process has begun to write, and will not finish."""
-    for folder, beside in list(_begun):
+    for folder, beside in list(_unfinished_files):
         with suppress(OSError):
             folder.unlink(beside)

@@ -13,11 +13,11 @@ from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
+from tests.diagnostic_codes import HEARD_BY_DLOG, diagnostic_codes
 from tests.mistakes import MISTAKES
 from tests.reference import FOLDER, ROWS_OF_EXAMPLES, mistakes_of, pages
 from tests.run_mistakes import AREAS, RUN_MISTAKES
 from tests.run_mistakes.example import Example, said
-from tests.told_codes import HEARD_BY_DLOG, told_codes
 
 EXAMPLES = sorted({row.example for row in (*FUNCTORS.values(), *COMPARISONS.values(), *AGGREGATES.values()) if row.example})
 FACTS = ".decl p(x: number)\n" + "".join(f"p({value}).\n" for value in ROWS_OF_EXAMPLES)
@@ -92,9 +92,9 @@ def test_each_mistake_of_a_run_has_an_example_with_it(code: str, request: pytest
 
 
 def test_every_mistake_that_is_told_has_an_entry_and_no_other_one() -> None:
-    told = told_codes().keys() - HEARD_BY_DLOG.keys()
+    told = diagnostic_codes().keys() - HEARD_BY_DLOG.keys()
     assert sorted(told - MISTAKES.keys() - RUN_MISTAKES.keys() - CODES.keys()) == [], "entries are missing"
-    assert sorted((MISTAKES.keys() | RUN_MISTAKES.keys() | HEARD_BY_DLOG.keys()) - told_codes().keys()) == [], (
+    assert sorted((MISTAKES.keys() | RUN_MISTAKES.keys() | HEARD_BY_DLOG.keys()) - diagnostic_codes().keys()) == [], (
         "nobody tells these"
     )
     assert MISTAKES.keys() & RUN_MISTAKES.keys() == set()

@@ -57,12 +57,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A variable that stands for each number from 0 until before an end. Who knows all other variables of `shown` and its value
-    knows the number."""
+    """A variable that stands for each number from 0 until before an end. Who knows all other variables of `inverted` and its
+    value knows the number."""
 
     variable: Variable
     end: Term
-    shown: Term
+    inverted: Term
 
 
 Origin: TypeAlias = tuple[object, ...]
@@ -146,7 +146,7 @@ def _replaced(literal: Literal, values: Mapping[str, Term]) -> Literal:
 def _series(series: Series, values: Mapping[str, Term]) -> Series:
     variable = replaced(series.variable, values)
     assert isinstance(variable, Variable)
-    return Series(variable, replaced(series.end, values), replaced(series.shown, values))
+    return Series(variable, replaced(series.end, values), replaced(series.inverted, values))
 
 
 class Fresh:
@@ -179,18 +179,18 @@ class Fresh:
         )
 
 
-def told(body: Body, given: Iterable[Term]) -> set[str]:
+def determined_variables(body: Body, given: Iterable[Term]) -> set[str]:
     """The variables of a body whose values these terms tell."""
     terms = list(given)
     known = {name for term in terms if (name := invertible(term)) is not None}
     while True:
-        found = {*_told_next(body, known), *_told_numbers(body, known, terms)} - known
+        found = {*_determined_next(body, known), *_determined_numbers(body, known, terms)} - known
         if not found:
             return known
         known |= found
 
 
-def _told_next(body: Body, known: set[str]) -> Iterator[str]:
+def _determined_next(body: Body, known: set[str]) -> Iterator[str]:
     for read in body.reads:
         if any(all(known.issuperset(variables(read.args[k])) for k in key) for key in read.stored.keys):
             for arg in read.args:
@@ -202,17 +202,17 @@ def _told_next(body: Body, known: set[str]) -> Iterator[str]:
                     yield this.name
 
 
-def _told_numbers(body: Body, known: set[str], given: Sequence[Term]) -> Iterator[str]:
+def _determined_numbers(body: Body, known: set[str], given: Sequence[Term]) -> Iterator[str]:
     """The variables of series that columns show."""
     for series in body.series:
-        others = {*variables(series.shown)} - {series.variable.name}
-        if series.shown in given and known >= others:
+        others = {*variables(series.inverted)} - {series.variable.name}
+        if series.inverted in given and known >= others:
             yield series.variable.name
 
 
 def tells_match(body: Body, names: Iterable[str]) -> bool:
     """Whether columns tell which match a row is of, so that each row of these is of one."""
-    return told(body, [body.columns[name] for name in names]).issuperset(body.variables)
+    return determined_variables(body, [body.columns[name] for name in names]).issuperset(body.variables)
 
 
 def once_each(bodies: Sequence[Body], names: Sequence[str]) -> bool:

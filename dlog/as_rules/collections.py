@@ -47,7 +47,7 @@ class Collections(Grouping):
         self.graph, self._inputs, self._names = graph, inputs, names
         self.functors = Functors(program)
         self._linear = LinearOperators(self.fresh, self.functors)
-        self._known: dict[int, list[Body]] = {}
+        self._bodies_by_id: dict[int, list[Body]] = {}
         self._relations: dict[int, Stored] = {}
 
     def bodies(self, collection: Base) -> list[Body]:
@@ -57,15 +57,15 @@ class Collections(Grouping):
         waiting, entered = [found], set[int]()
         while waiting:
             each = waiting[-1]
-            parts = [part for part in map(bare, each.definition.parts) if id(part) not in self._known]
-            if id(each) not in self._known and id(each) not in entered and id(each) not in self.graph.loops:
+            parts = [part for part in map(bare, each.definition.parts) if id(part) not in self._bodies_by_id]
+            if id(each) not in self._bodies_by_id and id(each) not in entered and id(each) not in self.graph.loops:
                 entered.add(id(each))
                 waiting += parts
                 continue
             waiting.pop()
-            if id(each) not in self._known:
-                self._known[id(each)] = self._kept(each, self._made(each))
-        return self._known[id(found)]
+            if id(each) not in self._bodies_by_id:
+                self._bodies_by_id[id(each)] = self._store_if_shared(each, self._translate(each))
+        return self._bodies_by_id[id(found)]
 
     def relation(self, collection: Base) -> Stored:
         """A collection as a relation."""
@@ -83,7 +83,7 @@ class Collections(Grouping):
 
     # -------------------------------------------------------------------------------------------------------------- inside
 
-    def _made(self, collection: Base) -> list[Body]:
+    def _translate(self, collection: Base) -> list[Body]:
         if isinstance(collection, Input):
             return [self.fresh.read(self._inputs[id(collection)])]
         definition = collection.definition
@@ -97,7 +97,7 @@ class Collections(Grouping):
             raise refused(definition.operator)
         return make(collection, *definition.parts, *definition.arguments)  # type: ignore[no-any-return]
 
-    def _kept(self, collection: Base, bodies: list[Body]) -> list[Body]:
+    def _store_if_shared(self, collection: Base, bodies: list[Body]) -> list[Body]:
         """The bodies, or, where a collection is read several times and its rows are told apart by their columns, a relation."""
         shared = self.graph.readers[id(collection)] > 1 and sum(len(body.reads) for body in bodies) > 1
         simple = not collection.schema.diffs and once_each(bodies, collection.schema.names)

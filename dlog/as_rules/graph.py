@@ -68,7 +68,7 @@ class Graph:
             waiting += parts
             if bare(collection) is collection:
                 self.readers.update(id(bare(part)) for part in parts)
-        self._reached = self._closed()
+        self._reachable_variables = self._closed()
 
     def variables(self, collection: Base, scope: Scope) -> frozenset[Variable]:
         """The variables of loops around a scope that a collection there depends on."""
@@ -77,7 +77,7 @@ class Graph:
         while within is not None:
             around.add(within)
             within = within.parent
-        return frozenset(v for v in self._reached[id(collection)] if v.scope in around)
+        return frozenset(v for v in self._reachable_variables[id(collection)] if v.scope in around)
 
     def _closed(self) -> dict[int, frozenset[Variable]]:
         """The variables that each collection is made of in the end, by its identity."""

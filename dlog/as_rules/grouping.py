@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dlog.as_rules import terms as T
-from dlog.as_rules.bodies import Body, Fresh, Stored, is_set, once_each, smallest_key, told
+from dlog.as_rules.bodies import Body, Fresh, Stored, determined_variables, is_set, once_each, smallest_key
 from dlog.as_rules.program import MULTIPLICITY, Program, Sum, distinct_names
 from dlog.as_rules.terms import Term, is_literal
 from dlog.dataflow.schema import Schema
@@ -126,7 +126,7 @@ class Grouping:
         """Variables that tell, with the key, which match a row is of."""
         found: list[str] = []
         for name in body.variables:
-            if name not in told(body, [*keys, *(Variable(each) for each in found)]):
+            if name not in determined_variables(body, [*keys, *(Variable(each) for each in found)]):
                 found.append(name)
         return found
 

@@ -17,7 +17,7 @@ from dlog.dataflow.expressions import Column, Expression
 from dlog.dataflow.schema import Schema
 from dlog.grammar.syntax import Constraint, Number
 
-Chosen = Sequence[tuple[str, Expression]]
+SelectedColumns = Sequence[tuple[str, Expression]]
 
 
 class LinearOperators:
@@ -26,7 +26,7 @@ class LinearOperators:
     def __init__(self, fresh: Fresh, functors: Functors) -> None:
         self._fresh, self._functors = fresh, functors
 
-    def map(self, body: Body, schema: Schema, chosen: Chosen, keep: bool) -> Iterable[Body]:
+    def map(self, body: Body, schema: Schema, chosen: SelectedColumns, keep: bool) -> Iterable[Body]:
         columns: Mapping[str, Term] = body.columns if keep else {}
         names = [name for name, _ in chosen]
         for cases in self._cases(body, schema, [expression for _, expression in chosen]):
@@ -48,7 +48,7 @@ class LinearOperators:
         for (case,) in self._cases(body, schema, [times]):
             yield from weighted(_where(body, [case]), case.term)
 
-    def explode(self, body: Body, schema: Schema, chosen: Chosen, weights: Sequence[Expression]) -> Iterable[Body]:
+    def explode(self, body: Body, schema: Schema, chosen: SelectedColumns, weights: Sequence[Expression]) -> Iterable[Body]:
         kinds = [weight.kind(schema) for weight in weights]
         if float in kinds:
             note = "count in whole numbers, such as cents, or keep it in a dataflow, fed by `session.collection`"

@@ -25,12 +25,12 @@ _START = "add what it starts from: `.concat(start.enter(inner.scope))`, or the c
 class Compiler(Collections):
     """The bodies of collections, those of loops included."""
 
-    def _made(self, collection: Base) -> list[Body]:
+    def _translate(self, collection: Base) -> list[Body]:
         loops = self.graph.loops.get(id(collection), [])
         mine = [v for v in loops if v in self.graph.variables(collection, v.scope)]
         if mine and not isinstance(collection, Variable):
             return self._read(collection, self._loop(collection, mine))
-        return super()._made(collection)
+        return super()._translate(collection)
 
     def _variable(self, variable: Variable) -> list[Body]:
         """A variable is what it is defined to be, as recursion reads it."""
@@ -69,7 +69,7 @@ class Compiler(Collections):
         stored = self.named(collection, "loop")
         stored.keys = (stored.places,)
         self._relations[id(collection)] = stored
-        bodies = super()._made(collection)
+        bodies = super()._translate(collection)
         if not is_set(bodies, stored.names) or not all(body.positive for body in bodies):
             raise refused("Variable", f"its definition ends in `{operator}`", "end it in `distinct`, `min` or `max`")
         return self.fill_set(stored, bodies)

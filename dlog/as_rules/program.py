@@ -65,7 +65,7 @@ class Program:
     """A program that is being written."""
 
     def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
+        self._used_names = set(taken)
         self._functors: list[syntax.Item] = []
         self._items: dict[Stored, list[syntax.Item]] = {}
         self._behind: dict[Stored, list[syntax.Item]] = {}
@@ -75,8 +75,8 @@ class Program:
         self, hint: str, schema: Schema, *, named: bool = False, weighted: bool = False, positive: bool = True
     ) -> Stored:
         """A new relation: of a name like `hint`, or exactly that, which is taken already."""
-        (name,) = [hint] if named else distinct_names([f"{hint}_"], self._taken)
-        self._taken.add(name)
+        (name,) = [hint] if named else distinct_names([f"{hint}_"], self._used_names)
+        self._used_names.add(name)
         columns = [*schema.names, *([MULTIPLICITY] if weighted else [])]
         found = Stored(name, schema.names, schema.kinds, tuple(distinct_names(columns)), weighted, positive)
         types = [*(TYPES[kind] for kind in schema.kinds), *(["number"] if weighted else [])]

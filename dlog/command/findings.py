@@ -28,13 +28,13 @@ class WarningChoice:
     as_errors: bool = False
     off: frozenset[str] = frozenset()
 
-    def chosen(self, found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    def select(self, found: Sequence[Diagnostic]) -> list[Diagnostic]:
         severity = "error" if self.as_errors else "warning"
         return [replace(w, severity=severity) for w in found if not self.silent and w.code not in self.off]
 
     def tell(self, found: Sequence[Diagnostic]) -> None:
         """Prints the chosen ones on standard error, or raises DlogError with them."""
-        chosen = self.chosen(found)
+        chosen = self.select(found)
         if chosen and self.as_errors:
             raise DlogError(chosen)
         if chosen:
@@ -120,7 +120,7 @@ def checked(
 
     found: list[Diagnostic] = []
     try:
-        program = compile_program(path, include, macros, lambda warnings: found.extend(choice.chosen(warnings)), pragmas)
+        program = compile_program(path, include, macros, lambda warnings: found.extend(choice.select(warnings)), pragmas)
         check_execution(program)
     except DlogError as error:
         return list(error.diagnostics), ""

@@ -132,9 +132,9 @@ class Base(Linear):
     def _operator(self, kind: Any, *arguments: Any) -> Any:
         """A new operator of a kind, which takes this collection."""
         self.graph.check_open()
-        return self._fed(kind(self.graph.scheduler, self.scope.inner, *arguments))
+        return self._connect_terms(kind(self.graph.scheduler, self.scope.inner, *arguments))
 
-    def _fed(self, operator: Operator, port: int = 0, feedback: bool = False) -> Operator:
+    def _connect_terms(self, operator: Operator, port: int = 0, feedback: bool = False) -> Operator:
         for term in self.terms:
             operator.connect(term.source, term, port, feedback)
         return operator

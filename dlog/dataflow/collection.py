@@ -119,8 +119,8 @@ class Variable(Collection):
         self.start, self.meaning = start, None
         if start is not None:
             self._check_together(start)
-            start._fed(self._operator_)
-            start._changed("later", feedback.next_iteration).negate()._fed(self._operator_)
+            start._connect_terms(self._operator_)
+            start._changed("later", feedback.next_iteration).negate()._connect_terms(self._operator_)
 
     def set(self, definition: Collection) -> Collection:
         """Defines it; returns the definition, in the order of its columns."""
@@ -128,7 +128,7 @@ class Variable(Collection):
             raise DlogError(Diagnostic("defined-twice", "the variable has a definition already"))
         found = self._like(definition, "set")
         assert isinstance(found, Collection)
-        found._changed("later", feedback.next_iteration)._fed(self._operator_, feedback=True)
+        found._changed("later", feedback.next_iteration)._connect_terms(self._operator_, feedback=True)
         self.meaning = found
         return found
 

@@ -14,8 +14,8 @@ A functor of a state and a value is an aggregate, too: `@@f x : init, { ... }`. 
 ascending order, those of records by their fields, and, over blocks, all values of many groups at once.
 """
 
-from dlog.functors.linking import Given, for_stored_program, functions_of, linked
+from dlog.functors.linking import FunctorSource, for_stored_program, functions_of, linked
 from dlog.functors.marks import Function, functor
 from dlog.functors.modules import load_modules
 
-__all__ = ["Function", "Given", "for_stored_program", "functions_of", "functor", "linked", "load_modules"]
+__all__ = ["Function", "FunctorSource", "for_stored_program", "functions_of", "functor", "linked", "load_modules"]

@@ -15,15 +15,15 @@ from dlog.functors.calls import Called
 from dlog.functors.marks import Function, is_marked
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
-Given: TypeAlias = Mapping[str, Function] | ModuleType | Iterable[ModuleType] | None
+FunctorSource: TypeAlias = Mapping[str, Function] | ModuleType | Iterable[ModuleType] | None
 """Functions by the names of functors, or modules that have them."""
 
 
-def linked(program: Program, given: Given) -> Program:
+def linked(program: Program, given: FunctorSource) -> Program:
     """The program with functions for the functors that its rules call. Raises DlogError for those that there are none for."""
     if not program.functors:
         return program
-    found = {name: _found(name, given) for name in program.functors}
+    found = {name: _look_up(name, given) for name in program.functors}
     missing = []
     for name in set(_called(program)) & {n for n, function in found.items() if function is None}:
         notes = ("name the module that has it with `-l MODULE` (and its folder with `-L DIR`), or functors={...} in Python",)
@@ -54,7 +54,7 @@ class MarkedFunctions(dict[str, Function]):
     """Those of modules that are marked as functors."""
 
 
-def for_stored_program(given: Given) -> Given:
+def for_stored_program(given: FunctorSource) -> FunctorSource:
     """What a program can call that comes from the folder of a state, where somebody else may have written it: of modules only
     the functions that are marked, and none that the modules have or import for themselves."""
     if given is None or isinstance(given, Mapping):
@@ -63,7 +63,7 @@ def for_stored_program(given: Given) -> Given:
     return MarkedFunctions((n, f) for module in reversed(modules) for n, f in vars(module).items() if is_marked(f))
 
 
-def _found(name: str, given: Given) -> Function | None:
+def _look_up(name: str, given: FunctorSource) -> Function | None:
     if given is None:
         return None
     if isinstance(given, Mapping):

@@ -48,7 +48,7 @@ class _Pairs:
     def _sort_in(self, keys: Codes) -> None:
         self._keys = keys
         self._there = np.ones(len(keys), np.bool_)
-        self._gone = 0
+        self._removed_count = 0
         self._recent = np.empty(0, np.int64)
 
     def remove(self, first: Codes, second: Codes) -> None:
@@ -56,21 +56,21 @@ class _Pairs:
         places = _places(self._keys, keys)
         places = places[self._there[places]]
         self._there[places] = False
-        self._gone += len(places)
+        self._removed_count += len(places)
         self._recent = np.delete(self._recent, _places(self._recent, keys))
         self._tidy()
 
     def add(self, first: Codes, second: Codes) -> None:
         keys = distinct(_key(first, second))
         places = _places(self._keys, keys)
-        self._gone -= int(len(places) - self._there[places].sum())
+        self._removed_count -= int(len(places) - self._there[places].sum())
         self._there[places] = True
         more = np.setdiff1d(keys, self._keys[places], assume_unique=True)
         self._recent = np.union1d(self._recent, more) if len(more) else self._recent
         self._tidy()
 
     def _tidy(self) -> None:
-        if len(self._recent) + self._gone > max(MAX_UNSORTED_PAIRS, len(self._keys) // 8):
+        if len(self._recent) + self._removed_count > max(MAX_UNSORTED_PAIRS, len(self._keys) // 8):
             self._sort_in(np.sort(np.concatenate([self._keys[self._there], self._recent])))
 
     def of(self, vertices: Codes) -> tuple[Codes, Codes]:

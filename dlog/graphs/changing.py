@@ -41,7 +41,7 @@ class ChangingEdges:
         self._there = Growing(np.ones(len(graph.src), np.bool_))
         self._attributes = self._before = graph.attributes
         self._committed = len(graph.src)
-        self._gone: list[Codes] = []
+        self._removed: list[Codes] = []
         self._index: _Index | None = None
 
     @property
@@ -69,39 +69,39 @@ class ChangingEdges:
         rows = self._index.rows(self._keys(src, dst))
         rows = np.unique(rows[self._there.values[rows]])
         self._there.values[rows] = False
-        self._gone.append(rows)
+        self._removed.append(rows)
 
     def rollback(self) -> None:
         """Takes back what has happened since the last `settle`."""
-        for rows in self._gone:
+        for rows in self._removed:
             self._there.values[rows] = True
         for column in (self._src, self._dst, self._there):
             column.truncate(self._committed)
         if self._index is not None:
             self._index.forget_from(self._committed)
         self._attributes = self._before
-        self._gone = []
+        self._removed = []
 
     def edited(self) -> Edited:
         """The edits since the last `settle`."""
-        gone = np.concatenate([np.empty(0, np.int64), *self._gone])
+        gone = np.concatenate([np.empty(0, np.int64), *self._removed])
         new = np.arange(self._committed, len(self._src.values))
-        return Edited(self._chosen(gone[gone < self._committed]), self._chosen(new[self._there.values[new]]))
+        return Edited(self._numbered_rows(gone[gone < self._committed]), self._numbered_rows(new[self._there.values[new]]))
 
     def settle(self) -> None:
         """Forgets what has happened."""
         self._committed = len(self._src.values)
         self._before = self._attributes
-        self._gone = []
+        self._removed = []
 
     def numbered(self, vertices: int) -> Numbered:
         """All edges that are there as of the last `settle`."""
         there = self._there.values[: self._committed].copy()
-        for rows in self._gone:
+        for rows in self._removed:
             there[rows[rows < self._committed]] = True
-        return self._chosen(np.flatnonzero(there), vertices)
+        return self._numbered_rows(np.flatnonzero(there), vertices)
 
-    def _chosen(self, rows: Codes, vertices: int = 0) -> Numbered:
+    def _numbered_rows(self, rows: Codes, vertices: int = 0) -> Numbered:
         attributes = self._attributes.take(pa.array(rows)) if self._attributes.num_columns else self._attributes
         return Numbered(vertices, self._src.values[rows], self._dst.values[rows], rows, attributes, self._directed)
 

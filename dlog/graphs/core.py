@@ -30,7 +30,7 @@ class Graph(ArrayAnalyses[GraphResult]):
     `len` is the number of vertices."""
 
     def __init__(self, given: SourceGraph, running: Running, columns: IdColumns) -> None:
-        self._given = given
+        self._source = given
         self.columns = columns
         self.running = running
         self._names, self._numbered, self._order = _numbered(given)
@@ -46,13 +46,13 @@ class Graph(ArrayAnalyses[GraphResult]):
     @property
     def origin(self) -> Any:
         """The Spark session, or the graph of NetworkX, that the graph came from; None for all else."""
-        return self._given.origin
+        return self._source.origin
 
     @cached_property
     def vertices(self) -> pa.Table:
         """The vertices as a table, in the order of their ids: `id`, then their attributes."""
         ids = self.names.decode(np.arange(len(self.names)))
-        attributes = self._given.vertex_attributes
+        attributes = self._source.vertex_attributes
         table = pa.table({"id": ids})
         if attributes is None or self._order is None:
             return table
@@ -63,7 +63,7 @@ class Graph(ArrayAnalyses[GraphResult]):
     @cached_property
     def edges(self) -> pa.Table:
         """The edges as a table, in the order they were given: `src`, `dst`, then their attributes."""
-        graph, attributes = self.numbered, self._given.edge_attributes
+        graph, attributes = self.numbered, self._source.edge_attributes
         table = pa.table({"src": self.names.decode(graph.src), "dst": self.names.decode(graph.dst)})
         for name in attributes.column_names:
             table = table.append_column(name, attributes[name])

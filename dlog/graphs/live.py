@@ -384,10 +384,10 @@ class Maintained:
         self._session = session
 
     def rows(self) -> Columns:
-        return tuple(self._session[self._rules.wanted].to_numpy().values())
+        return tuple(self._session[self._rules.answer_relation].to_numpy().values())
 
     def changes(self) -> Columns:
-        return tuple(list(self._session.changes(self._rules.wanted).to_numpy().values())[:-1])
+        return tuple(list(self._session.changes(self._rules.answer_relation).to_numpy().values())[:-1])
 
     def prepared(self, edited: Edited) -> tuple[Columns, Columns]:
         return self._rules.edge(edited.removed), self._rules.edge(edited.added)

@@ -60,14 +60,14 @@ class ArrowNames:
         return list(self.ids.to_pylist())
 
     def encode(self, ids: Any, where: str) -> Codes:
-        given = self._given(ids, where)
+        given = self._as_ids(ids, where)
         found = _places(given, self.ids)
         if found is None:
             known = pc.is_in(given, value_set=self.ids)
             raise unknown_vertex(given.filter(pc.invert(known))[0].as_py(), where)
         return found
 
-    def _given(self, ids: Any, where: str) -> pa.Array:
+    def _as_ids(self, ids: Any, where: str) -> pa.Array:
         """Ids as an array of this type; a value that could not be one is unknown."""
         column = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else _listed(ids)
         if isinstance(column, pa.Array | pa.ChunkedArray):
@@ -142,10 +142,10 @@ class GrowingNames:
         return self._settled().objects()
 
     def has(self, value: Any) -> bool:
-        return _is_among(value, self._known())
+        return _is_among(value, self._numbers_by_value())
 
     def encode(self, ids: Any, where: str) -> Codes:
-        numbers = self._known()
+        numbers = self._numbers_by_value()
         try:
             return np.array([numbers[value] for value in _values(ids)], np.int64)
         except KeyError as error:
@@ -153,7 +153,7 @@ class GrowingNames:
 
     def add(self, *columns: Any) -> int:
         """Names those that are new, of all these columns or of none; how many they are."""
-        numbers = self._known()
+        numbers = self._numbers_by_value()
         new = [value for value in dict.fromkeys(value for ids in columns for value in _values(ids)) if value not in numbers]
         if new and isinstance(self._names, ArrowNames):
             column = plain(new)
@@ -165,7 +165,7 @@ class GrowingNames:
         self._added += new
         return len(new)
 
-    def _known(self) -> dict[Hashable, int]:
+    def _numbers_by_value(self) -> dict[Hashable, int]:
         if self._numbers is None:
             self._numbers = {value: i for i, value in enumerate(self.objects())}
         return self._numbers

@@ -37,14 +37,14 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The relation `wanted` of a program that reads the graph and `facts`. `form`, `weight` and `floats` (weights as such,
-    whatever they are in the table) say how it reads edges; without `vertices` it reads none. `named` are the facts that are
-    vertices the question names, each with where it does. `on_spark` is what is done in the place of rules that workers cannot
-    share, of a graph in Spark."""
+    """The relation `answer_relation` of a program that reads the graph and `facts`. `form`, `weight` and `floats` (weights as
+    such, whatever they are in the table) say how it reads edges; without `vertices` it reads none. `named` are the facts that
+    are vertices the question names, each with where it does. `on_spark` is what is done in the place of rules that workers
+    cannot share, of a graph in Spark."""
 
     shape: Shape
     program: Program
-    wanted: str
+    answer_relation: str
     form: Form = "plain"
     weight: str | None = None
     floats: bool = False
@@ -75,7 +75,7 @@ class Rules:
         return edge
 
     def answer(self, graph: Numbered, running: Running) -> Columns:
-        return running.run(self.program, self.relations(graph), (self.wanted,))[self.wanted]
+        return running.run(self.program, self.relations(graph), (self.answer_relation,))[self.answer_relation]
 
 
 @dataclass(frozen=True, slots=True)

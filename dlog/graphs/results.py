@@ -129,14 +129,14 @@ class Motifs(_Exported):
 
     def __init__(self, graph: ArrayGraph, table: pa.Table, held: Sequence[tuple[str, Codes]]) -> None:
         self._graph = graph
-        self._held = held
+        self._column_numbers = held
         self.table = table
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        columns = [self._values(*named) for named in zip(self.table.columns, self._held, strict=True)]
+        columns = [self._values(*named) for named in zip(self.table.columns, self._column_numbers, strict=True)]
         return zip(*columns, strict=True) if columns else iter([()] * len(self))
 
     def _values(self, column: pa.ChunkedArray, held: tuple[str, Codes]) -> list[Any]:

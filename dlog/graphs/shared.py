@@ -35,15 +35,15 @@ class Sharing:
     def __init__(self, running: Running) -> None:
         self.running = running
         self._sessions: dict[Reading, Shared] = {}
-        self._asked = 0
+        self._question_count = 0
 
     def ask(self, rules: Rules, graph: Numbered) -> SharedAnswer | None:
         """The answer to a question; None where its rules cannot be maintained: they would keep others from being so."""
         text = self.running.maintained(rules.program)
         if text is None:
             return None
-        self._asked += 1
-        names = {name: f"{name}_{self._asked}" for item in text.items for name in _declared(item) if name not in GRAPH}
+        self._question_count += 1
+        names = {name: f"{name}_{self._question_count}" for item in text.items for name in _declared(item) if name not in GRAPH}
         items = tuple(renamed(item, names) for item in text.items if not _is_output(item))
         facts = {names[name]: rows for name, rows in rules.facts.items()}
         reading = (rules.form, rules.weight, rules.weight is not None and rules.floats)
@@ -53,7 +53,7 @@ class Sharing:
             shared = self._sessions[reading] = Shared(self.running.session_on(_written(items), given), "vertex" in given)
         else:
             shared.grow(items, facts, graph)
-        answer = SharedAnswer(self, shared, rules, names[rules.wanted])
+        answer = SharedAnswer(self, shared, rules, names[rules.answer_relation])
         shared.answers[answer] = tuple(names.values())
         return answer
 
@@ -135,7 +135,7 @@ class SharedAnswer:
         self._shared = shared
         self._session = shared.session
         self._rules = rules
-        self._wanted = wanted
+        self._answer_relation = wanted
         self._alone = False
         self._is_new = True
         """Whether the graph has not changed since the question."""
@@ -143,7 +143,7 @@ class SharedAnswer:
         """What the graph's last commit changed, where the session has gone on from there."""
 
     def rows(self) -> Columns:
-        return tuple(self._session[self._wanted].to_numpy().values())
+        return tuple(self._session[self._answer_relation].to_numpy().values())
 
     def changes(self) -> Columns:
         if self._is_new:
@@ -151,7 +151,7 @@ class SharedAnswer:
             return (*rows, np.ones(len(rows[0]), np.int64))
         if self._changes is not None:
             return self._changes
-        return tuple(list(self._session.changes(self._wanted).to_numpy().values())[:-1])
+        return tuple(list(self._session.changes(self._answer_relation).to_numpy().values())[:-1])
 
     def hold_changes(self) -> None:
         """Keeps what the last commit changed."""
@@ -178,7 +178,7 @@ class SharedAnswer:
         session = self._sharing.running.session(self._rules.program, self._rules.relations(graph))
         self.close()
         self._shared, self._session = Shared(session, self._rules.vertices), session
-        self._wanted, self._alone = self._rules.wanted, True
+        self._answer_relation, self._alone = self._rules.answer_relation, True
 
     def close(self) -> None:
         if self._alone:

@@ -107,15 +107,15 @@ def k_core(k: int) -> Rules:
     """The vertices that are left when those with fewer than k neighbours go until there are none."""
     shape = Shape("vertex", (("id", "vertex"),))
     on_spark = elsewhere("k_core", k)
-    return Rules(shape, Program("core"), "core", vertices=False, facts=_bound(k), on_spark=on_spark)
+    return Rules(shape, Program("core"), "core", vertices=False, facts=_bound_facts(k), on_spark=on_spark)
 
 
 def k_truss(k: int) -> Rules:
     """The edges that are left when those in fewer than k - 2 triangles go until there are none."""
     shape = Shape("edge", (("src", "vertex"), ("dst", "vertex")))
     on_spark = elsewhere("k_truss", k)
-    return Rules(shape, Program("truss"), "truss", vertices=False, facts=_bound(k), on_spark=on_spark)
+    return Rules(shape, Program("truss"), "truss", vertices=False, facts=_bound_facts(k), on_spark=on_spark)
 
 
-def _bound(k: int) -> dict[str, Columns]:
+def _bound_facts(k: int) -> dict[str, Columns]:
     return {"bound": (np.array([k]),)}

@@ -187,8 +187,8 @@ class Bindings:
         self._parts = {p.span.start: p for n in names for p in parts_of(n) if n.role in ROLES}
         self._groups = {start: start for start in self._parts}
         self._components = _components(names)
-        self._known: set[str] = set()
-        self._found: set[int] = set()
+        self._created_paths: set[str] = set()
+        self._resolved_starts: set[int] = set()
         """Where the names stand that refer to something in some instance."""
         self._count = 0
         self._settle_functors()
@@ -201,7 +201,7 @@ class Bindings:
     def _settle(self) -> None:
         self._add(self._components[""], {}, None)
         for path, component in self._components.items():
-            if path not in self._known:
+            if path not in self._created_paths:
                 self._add(component, {}, self._around(component))
 
     def group(self, offset: int) -> list[Part]:
@@ -217,7 +217,7 @@ class Bindings:
         none."""
         wanted = {(p.role, p.name) for p in group}
         uses = (used for component in self._components.values() for used in component.uses)
-        lost = (u for u in uses if parts_of(u)[-1].span.start not in self._found)
+        lost = (u for u in uses if parts_of(u)[-1].span.start not in self._resolved_starts)
         return next((u.name for u in lost if not wanted.isdisjoint((p.role, p.name) for p in parts_of(u))), "")
 
     # -------------------------------------------------------------------------------------------------------------- groups
@@ -267,19 +267,19 @@ class Bindings:
     def _add_layer(self, component: _Component, binding: Mapping[str, str], instance: _Instance) -> None:
         if any(component is other for other, _ in instance.layers) or len(instance.layers) > MAX_INSTANCES:
             return
-        self._known.add(component.path)
+        self._created_paths.add(component.path)
         instance.layers.append((component, binding))
         for base in component.bases:
             found = (component.outer or component).lookup(binding.get(base.component.name, base.component.name))
             if found is not None:
-                self._add_layer(found, _bound(found, base, binding), instance)
+                self._add_layer(found, _actual_names(found, base, binding), instance)
         for key, part in component.own.items():
             self._one(instance.own.setdefault(key, part), part)
         for part, reference in component.inits:
             instance.inits.setdefault(part.name, part)
             found = component.lookup(binding.get(reference.component.name, reference.component.name))
             if found is not None and part.name not in instance.inner:
-                instance.inner[part.name] = self._create(found, _bound(found, reference, binding), instance)
+                instance.inner[part.name] = self._create(found, _actual_names(found, reference, binding), instance)
 
     def _resolve(self, component: _Component, binding: Mapping[str, str], instance: _Instance) -> None:
         """Joins the names that stand in a component with what they refer to in one of its instances."""
@@ -297,11 +297,11 @@ class Bindings:
         parts = parts_of(used)
         if used.role is Role.TYPE and used.name in component.params:
             self._one(parts[0], component.params[used.name])
-            self._found.add(parts[0].span.start)
+            self._resolved_starts.add(parts[0].span.start)
             return True
         found = instance.resolve(parts)
         if found is not None:
-            self._found.add(parts[-1].span.start)
+            self._resolved_starts.add(parts[-1].span.start)
         for part, declared in zip(parts, found or (), strict=False):
             self._one(part, declared)
         return found is not None
@@ -318,7 +318,7 @@ ROLES: Final = _IN_INSTANCES | {Role.FUNCTOR, Role.COMPONENT, Role.INSTANCE}
 """What is looked up in components; variables and attributes are those of their statement."""
 
 
-def _bound(component: _Component, reference: _Reference, binding: Mapping[str, str]) -> dict[str, str]:
+def _actual_names(component: _Component, reference: _Reference, binding: Mapping[str, str]) -> dict[str, str]:
     """The actual names of a component's parameters."""
     actual = [binding.get(a.name, a.name) for a in reference.args]
     return dict(zip(component.params, actual, strict=False))

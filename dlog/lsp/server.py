@@ -52,7 +52,7 @@ class Server(LanguageServer):
         self.documents: dict[str, Document] = {}
         self.waiting: dict[str, asyncio.Task[None]] = {}
         self.analyses: Background[Document] = Background()
-        self.shown: dict[str, set[str]] = {}
+        self.published_files: dict[str, set[str]] = {}
 
     def document(self, uri: str) -> Document:
         """The document with its present text."""
@@ -86,11 +86,11 @@ class Server(LanguageServer):
 
     def _show(self, uri: str, diagnostics: dict[str, list[types.Diagnostic]]) -> None:
         """Shows findings, and takes those back that an earlier text had in other files."""
-        for file in self.shown.get(uri, set()) - diagnostics.keys():
+        for file in self.published_files.get(uri, set()) - diagnostics.keys():
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(file, []))
         for file, found in diagnostics.items():
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(file, found))
-        self.shown[uri] = set(diagnostics)
+        self.published_files[uri] = set(diagnostics)
 
     def closed(self, uri: str) -> None:
         if uri in self.waiting:

@@ -57,7 +57,7 @@ def _closest(search: Search, relation: str, row: tuple[int, ...]) -> list[Row]:
 class _Deepest:
     """The furthest that the body got: literals that held, the one that failed, and the bindings then."""
 
-    met: tuple[Literal, ...] = ()
+    matched: tuple[Literal, ...] = ()
     literal: Literal | None = None
     frame: Frame | None = None
 
@@ -65,7 +65,7 @@ class _Deepest:
 def _failure(search: Search, rule: Rule, row: tuple[int, ...]) -> Failure:
     """The failure of that form of a rule which gets furthest."""
     found = [_attempt(search, form, row) for form in search.forms(rule)]
-    return max(found, key=lambda failure: (failure.misses > 0, len(failure.met)))
+    return max(found, key=lambda failure: (failure.misses > 0, len(failure.matched)))
 
 
 def _attempt(search: Search, form: Form, row: tuple[int, ...]) -> Failure:
@@ -78,7 +78,7 @@ def _attempt(search: Search, form: Form, row: tuple[int, ...]) -> Failure:
     _descend(solver, list(form.body), frame, (), deepest)
     assert deepest.frame is not None
     frame = deepest.frame
-    met = tuple(_written(search, form, x) for x in deepest.met if not _is_implicit(form, x))
+    met = tuple(_written(search, form, x) for x in deepest.matched if not _is_implicit(form, x))
     shown = range(min(frame.rows, SHOWN_MISSES))
     bindings = tuple(search.bindings(form, frame, place) for place in shown)
     if deepest.literal is None:
@@ -93,7 +93,7 @@ def _attempt(search: Search, form: Form, row: tuple[int, ...]) -> Failure:
 def _descend(solver: Solver, body: list[Literal], frame: Frame, met: tuple[Literal, ...], deepest: _Deepest) -> None:
     """Follows the bindings through the body in the order of the text, as far as that can be."""
     if not body:
-        deepest.met, deepest.literal, deepest.frame = met, None, frame
+        deepest.matched, deepest.literal, deepest.frame = met, None, frame
         return
     literal = next((x for x in body if ready(x, set(frame.values))), body[0])
     rest = [x for x in body if x is not literal]
@@ -103,8 +103,8 @@ def _descend(solver: Solver, body: list[Literal], frame: Frame, met: tuple[Liter
             nothing = False
             part = piece.take(np.arange(low, min(low + BLOCK, piece.rows)))
             _descend(solver, rest, part, (*met, literal), deepest)
-    if nothing and (deepest.frame is None or len(met) > len(deepest.met)):
-        deepest.met, deepest.literal, deepest.frame = met, literal, frame
+    if nothing and (deepest.frame is None or len(met) > len(deepest.matched)):
+        deepest.matched, deepest.literal, deepest.frame = met, literal, frame
 
 
 def _is_implicit(form: Form, literal: Literal) -> bool:

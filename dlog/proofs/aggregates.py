@@ -45,7 +45,7 @@ class Matches:
     targets: np.ndarray
     frames: tuple[tuple[int, Frame], ...]
     """The alternative and its bindings, in pieces."""
-    kept: np.ndarray
+    is_counted: np.ndarray
     """Of the frames' rows one after the other, which count."""
 
 

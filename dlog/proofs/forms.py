@@ -81,7 +81,7 @@ def forms_of(rule: Rule, own: frozenset[str]) -> tuple[Form, ...]:
     for alternative in through.alternatives:
         reached: tuple[Literal, ...] = ()
         if through.target is not None:
-            reached = (_given(Compare("=", through.result, through.target, through.kind, through.span)),)
+            reached = (_compared_by_words(Compare("=", through.result, through.target, through.kind, through.span)),)
         found.append(Form(rule, args, (*others, *alternative, *reached, *head.literals), kinds, through, alternative))
     return tuple(found)
 
@@ -104,7 +104,7 @@ def _given_values(body: Sequence[Literal]) -> Iterator[Literal]:
             continue  # it gave what the row has
         if isinstance(literal, Compare) and (target := binds(literal, bound)) is not None:
             bound.add(target[0])
-            yield _given(literal)
+            yield _compared_by_words(literal)
         else:
             yield literal
 
@@ -116,7 +116,7 @@ def _is_stateful(term: Term) -> bool:
     )
 
 
-def _given(equation: Compare) -> Compare:
+def _compared_by_words(equation: Compare) -> Compare:
     """An equation that gives a value. Then floats are the same that are the same word: a NaN is, 0.0 and -0.0 are not."""
     return replace(equation, kind=Kind.NUMBER) if equation.kind is Kind.FLOAT else equation
 
@@ -136,7 +136,7 @@ class _Head:
                 variable = self._fresh(kind)
                 if _is_stateful(term):
                     return variable  # it gave what the row has
-                self.literals.append(_given(Compare("=", variable, term, kind)))
+                self.literals.append(_compared_by_words(Compare("=", variable, term, kind)))
             case Record(type=name, args=args):
                 variable = self._fresh(Kind.RECORD)
                 self.literals.append(Unpack(variable, name, tuple(self.arg(a) for a in args)))

@@ -48,7 +48,7 @@ from dlog.proofs.terms import Frame, Terms
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Derivation:
     """A derivation: bindings (one row) of a form; the least `cost` is the best."""
 
     cost: tuple[int, ...]
@@ -103,8 +103,8 @@ class Search:
         logs = any(relation in kept.logs for kept in self.program.retentions.values())  # by what no rule says
         return logs or self.snapshot.facts[relation].find(row) is not None
 
-    def _derivation(self, relation: str, row: tuple[int, ...], replayed: bool) -> Found | None:
-        best: Found | None = None
+    def _derivation(self, relation: str, row: tuple[int, ...], replayed: bool) -> Derivation | None:
+        best: Derivation | None = None
         below = self._below(relation, row, replayed)
         for rule in self._strata[relation].rules:
             if rule.head.relation == relation:
@@ -123,7 +123,7 @@ class Search:
         rank = 0 if place is None or table.ranks is None else int(table.ranks[place])
         return Below(frozenset(self._strata[relation].relations), rank, inside=relation not in self.program.alternating)
 
-    def _first(self, form: Form, row: tuple[int, ...], below: Below, replayed: bool) -> Found | None:
+    def _first(self, form: Form, row: tuple[int, ...], below: Below, replayed: bool) -> Derivation | None:
         """The best of the first piece of solutions: any derivation from rows of smaller ranks is a shortest one."""
         solver = self.solver(form, below, replayed)
         frame = form.frame(row, solver.terms)
@@ -134,7 +134,7 @@ class Search:
             columns = [piece.values[v] for v in sorted(piece.values, reverse=True)]
             best = int(np.lexsort((*columns, total, latest))[0])
             cost = int(latest[best]), int(total[best]), len(form.body)
-            return Found(cost, form, piece.take(np.array([best])), solver)
+            return Derivation(cost, form, piece.take(np.array([best])), solver)
         return None
 
     def _costs(self, form: Form, piece: Frame, below: Below, replayed: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -150,7 +150,7 @@ class Search:
 
     # ------------------------------------------------------------------------------------------------------------ premises
 
-    def _as_step(self, found: Found, replayed: bool) -> Step:
+    def _as_step(self, found: Derivation, replayed: bool) -> Step:
         rule, frame = found.form.rule, found.frame
         names = self.names(found.form, frame)
         premises: list[Premise] = []
@@ -165,7 +165,7 @@ class Search:
         return Step(rule.text, self.bindings(found.form, frame), tuple(premises))
 
     def _premises(
-        self, found: Found, body: Iterable[Literal], frame: Frame, names: list[str], replayed: bool
+        self, found: Derivation, body: Iterable[Literal], frame: Frame, names: list[str], replayed: bool
     ) -> Iterator[Premise]:
         """The premises of literals under the bindings of a frame of one row."""
         for literal in body:
@@ -184,12 +184,12 @@ class Search:
                 case Compare() | Unpack() | Generator():
                     pass
 
-    def _aggregated(self, found: Found, aggregate: Aggregate, frame: Frame, replayed: bool) -> Aggregated:
+    def _aggregated(self, found: Derivation, aggregate: Aggregate, frame: Frame, replayed: bool) -> Aggregated:
         """The aggregate with the premises of its first matches, of `min` and `max` those of one that has the value."""
         outer = Frame(1, {v.id: frame.values[v.id] for v in aggregate.outer})
         solver = replace(found.solver.inside, every=True)
         all_of = matches(solver, aggregate, outer)
-        chosen = all_of.kept
+        chosen = all_of.is_counted
         if dominance_of(aggregate.op) is not None:
             value = np.broadcast_to(frame.values[aggregate.result.id], all_of.targets.shape)
             chosen = chosen[agree(all_of.targets, np.ascontiguousarray(value), aggregate.kind)][:1]
@@ -208,7 +208,7 @@ class Search:
         return Aggregated(text, value, len(all_of.groups), tuple(premises))
 
     def _missing(
-        self, found: Found, aggregate: Aggregate, solver: Solver, outer: Frame, replayed: bool
+        self, found: Derivation, aggregate: Aggregate, solver: Solver, outer: Frame, replayed: bool
     ) -> Iterator[Premise]:
         """The first rows of the own stratum for which an aggregate has the fewer matches."""
         body = aggregate.alternatives[0]
@@ -216,7 +216,7 @@ class Search:
         others = tuple(x for x in body if x not in own)
         for negation in own:
             every = matches(solver, replace(aggregate, alternatives=((*others, negation.atom),)), outer)
-            for place in every.kept[: self.limit].tolist():
+            for place in every.is_counted[: self.limit].tolist():
                 _, row = _at(every.frames, place)
                 yield from self._premises(found, (negation.atom,), row, self.names(found.form, row), replayed)
 

@@ -134,7 +134,7 @@ class Solver:
                 origin, found = _first_of_each(stored, origin, found)
             taken = frame.take(origin)
             picks = taken.picks | {id(atom): found}
-            yield _bound(Frame(len(found), taken.values, picks), stored, fresh, found)
+            yield _bind_rows(Frame(len(found), taken.values, picks), stored, fresh, found)
 
     def _in_time(
         self, relation: str, stored: Stored, origin: np.ndarray, found: np.ndarray
@@ -218,7 +218,7 @@ def agree(left: np.ndarray, right: np.ndarray, kind: Kind) -> np.ndarray:
     return np.asarray(left == right)
 
 
-def _bound(frame: Frame, stored: Stored, fresh: Sequence[tuple[int, int]], found: np.ndarray) -> Frame:
+def _bind_rows(frame: Frame, stored: Stored, fresh: Sequence[tuple[int, int]], found: np.ndarray) -> Frame:
     """Binds new variables to the columns of the rows found; a repeated one keeps the rows that agree."""
     mask = np.ones(frame.rows, bool)
     values = dict(frame.values)

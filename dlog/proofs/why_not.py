@@ -14,7 +14,7 @@ from dlog.proofs.wording import literal_of, row_text
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why one rule does not give a row. The literals `met` hold together, and then `literal` fails; None: the head does
+    """Why one rule does not give a row. The literals `matched` hold together, and then `literal` fails; None: the head does
     not match, or everything holds and only a better value is kept. `reasons` say why it fails for the nearest misses,
     whose `bindings` stand beside them; `misses` is how many there are."""
 
@@ -23,7 +23,7 @@ class Failure:
     reasons: tuple[str, ...]
     bindings: tuple[Mapping[str, Any], ...]
     misses: int
-    met: tuple[str, ...]
+    matched: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -62,7 +62,7 @@ def _failed(failure: Failure) -> Iterator[ProofLine]:
     if failure.literal is None:
         yield ProofLine((("guide", "    "), ("bad", failure.reasons[0])))
         return
-    held = f"{', '.join(failure.met)} {'holds' if len(failure.met) == 1 else 'hold'}, " if failure.met else ""
+    held = f"{', '.join(failure.matched)} {'holds' if len(failure.matched) == 1 else 'hold'}, " if failure.matched else ""
     yield ProofLine((("guide", "    "), ("", held), ("bad", failure.literal), ("", " fails:")))
     for reason, bindings in zip(failure.reasons, failure.bindings, strict=True):
         values = ", ".join(f"{name} = {literal_of(value)}" for name, value in bindings.items())

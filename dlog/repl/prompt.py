@@ -181,7 +181,7 @@ class ProgramCompleter(Completer):
         what = takes[min(len(given), len(takes)) - 1] if takes else ""
         match what:
             case "relation":
-                yield from _matching(word, self._relations(), self._shown)
+                yield from _matching(word, self._relations(), self._attributes_text)
             case "command":
                 yield from _matching(given[-1], PAGES, _summary)
             case "file":
@@ -209,10 +209,10 @@ class ProgramCompleter(Completer):
             types = dict(relations[inside])
             yield from _matching(word, types, types.__getitem__)
         if word:
-            yield from _matching(word, relations, self._shown)
+            yield from _matching(word, relations, self._attributes_text)
             yield from _matching(word, _DECLARING if text.lstrip().startswith(".") else _COMPUTING, _summary)
 
-    def _shown(self, relation: str) -> str:
+    def _attributes_text(self, relation: str) -> str:
         return ", ".join(f"{name}: {type}" for name, type in self._relations()[relation])
 
 

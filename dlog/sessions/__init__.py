@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlog.engine.state.store import Sync
-from dlog.functors import Given
+from dlog.functors import FunctorSource
 from dlog.sessions.commits import Round, Transaction
 from dlog.sessions.core import Session
 from dlog.sessions.follow.changes import Changes
@@ -38,7 +38,7 @@ def session(
     engine: str = "embedded",
     spark: SparkSession | None = None,
     workers: int | None = None,
-    functors: Given = None,
+    functors: FunctorSource = None,
 ) -> Session:
     """Opens a session on a program.
 

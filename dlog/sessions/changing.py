@@ -367,7 +367,7 @@ class Changing(Reading):
                     last = engine.commit(inputs, frames)
                 except BaseException as error:
                     if engine.round == before:
-                        self._tell(_gone, lambda: self._program.relations)
+                        self._tell(_refuse_changes, lambda: self._program.relations)
                         with stage("evaluation"):
                             raise
                     late, last = error, engine.round  # something came when the round was committed already
@@ -375,7 +375,7 @@ class Changing(Reading):
                 if staged:
                     self._staged_changes.staged = {}
                 self._tell(engine.changes, lambda: engine.touched)
-                self._read = {}
+                self._open_relations = {}
                 if not self._followers.nobody(last):
                     self._followers.committed(self._committed(before))
             finally:
@@ -407,7 +407,7 @@ def _columns(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
     return texts(name, given, "the names of columns")
 
 
-def _gone(relation: str) -> Updates:
+def _refuse_changes(relation: str) -> Updates:
     """The changes after a commit that failed: an engine may have restored its rows without remembering how they came."""
     note = "subscriptions and `history` keep what they were told"
     raise mistake("past-round", f"the last round's changes of `{relation}` are gone: a later commit failed", note)

@@ -18,14 +18,14 @@ from dlog.engine.garbage import uncollected
 from dlog.engine.interruption import Delayed, delayed
 from dlog.engine.ir import rules
 from dlog.engine.state.store import Sync
-from dlog.functors import Given
+from dlog.functors import FunctorSource
 from dlog.grammar.diagnostics import DlogError
 from dlog.relation import overview
 from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing
 from dlog.sessions.commits import Round
 from dlog.sessions.follow.history import Window
-from dlog.sessions.follow.views import shown
+from dlog.sessions.follow.views import present_relations
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import ProgramSource, StateSource, check_facts, options, read
 from dlog.sessions.past_rounds import check_first, feed, first_rows, own_windows
@@ -56,7 +56,7 @@ class Session(Changing):
         engine: str = "embedded",
         spark: Any = None,
         workers: int | None = None,
-        functors: Given = None,
+        functors: FunctorSource = None,
     ) -> None:
         chosen = options(
             threads=threads,
@@ -106,7 +106,7 @@ class Session(Changing):
             self._text, engine = reopen(state, given, self._engines, chosen.functors)
             self._keep_windows(self._text, engine.program)
             self._use(engine, engine.program, engine)
-            self._followers.noted = engine.round
+            self._followers.last_round = engine.round
             engine.keep_history(self._followers.history)
             self._restored = engine.round > 0
             if not self._restored:  # files that a program names which comes from the folder are not read
@@ -188,7 +188,7 @@ class Session(Changing):
         self._use(next_one.engine if durable is None else durable, program, durable)
         self._tell(next_one.changes, lambda: program.relations)
         self._followers.history.drop(before.relations.keys() - program.relations.keys())
-        self._staged_changes.staged = {name: changes for name, changes in staged.items() if name in next_one.kept}
+        self._staged_changes.staged = {name: changes for name, changes in staged.items() if name in next_one.kept_relations}
         self._followers.committed(self._committed(next_one.round - 1))
         let_go(old)
         self._follow()
@@ -215,7 +215,7 @@ class Session(Changing):
                 parts.callback(self._engine.close)
                 parts.callback(self._followers.close)
                 self._staged_changes.restore({})
-                self._read = {}
+                self._open_relations = {}
 
     def __enter__(self) -> Session:
         return self
@@ -232,7 +232,7 @@ class Session(Changing):
     def _preview(self) -> Preview:
         if self._closed:
             return Preview("dlog.Session, closed")
-        return overview(f"dlog.Session at round {self.round}", shown(self._program), self.rows)
+        return overview(f"dlog.Session at round {self.round}", present_relations(self._program), self.rows)
 
 
 def _says_something(program: rules.Program) -> bool:

@@ -13,7 +13,7 @@ from dlog.dataclass import dataclass
 from dlog.engine.rounds_engine import EngineMaker
 from dlog.engine.runtime.incremental.engines.choice import EmbeddedMaker
 from dlog.engine.state.store import Sync
-from dlog.functors import Given
+from dlog.functors import FunctorSource
 from dlog.pipeline import available_cores
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.history import Window, window
@@ -40,7 +40,7 @@ class Options:
     engine: str
     spark: Any
     workers: int | None
-    functors: Given
+    functors: FunctorSource
 
     def engines(self) -> Engines:
         """The maker of the session's engines."""

@@ -28,14 +28,14 @@ from dlog.sessions.queries.answers import Tables
 from dlog.sessions.queries.compiled import Question
 from dlog.sessions.queries.questions import Questions
 from dlog.sessions.text import Text
-from dlog.tabular import Shown
+from dlog.tabular import Previewable
 
 if TYPE_CHECKING:
     from dlog.proofs import Proof, WhyNot
     from dlog.spark import Remote
 
 
-class Reading(Shown):
+class Reading(Previewable):
     """The part of a session that is read: a mapping from the names of the relations to `Relation`s as of the last round."""
 
     _text: Text
@@ -54,7 +54,7 @@ class Reading(Shown):
         self._reads_past = bool(moments(program.relations))
         """Whether rules do."""
         self._tell(engine.changes, lambda: engine.touched)
-        self._read: dict[str, Relation] = {}
+        self._open_relations: dict[str, Relation] = {}
         self._questions = Questions(self._text, engine, self._codec, self._options.threads, self._options.memory)
 
     def _tell(self, changes: Callable[[str], Updates], touched: Callable[[], Iterable[str]]) -> None:
@@ -81,7 +81,7 @@ class Reading(Shown):
     @property
     def round(self) -> int:
         """The last committed round; 0 if there is none."""
-        return self._followers.noted
+        return self._followers.last_round
 
     @property
     def restored(self) -> bool:
@@ -89,7 +89,7 @@ class Reading(Shown):
         return self._restored
 
     def __getitem__(self, relation: str) -> Relation:
-        read = self._read  # a commit in another thread puts an empty one in its place
+        read = self._open_relations  # a commit in another thread puts an empty one in its place
         found = read.get(relation) if isinstance(relation, str) else None
         if found is None:
             declared = self._relation(relation)
@@ -202,7 +202,7 @@ class Reading(Shown):
         whole("limit", limit, 0, "a number of premises, 0 or more")
         with self._lock:
             name = self._relation(relation).name
-            return prove(self._engine, self._codec, self.at(self._followers.noted).table, self._lock, name, row, limit)
+            return prove(self._engine, self._codec, self.at(self._followers.last_round).table, self._lock, name, row, limit)
 
     def why_not(self, relation: str, row: Row) -> WhyNot:
         """The explanation of a row that is not in a relation now: what fails first in each rule, for the bindings that get
@@ -211,7 +211,7 @@ class Reading(Shown):
 
         with self._lock:
             name = self._relation(relation).name
-            return refute(self._engine, self._codec, self.at(self._followers.noted).table, self._lock, name, row)
+            return refute(self._engine, self._codec, self.at(self._followers.last_round).table, self._lock, name, row)
 
     def explain(self, question: str | None = None) -> str:
         """The plan by which the program is maintained or, with a question, by which that is answered now."""
@@ -240,7 +240,7 @@ class Reading(Shown):
         if (found := moment(name)) is not None:
             return self._moment_at(found, round)
         relation, engine = self._relation(name), self._engine
-        if self._followers.noted == round:
+        if self._followers.last_round == round:
             table = engine.table(name)
             if engine is self._engine and engine.round == round:
                 return table
@@ -288,7 +288,7 @@ class Reading(Shown):
         return self._questions.answer(question, tables).table
 
     def _answer(self, question: str, view: View) -> Relation:
-        if view.round != self._followers.noted:
+        if view.round != self._followers.last_round:
             with self._lock:
                 self._derive_pending()
         questions = self._questions

@@ -25,7 +25,7 @@ class Successor:
 
     engine: RoundsEngine
     round: int
-    kept: tuple[str, ...]
+    kept_relations: tuple[str, ...]
     changed: Mapping[str, Updates]
 
     def changes(self, relation: str) -> Updates:

@@ -20,7 +20,7 @@ from dlog.engine.compiler import check_tree, parse
 from dlog.engine.ir.rules import Io, Program
 from dlog.engine.state.files import damaged
 from dlog.engine.state.manifest import NAME
-from dlog.functors import Given, linked
+from dlog.functors import FunctorSource, linked
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.preprocess import preprocess
@@ -37,7 +37,7 @@ class Text:
 
     source: Source
     items: tuple[syntax.Item, ...]
-    functors: Given = field(default=None, compare=False, repr=False)
+    functors: FunctorSource = field(default=None, compare=False, repr=False)
     """Functions for the functors that the program declares."""
     stored: int = field(default=0, compare=False)
     """The end of what comes from the folder of a state, where somebody else may have written it."""

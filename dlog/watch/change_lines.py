@@ -211,7 +211,7 @@ class ChangeReader:
         """The records of a type in the next lines, unless these have been looked at."""
         if self.source.number < self._looked.get(type.name, 0):
             return
-        lines = [*self.source.coming(_LINES_AHEAD)]
+        lines = [*self.source.peek(_LINES_AHEAD)]
         self._looked[type.name] = self.source.number + len(lines)
         for line in lines:
             with suppress(ValueError, RecursionError, Unbalanced):  # whoever takes the line says what is wrong with it

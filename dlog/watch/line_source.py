@@ -36,7 +36,7 @@ class LineSource:
         """The last one, as far as it is text."""
         self._follow = follow
         self._memory = memory
-        self._begun = 0
+        self._partial_line_bytes = 0
         """Bytes of the line whose end has not come yet."""
         self._lines: deque[bytes] = deque()
         self._rest: list[bytes] = []
@@ -44,7 +44,7 @@ class LineSource:
         self._size = 0
         self._file = sys.stdin.fileno() if path == STDIN else os.open(Path(path), os.O_RDONLY)
 
-    def coming(self, count: int) -> Iterator[bytes]:
+    def peek(self, count: int) -> Iterator[bytes]:
         """The next lines, as many as `count` of those that have come, which stay to be taken."""
         return islice(self._lines, count)
 
@@ -80,15 +80,15 @@ class LineSource:
     def _take(self, data: bytes) -> None:
         first, *others = data.split(b"\n")
         self._rest.append(first)
-        self._begun += len(first)
-        if self._memory is not None and self._begun * COPIES > self._memory:
-            note = f"this line takes about {byte_size(self._begun * COPIES)}, and has not ended"
+        self._partial_line_bytes += len(first)
+        if self._memory is not None and self._partial_line_bytes * COPIES > self._memory:
+            note = f"this line takes about {byte_size(self._partial_line_bytes * COPIES)}, and has not ended"
             raise over_limit(self._memory, note, place=f"{self.name}:{self.number + 1}:1")
         if others:
             self._lines.append(b"".join(self._rest))
             *lines, rest = others
             self._lines.extend(lines)
-            self._rest, self._begun = [rest], len(rest)
+            self._rest, self._partial_line_bytes = [rest], len(rest)
 
     def _check_growing(self) -> None:
         """Raises where the file has lost lines that were read: what follows would not be read from its beginning."""

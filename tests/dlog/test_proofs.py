@@ -337,7 +337,7 @@ def test_a_proof_is_about_its_round() -> None:
 def test_why_not_names_the_literal_that_fails(engine: str) -> None:
     with dlog.session(CLOSURE, {"edge": [(1, 2), (2, 3), (4, 5)]}) as session:
         why = session.why_not("path", (1, 5))
-        assert [(f.met, f.literal) for f in why.failures] == [((), "edge(x, y)"), (("path(x, y)",), "edge(y, z)")]
+        assert [(f.matched, f.literal) for f in why.failures] == [((), "edge(x, y)"), (("path(x, y)",), "edge(y, z)")]
         assert why.failures[1].bindings == ({"x": 1, "z": 5, "y": 2}, {"x": 1, "z": 5, "y": 3})
         assert why.failures[1].reasons == ("there is no edge(2, 5)", "there is no edge(3, 5)")
 

@@ -222,7 +222,7 @@ def test_what_belongs_to_others_stays(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_an_interruption_at_the_end_leaves_no_folder_and_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is tired of waiting for a process to end by itself."""
-    monkeypatch.setattr(temporary, "_kept", {})
+    monkeypatch.setattr(temporary, "_leases", {})
 
     class Slow:
         ended = 0

@@ -134,7 +134,7 @@ def test_changes_between_lots_with_other_columns_are_damage(tmp_path: Path) -> N
         with dlog.session(pairs, state=other, threads=1) as session:
             session.insert("r", Frame.of(*((n, n) for n in range(200_000))))
             session.commit()
-            entries = session._engine._state._held.entries  # type: ignore[attr-defined]
+            entries = session._engine._state._external_relations.entries  # type: ignore[attr-defined]
         state = State(folder, "never", None)
         state._store.append(2, {}, {TEXTS: Entries.of([zlib.compress(pairs.encode())]), TABLE: Entries.of(entries)})
         marks = np.array([1])

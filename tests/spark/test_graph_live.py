@@ -11,7 +11,7 @@ import pytest
 
 import dlog
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.graphs.frames import taken
+from dlog.graphs.frames import frame_changes
 from tests.spark.test_graphs import NAMED, QUESTIONS, frame, integer, negative, rows, table, word
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def test_answers_follow_dataframes_that_stay_with_spark(
 ) -> None:
     """Removals and additions, in the order in which they were staged, among others that the driver has; and a small change
     after large ones."""
-    monkeypatch.setattr(taken, "MAX_RELAYED_ROWS", 0)
+    monkeypatch.setattr(frame_changes, "MAX_RELAYED_ROWS", 0)
     check(spark, named, directed, questions, frames=True)
 
 
@@ -147,7 +147,7 @@ def test_large_dataframes_of_changes_do_not_come_to_the_driver(
     spark: SparkSession, brought: list[int], monkeypatch: pytest.MonkeyPatch, named: Any
 ) -> None:
     many = 2_000
-    monkeypatch.setattr(taken, "MAX_RELAYED_ROWS", many)
+    monkeypatch.setattr(frame_changes, "MAX_RELAYED_ROWS", many)
     id = "id" if named is integer else "concat('v', id)"
     edges = spark.range(3 * many + 1).selectExpr(f"{id} as src", f"{id.replace('id', '(id + 1)')} as dst", "1 as weight")
     live: Any = dlog.graph(edges.where(f"id <= {many}")).live()
@@ -168,7 +168,7 @@ def test_large_dataframes_of_changes_do_not_come_to_the_driver(
 
 
 def test_a_dataframe_of_changes_that_does_not_do_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taken, "MAX_RELAYED_ROWS", 0)
+    monkeypatch.setattr(frame_changes, "MAX_RELAYED_ROWS", 0)
     with live_of(spark, [(1, 2, 5), (2, 3, 5)]) as live:
         paths = live.shortest_paths(sources=1, weight="weight")
         for rows_given, schema, message in (

@@ -184,7 +184,7 @@ def test_what_is_no_graph_is_refused(spark: SparkSession, message: str) -> None:
 
 def test_rows_that_differ_each_time_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = dlog.graph(spark.createDataFrame([(1,)], "id long"), spark.createDataFrame([(1, 2)], "src long, dst long"))
-    monkeypatch.setattr("dlog.graphs.frames.given._check", lambda *given: None)  # as if the second reading found nothing
+    monkeypatch.setattr("dlog.graphs.frames.source_frames._check", lambda *given: None)  # as if nothing was found
     with pytest.raises(DlogError, match="when Spark read both again they had none"):
         graph.connected_components()
 

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.graphs.changing import ChangingEdges
-from dlog.graphs.frames.given import SourceFrames, VertexIds
 from dlog.graphs.frames.numbers import NUMBER, Numbers, edge_columns, float_weights
+from dlog.graphs.frames.source_frames import SourceFrames, VertexIds
 from dlog.graphs.frames.staged import ENDS, StagedFrames, settled
-from dlog.graphs.frames.vertices import Came, Vertices
+from dlog.graphs.frames.vertices import AddedVertices, Vertices
 from dlog.graphs.mistakes import bad_weight
 from dlog.graphs.names import Codes
 from dlog.graphs.numbered import Numbered
@@ -51,10 +51,10 @@ class EditedEnds:
         later = _edge(rules, self._removed)
         if not len(self._ends[0]):
             return later
-        found = self._ends if rules.form == "plain" and rules.weight is None else self._found(rules)
+        found = self._ends if rules.form == "plain" and rules.weight is None else self._read_edges(rules)
         return tuple(np.concatenate(pair) for pair in zip(found, later, strict=True))
 
-    def _found(self, rules: Rules) -> Columns:
+    def _read_edges(self, rules: Rules) -> Columns:
         rows = edge_columns(having(self._beginning, self._ends), rules.form, rules.weight, rules.floats).toArrow()
         return tuple(np.asarray(column.to_numpy()) for column in rows.columns)
 
@@ -97,7 +97,7 @@ class ChangingFrame:
         self._later = ChangingEdges(_none(beginning.directed))
         self._numbered = 0
         """How many edges had come in small changes when all edges were made anew."""
-        self._gone: list[Codes] = []
+        self._removed_ends: list[Codes] = []
         """Places of the ends, two columns each time."""
         self._committed = 0
         self._many = StagedFrames(beginning.directed)
@@ -116,20 +116,20 @@ class ChangingFrame:
             self._many.remove(self._ends_frame([np.stack((src, dst))]))
             return
         self._later.remove(src, dst)
-        self._gone.append(np.stack((src, dst)))
+        self._removed_ends.append(np.stack((src, dst)))
         if not self._beginning.directed:
-            self._gone.append(np.stack((dst, src)))
+            self._removed_ends.append(np.stack((dst, src)))
 
     def add_many(self, edges: DataFrame, kept: DataFrame) -> None:
         """Edges in numbers, each with a number that is none of another one of them; made of what Spark keeps."""
         self._gather()
-        self._many.kept.append(kept)
+        self._many.persisted.append(kept)
         self._many.add(self._many.numbered(edges, kept))
 
     def remove_many(self, edges: DataFrame, kept: DataFrame) -> None:
         """All edges with the ends of these, which are in numbers."""
         self._gather()
-        self._many.kept.append(kept)
+        self._many.persisted.append(kept)
         self._many.remove(edges.select(*ENDS))
 
     def _gather(self) -> None:
@@ -138,15 +138,15 @@ class ChangingFrame:
             return
         self._many.begin(self._frame)
         edited = self._later.edited()
-        if len(self._gone) > self._committed:
-            self._many.remove(self._ends_frame(self._gone[self._committed :]))
+        if len(self._removed_ends) > self._committed:
+            self._many.remove(self._ends_frame(self._removed_ends[self._committed :]))
         if len(edited.added.src):
             self._many.add(self._as_frame(self._in_numbers(edited.added)))
 
     def rollback(self) -> None:
         """Takes back what has happened since the last `settle`."""
         self._later.rollback()
-        del self._gone[self._committed :]
+        del self._removed_ends[self._committed :]
         self._many.forget()
 
     def edited(self) -> EditedEnds | EditedFrames:
@@ -154,19 +154,19 @@ class ChangingFrame:
         if self._many:
             return EditedFrames(self.frame(), *self._many.net())
         edited = self._later.edited()
-        ends = self._ends(self._gone[self._committed :])
+        ends = self._ends(self._removed_ends[self._committed :])
         return EditedEnds(self._frame, ends, self._in_numbers(edited.removed), self._in_numbers(edited.added))
 
     def settle(self, edited: EditedEnds | EditedFrames) -> list[DataFrame]:
         """Forgets what has happened. Returns what Spark need not keep any more when nobody reads `edited`."""
         if isinstance(edited, EditedEnds):
             self._later.settle()
-            self._committed = len(self._gone)
+            self._committed = len(self._removed_ends)
             return []
         self._frame = settled(self._fewer(edited.after()))
-        spent, self._many = self._many.kept, StagedFrames(self._beginning.directed)
+        spent, self._many = self._many.persisted, StagedFrames(self._beginning.directed)
         self._numbered += self._later.rows
-        self._later, self._gone, self._committed = ChangingEdges(_none(self._beginning.directed)), [], 0
+        self._later, self._removed_ends, self._committed = ChangingEdges(_none(self._beginning.directed)), [], 0
         return spent
 
     def _fewer(self, edges: DataFrame) -> DataFrame:
@@ -180,7 +180,7 @@ class ChangingFrame:
     def frame(self) -> DataFrame:
         """All edges as of the last `settle`, with numbers for vertices and of their own."""
         edges, later = self._frame, self.later()
-        ends = self._ends(self._gone[: self._committed])
+        ends = self._ends(self._removed_ends[: self._committed])
         if len(ends[0]):
             edges = having(edges, ends, "left_anti")
         return edges.unionByName(self._as_frame(later), allowMissingColumns=True) if len(later.src) else edges
@@ -213,7 +213,7 @@ class ChangingFrame:
 class ChangedNumbers(Numbers):
     """The graph as of the last commit, in numbers."""
 
-    def __init__(self, beginning: Numbers, later: Came, edges: DataFrame) -> None:
+    def __init__(self, beginning: Numbers, later: AddedVertices, edges: DataFrame) -> None:
         given = SourceFrames(edges.drop(NUMBER), None, beginning.integers)
         super().__init__(beginning.spark, given, beginning.columns, beginning.directed)
         self._beginning, self._later, self._edges = beginning, later, edges

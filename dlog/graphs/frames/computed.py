@@ -45,7 +45,8 @@ def strong(numbers: Numbers, running: SparkRunning) -> Answer:
     found = reduce(lambda a, b: a.unionAll(b), (done["component"].df.toDF("number", "name") for done in passes))
     members = found.join(names, "number").select(F.col("id").alias("x"), "name")
     least = members.groupBy("name").agg(F.min("x").alias("component"))
-    return Answer(members.join(least, "name").select("x", "component"), (*passes, _Kept(names), _Kept(placed)))
+    answer = members.join(least, "name").select("x", "component")
+    return Answer(answer, (*passes, _PersistedFrame(names), _PersistedFrame(placed)))
 
 
 # --------------------------------------------------------------------------------------------------------------------- cores
@@ -167,7 +168,7 @@ def independent_set(numbers: Numbers, running: SparkRunning, seed: int, block: i
             before.release()
         members, out, left = (done[name] for name in wanted)
         if not next(iter(left))[0]:
-            return Answer(members.df, (done, _Kept(vertex), _Kept(placed)), members.rows)
+            return Answer(members.df, (done, _PersistedFrame(vertex), _PersistedFrame(placed)), members.rows)
         facts["out_0"], before = out.df, done
 
 
@@ -187,7 +188,7 @@ def _one(value: int) -> pa.Table:
     return pa.table({"k": [value]})
 
 
-class _Kept:
+class _PersistedFrame:
     """A DataFrame that Spark keeps, as something to release."""
 
     def __init__(self, frame: DataFrame) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 from dlog.engine.spark.application import need_running
 from dlog.graphs.analyses import Analyses
 from dlog.graphs.core import Graph
-from dlog.graphs.frames.asking import is_named_beside, ruled
-from dlog.graphs.frames.given import arranged
 from dlog.graphs.frames.numbers import Numbers
+from dlog.graphs.frames.question_run import is_named_beside, ruled
 from dlog.graphs.frames.results import SparkGraphResult, SparkMotifs
 from dlog.graphs.frames.running import SparkRunning
+from dlog.graphs.frames.source_frames import arranged
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.questions import Computation, Question, Rules
 from dlog.graphs.running import Running
@@ -35,7 +35,7 @@ class SparkGraph(Analyses[SparkGraphResult]):
     `len` is the number of vertices."""
 
     def __init__(self, vertices: DataFrame | None, edges: DataFrame, directed: bool, columns: IdColumns) -> None:
-        self._given = vertices, edges
+        self._source_frames = vertices, edges
         self.columns = columns
         self.running = SparkRunning(edges.sparkSession)
         need_running(self.origin)
@@ -53,13 +53,13 @@ class SparkGraph(Analyses[SparkGraphResult]):
     @property
     def vertices(self) -> DataFrame:
         """The vertices: `id`, then their attributes."""
-        given = self.numbers.given.vertices
+        given = self.numbers.source.vertices
         return self.numbers.vertex_ids.ids.select("id") if given is None else given
 
     @property
     def edges(self) -> DataFrame:
         """The edges: `src`, `dst`, then their attributes."""
-        return self.numbers.given.edges
+        return self.numbers.source.edges
 
     def find(self, motif: str) -> SparkMotifs:
         """Every way in which a motif occurs: see `dlog.Graph.find`. Vertices and edges are structs of their columns."""
@@ -70,7 +70,7 @@ class SparkGraph(Analyses[SparkGraphResult]):
     @cached_property
     def local(self) -> Graph:
         """The same graph with all vertices and edges on the driver."""
-        vertices, edges = self._given
+        vertices, edges = self._source_frames
         given = read(edges, None, self.columns) if vertices is None else read(vertices, edges, self.columns)
         return Graph(given.with_direction(self.directed), Running("spark"), self.columns)
 

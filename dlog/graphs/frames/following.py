@@ -12,7 +12,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.graphs.frames.changing import EditedEnds, EditedFrames, Rows
 from dlog.graphs.frames.numbers import Numbers
 from dlog.graphs.frames.running import SparkRunning
-from dlog.graphs.frames.vertices import Came
+from dlog.graphs.frames.vertices import AddedVertices
 from dlog.graphs.live import Maintained
 from dlog.graphs.mistakes import mistake
 from dlog.graphs.questions import OnSpark, Rules
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from dlog.graphs.frames.protocols import LiveFrames
 
-Found = TypeVar("Found")
+Reply = TypeVar("Reply")
 
 
 class SparkMaintained(Maintained):
@@ -32,8 +32,8 @@ class SparkMaintained(Maintained):
 
     def __init__(self, rules: Rules, made: Callable[[], Any]) -> None:
         super().__init__(rules, made())
-        self._made = made
-        self._told = True
+        self._open_session = made
+        self._has_last_changes = True
         """Whether the session knows what the last commit changed."""
 
     def prepared(self, edited: EditedEnds | EditedFrames) -> tuple[Rows, Rows]:  # type: ignore[override]
@@ -41,16 +41,16 @@ class SparkMaintained(Maintained):
         added = edited.added(self._rules)
         return edited.removed(self._rules), added
 
-    def advance(self, changes: tuple[Rows, Rows], vertices: Came, live: Any) -> None:  # type: ignore[override]
+    def advance(self, changes: tuple[Rows, Rows], vertices: AddedVertices, live: Any) -> None:  # type: ignore[override]
         try:
             self._commit(changes, vertices)
-            self._told = True
+            self._has_last_changes = True
         except DlogError as error:
             if not workers_lost(error):
                 raise
             self._renew()
 
-    def _commit(self, changes: tuple[Rows, Rows], vertices: Came) -> None:
+    def _commit(self, changes: tuple[Rows, Rows], vertices: AddedVertices) -> None:
         removed, added = changes
         self._stage(self._session.remove, "edge", removed)
         self._stage(self._session.insert, "edge", added)
@@ -68,32 +68,32 @@ class SparkMaintained(Maintained):
             act(relation, rows)
 
     def _renew(self) -> None:
-        lost, self._session, self._told = self._session, self._made(), False
+        lost, self._session, self._has_last_changes = self._session, self._open_session(), False
         lost.close()
 
-    def _asked(self, question: Callable[[Any], Found]) -> Found:
+    def _ask(self, question: Callable[[Any], Reply]) -> Reply:
         """The session's reply about the answer, or another session's where its workers were lost."""
         try:
-            return question(self._session[self._rules.wanted])
+            return question(self._session[self._rules.answer_relation])
         except DlogError as error:
             if not workers_lost(error):
                 raise
         self._renew()
-        return question(self._session[self._rules.wanted])
+        return question(self._session[self._rules.answer_relation])
 
     def frame(self) -> DataFrame:
-        return self._asked(lambda rows: cast("DataFrame", rows.df))
+        return self._ask(lambda rows: cast("DataFrame", rows.df))
 
     def rows_here(self) -> pa.Table:
-        return self._asked(lambda rows: rows.to_arrow())
+        return self._ask(lambda rows: rows.to_arrow())
 
     def count(self) -> int:
-        return self._asked(lambda rows: int(rows.rows))
+        return self._ask(lambda rows: int(rows.rows))
 
     def changed_here(self) -> pa.Table:
         """Columns, then diffs."""
         try:
-            if self._told:
+            if self._has_last_changes:
                 *columns, diffs = self.changes()
                 return as_table((*columns, np.asarray(diffs, np.int64)))
         except DlogError as error:
@@ -114,7 +114,7 @@ class SparkRecomputed:
     def prepared(self, edited: EditedEnds | EditedFrames) -> None:
         return None
 
-    def advance(self, changes: None, vertices: Came, live: LiveFrames) -> None:
+    def advance(self, changes: None, vertices: AddedVertices, live: LiveFrames) -> None:
         if self._before is not self._answer:
             self._before.release()
         self._before = self._answer

@@ -17,11 +17,11 @@ from dlog.display.preview import Preview
 from dlog.graphs.analyses import Analyses
 from dlog.graphs.frames.changing import ChangedNumbers, ChangingFrame
 from dlog.graphs.frames.following import SparkMaintained, SparkRecomputed
+from dlog.graphs.frames.frame_changes import edges_of, ids_of
 from dlog.graphs.frames.lineage import Origin
 from dlog.graphs.frames.numbers import Numbers, values_of
 from dlog.graphs.frames.running import SparkRunning
-from dlog.graphs.frames.taken import edges_of, ids_of
-from dlog.graphs.frames.vertices import NONE, Came, Vertices
+from dlog.graphs.frames.vertices import NONE, AddedVertices, Vertices
 from dlog.graphs.live import CLOSED, FailedAnswer, Following, Maintained
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.numbered import weights
@@ -224,7 +224,7 @@ class SparkLiveResult(Tabular):
         """The rows as of the last commit as an Arrow table."""
         return self.table
 
-    def advance(self, changes: Any, vertices: Came) -> None:
+    def advance(self, changes: Any, vertices: AddedVertices) -> None:
         """Goes on to the next round, with the vertices that are new."""
         self._forget()
         self.follower.advance(changes, vertices, self._live)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.spark.inputs import quoted
-from dlog.graphs.frames.given import SourceFrames, VertexIds, checked
+from dlog.graphs.frames.source_frames import SourceFrames, VertexIds, checked
 from dlog.graphs.mistakes import bad_weight, missing_column, negative_weight, unknown_vertex
 from dlog.graphs.numbered import Form
 
@@ -37,17 +37,17 @@ class Numbers:
 
     def __init__(self, spark: SparkSession, given: SourceFrames, columns: IdColumns, directed: bool) -> None:
         self.spark = spark
-        self.given = given
+        self.source = given
         self.columns = columns
         self.directed = directed
         self.sound = False
-        self._kept: list[DataFrame] = []
+        self._persisted: list[DataFrame] = []
 
     @cached_property
     def vertex_ids(self) -> VertexIds:
         """The vertices, which Spark has looked at. Raises DlogError where the rows make no graph."""
-        known = checked(self.given, self.columns)
-        self._kept.append(known.ids)
+        known = checked(self.source, self.columns)
+        self._persisted.append(known.ids)
         self.sound = True
         return known
 
@@ -63,7 +63,7 @@ class Numbers:
 
     @property
     def integers(self) -> bool:
-        return self.given.integers
+        return self.source.integers
 
     @cached_property
     def names(self) -> DataFrame:
@@ -74,8 +74,8 @@ class Numbers:
     def edges(self) -> DataFrame:
         """The edges with numbers for `src` and `dst`."""
         if self.integers:
-            return self.given.edges
-        return self._keep(renumbered(self.given.edges, self.names, ("src", "dst")))
+            return self.source.edges
+        return self._keep(renumbered(self.source.edges, self.names, ("src", "dst")))
 
     @cached_property
     def numbered_edges(self) -> DataFrame:
@@ -88,12 +88,12 @@ class Numbers:
         from pyspark import StorageLevel
 
         last = frames[-1].persist(StorageLevel.MEMORY_AND_DISK)
-        self._kept += [*frames[:-1], last]
+        self._persisted += [*frames[:-1], last]
         return last
 
     def release(self) -> None:
         """Gives back what Spark keeps; the numbers must not be used afterwards."""
-        for frame in self._kept:
+        for frame in self._persisted:
             frame.unpersist()
 
     # --------------------------------------------------------------------------------------------------------- relations
@@ -104,7 +104,7 @@ class Numbers:
 
         if not self.integers:
             return self.names.select(F.col("number").alias("x"))
-        given = self.given.vertices
+        given = self.source.vertices
         return (self.vertex_ids.ids if given is None or self.counted else given).select(F.col("id").alias("x"))
 
     def edge(self, form: Form, weight: str | None = None, floats: bool = False) -> DataFrame:
@@ -113,7 +113,7 @@ class Numbers:
 
     def float_weights(self, column: str) -> bool:
         """Whether a column of weights has floats; DlogError if they are none, or negative."""
-        return float_weights(self.given.edges, column)
+        return float_weights(self.source.edges, column)
 
     # ------------------------------------------------------------------------------------------------------ ids, numbers
 
@@ -132,13 +132,13 @@ class Numbers:
         """Ids as Python values; DlogError for the first that cannot be a vertex, by its type."""
         wanted = values_of(ids)
         for value in wanted:
-            if not may_be(value, self.given.type):
+            if not may_be(value, self.source.type):
                 raise unknown_vertex(value, where)
         return wanted
 
     def find(self, ids: Iterable[Any]) -> dict[Any, int]:
         """The numbers of those ids that are vertices; all might be, by their type."""
-        return find(self.vertex_ids.ids.select("id") if self.integers else self.names, ids, self.given.type)
+        return find(self.vertex_ids.ids.select("id") if self.integers else self.names, ids, self.source.type)
 
     def decoded(self, rows: DataFrame, columns: Iterable[str]) -> DataFrame:
         """Rows with the ids of numbers in some columns."""

@@ -26,7 +26,7 @@ class StagedFrames:
         """From here on no edge has the number."""
         self._steps: list[tuple[DataFrame, int]] = []
         self._net: tuple[DataFrame | None, DataFrame | None] | None = None
-        self.kept: list[DataFrame] = []
+        self.persisted: list[DataFrame] = []
         """What Spark keeps for them."""
 
     def __bool__(self) -> bool:
@@ -66,7 +66,7 @@ class StagedFrames:
         if self._net is None:
             ends, added = self._netted()
             self._net = None if ends is None else ends.distinct().persist(), None if added is None else added.persist()
-            self.kept += [frame for frame in self._net if frame is not None]
+            self.persisted += [frame for frame in self._net if frame is not None]
         return self._net
 
     def _netted(self) -> tuple[DataFrame | None, DataFrame | None]:
@@ -82,9 +82,9 @@ class StagedFrames:
 
     def forget(self) -> None:
         """Drops all changes, and the frames that Spark keeps for them."""
-        for frame in self.kept:
+        for frame in self.persisted:
             frame.unpersist()
-        self._steps, self._net, self.kept = [], None, []
+        self._steps, self._net, self.persisted = [], None, []
 
 
 def settled(rows: DataFrame) -> DataFrame:

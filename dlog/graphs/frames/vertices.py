@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dlog.dataclass import dataclass
-from dlog.graphs.frames.given import VertexIds
 from dlog.graphs.frames.numbers import Numbers, dense, find, may_be, renumbered, values_of
+from dlog.graphs.frames.source_frames import VertexIds
 from dlog.graphs.frames.staged import settled
 from dlog.graphs.mistakes import mistake, unknown_vertex
 from dlog.graphs.names import Codes
@@ -43,7 +43,7 @@ NONE = VertexMark(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class AddedVertices:
     """Vertices that came later: pairs of an id and its number, and DataFrames of them."""
 
     few: Sequence[tuple[Any, int]]
@@ -93,9 +93,9 @@ class Vertices:
         """How many have come until now."""
         return VertexMark(len(self._few), len(self._many))
 
-    def between(self, until: VertexMark, since: VertexMark = NONE) -> Came:
+    def between(self, until: VertexMark, since: VertexMark = NONE) -> AddedVertices:
         """The vertices that came between two times."""
-        return Came(self._few[since.few : until.few], self._many[since.many : until.many])
+        return AddedVertices(self._few[since.few : until.few], self._many[since.many : until.many])
 
     def _names(self) -> DataFrame:
         """`id` and `number` of all, those included that no commit has seen yet."""
@@ -144,7 +144,7 @@ class Vertices:
         """Asks Spark for the numbers of those that have no place yet."""
         asked = [value for value in dict.fromkeys(ids) if value not in self._places]
         if asked:
-            names = Came((), self._many).with_names(self._names_of_beginning())
+            names = AddedVertices((), self._many).with_names(self._names_of_beginning())
             for value, number in find(names, asked, self.type).items():
                 self._note(value, number)
 

@@ -61,13 +61,13 @@ class Upserts(Tabular):
         table = typed(self._relation.kinds, self._updates)
         types = [type for _, type in self._relation.attributes]
         columns = [
-            self._codec.to_python(type, self._shown(c, column))
+            self._codec.to_python(type, self._masked(c, column))
             for c, (type, column) in enumerate(zip(types, table.columns, strict=True))
         ]
         for row, there in zip(zip(*columns, strict=True), self._there.tolist(), strict=True):
             yield tuple([row[c] for c in self._key]), row if there else None
 
-    def _shown(self, place: int, column: np.ndarray) -> np.ndarray:
+    def _masked(self, place: int, column: np.ndarray) -> np.ndarray:
         """A column without what does not count."""
         return column if place in self._key else np.where(self._there, column, 0).astype(column.dtype)
 
@@ -79,7 +79,7 @@ class Upserts(Tabular):
         table = typed(self._relation.kinds, self._updates)
         found: dict[str, Any] = {}
         for c, ((name, type), column) in enumerate(zip(self._relation.attributes, table.columns, strict=True)):
-            array = self._codec.to_arrow(type, self._shown(c, column))
+            array = self._codec.to_arrow(type, self._masked(c, column))
             found[name] = array if c in self._key else pc.if_else(pa.array(self._there), array, None)
         state = "state" if "state" not in found else "_state"
         return pa.table(found | {state: np.where(self._there, "upsert", "delete")})
@@ -116,7 +116,7 @@ class Diffs:
         if hidden:
             updates = Updates((EMPTY,) * relation.arity, EMPTY, EMPTY)
         elif self._order and updates.rows > 1:
-            updates = _chosen(updates, np.lexsort([updates.diffs, *(self._ranks(relation, updates, codec))]))
+            updates = _take_rows(updates, np.lexsort([updates.diffs, *(self._ranks(relation, updates, codec))]))
         return Changes(relation, updates, codec)
 
     def _ranks(self, relation: Relation, updates: Updates, codec: Codec) -> Iterator[np.ndarray]:
@@ -143,7 +143,7 @@ class Keyed:
             return Upserts(relation, self._key, (EMPTY,) * relation.arity, np.empty(0, bool), codec)
         columns = tuple(updates.columns[c] for c in self._places)
         self._insert(columns, updates)
-        rows, there, keys = self._left(columns[: len(self._key)], updates.rows)
+        rows, there, keys = self._rows_by_key(columns[: len(self._key)], updates.rows)
         if (there > 1).any():
             raise self._violated(relation, [key[int(np.argmax(there > 1))] for key in keys], codec)
         if hidden:
@@ -156,7 +156,7 @@ class Keyed:
         self._handle.advance(Antichain.at(time))
         self._spine.insert(Batch.of(self._spine.upper, Antichain.at(time + 1), columns, (time,), updates.diffs))
 
-    def _left(self, keys: Sequence[np.ndarray], rows: int) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]:
+    def _rows_by_key(self, keys: Sequence[np.ndarray], rows: int) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]:
         """Of each key of changed rows, once: the row that it has, how many it has, and the key. Where it has none only the key
         counts."""
         order, starts = row_groups(keys, rows)
@@ -185,7 +185,7 @@ class Keyed:
         return mistake("key-violation", message, "subscribe with more columns as key, or without one")
 
 
-def _chosen(updates: Updates, places: np.ndarray) -> Updates:
+def _take_rows(updates: Updates, places: np.ndarray) -> Updates:
     return Updates(tuple(c[places] for c in updates.columns), updates.diffs[places], updates.rounds[places])
 
 

@@ -166,13 +166,13 @@ class _Subscribed:
 
 
 class Followers:
-    """All of them. `noted` is the last round that this object knows of; `lock` is held for moments only, so that a view can be
-    opened while a commit runs. The rest is used under the session's lock."""
+    """All of them. `last_round` is the last round that this object knows of; `lock` is held for moments only, so that a view
+    can be opened while a commit runs. The rest is used under the session's lock."""
 
     def __init__(self, window: Window) -> None:
         self.readers: WeakSet[Reader] = WeakSet()
         self.history = History(window)
-        self.noted = 0
+        self.last_round = 0
         self.lock = Lock()
         self.waits = False
         """Whether a subscriber has ever asked that commits wait for it."""
@@ -181,11 +181,11 @@ class Followers:
     def nobody(self, last: int) -> bool:
         """Whether nobody wants to hear of a commit up to `last`; then that is all there is to do."""
         with self.lock:
-            if self.history.wanted or self._following or self.readers:
+            if self.history.has_window or self._following or self.readers:
                 return False
             if self.history.traces:
                 self.history.begin(last)
-            self.noted = last
+            self.last_round = last
             return True
 
     def wait_for_room(self) -> None:
@@ -197,11 +197,11 @@ class Followers:
         """Notes the changes and delivers them; what callbacks raise comes out, the first of them, when all were called."""
         with self.lock:
             self._note(commit)
-            self.noted = commit.last
+            self.last_round = commit.last
         if not self._following:
             return
         told = self._following.followers_of(commit)
-        raised = [error for following in told if (error := _told(following, commit)) is not None]
+        raised = [error for following in told if (error := _deliver(following, commit)) is not None]
         self._following.sort(told)
         if raised:
             raise raised[0]
@@ -209,11 +209,11 @@ class Followers:
     def _note(self, commit: Committed) -> None:
         """Has the history take in the changes of a commit, as far as anybody may read the rounds before it."""
         history, readers = self.history, bool(self.readers)
-        if not history.wanted and not readers:
+        if not history.has_window and not readers:
             if history.traces:
                 history.begin(commit.last)
         elif history.last != commit.last or (readers and not history.window.general):
-            noted = history.noted(commit.program.relations, commit.changes, commit.touched(), readers)
+            noted = history.entry(commit.program.relations, commit.changes, commit.touched(), readers)
             history.note(commit.before, commit.last, noted)
             self.forget()
         else:
@@ -222,22 +222,22 @@ class Followers:
     def read(self, reader: Reader, round: int | None) -> None:
         """Makes the reader's a round (None: the present one), readable as long as the reader exists, or until `leave`."""
         with self.lock:
-            reader.round = self.noted if round is None else whole("round", round, -MAX_COUNT, "the number of a round")
+            reader.round = self.last_round if round is None else whole("round", round, -MAX_COUNT, "the number of a round")
             self.check(reader.round)
             self.readers.add(reader)
 
     def check(self, round: int, relation: str | None = None) -> None:
         """Raises DlogError where a round of a relation, or of all, cannot be read."""
         oldest = self.oldest(relation)
-        if not oldest <= round <= self.noted:
-            raise unreadable_round(round, oldest, self.noted, relation)
+        if not oldest <= round <= self.last_round:
+            raise unreadable_round(round, oldest, self.last_round, relation)
 
     def oldest(self, relation: str | None = None) -> int:
         """The oldest round of a relation, or of any, that can be read."""
         history = self.history
-        if history.last < self.noted:  # nobody has asked for it since
-            return self.noted
-        return min(history.oldest if relation is None else history.oldest_of(relation), self.noted)
+        if history.last < self.last_round:  # nobody has asked for it since
+            return self.last_round
+        return min(history.oldest if relation is None else history.oldest_of(relation), self.last_round)
 
     def leave(self, reader: Reader) -> None:
         with self.lock:
@@ -247,8 +247,8 @@ class Followers:
     def keep(self, window: Window) -> None:
         """Has history go back as far as a window from now on."""
         with self.lock:
-            if self.history.last < self.noted:
-                self.history.begin(self.noted)
+            if self.history.last < self.last_round:
+                self.history.begin(self.last_round)
             self.history.keep(window)
             self.forget()
             self.history.trim()
@@ -284,7 +284,7 @@ class Followers:
         self._following.clear()
 
 
-def _told(following: _Following, commit: Committed) -> Exception | None:
+def _deliver(following: _Following, commit: Committed) -> Exception | None:
     """Delivers a commit; what a callback raises is kept for later, what answering a question raises ends the subscription."""
     subscription, source = following.subscription, following.source
     try:

@@ -58,7 +58,7 @@ def window(given: int | timedelta) -> Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class HistoryEntry:
     """The changes of a commit at a time, by relation: if `general` of all that changed, with the kinds of their rows."""
 
     general: bool
@@ -88,7 +88,7 @@ class History:
     """The changes of the rounds up to `last`."""
 
     def __init__(self, window: Window, clock: Callable[[], int] = time.time_ns) -> None:
-        self.window, self.wanted = window, bool(window)
+        self.window, self.has_window = window, bool(window)
         """How far back it goes, and whether that is anywhere, without open views."""
         self.last = 0
         self._clock = clock
@@ -103,7 +103,7 @@ class History:
 
     # ------------------------------------------------------------------------------------------------------------- writing
 
-    def note(self, before: int, last: int, noted: Noted) -> None:
+    def note(self, before: int, last: int, noted: HistoryEntry) -> None:
         """Takes in the changes of the rounds after `before` up to `last`. May be told again, if more is noted then."""
         with self._lock:
             if self.last not in (before, last):
@@ -117,9 +117,9 @@ class History:
                     trace.note(updates, self._oldest_of(name))
             self._general = self._before if noted.general else last
 
-    def noted(
+    def entry(
         self, relations: Mapping[str, Relation], changes: Callable[[str], Updates], touched: Iterable[str], readers: bool
-    ) -> Noted:
+    ) -> HistoryEntry:
         """What is to be noted of a commit: the changes of all relations, or of those that have windows of their own."""
         general, own, found = self.window.general or readers, self.window.own, {}
         for name in touched:
@@ -127,7 +127,7 @@ class History:
                 updates = changes(name)
                 if updates.rows:
                     found[name] = relations[name].kinds, updates
-        return Noted(general, self._clock() if self.window.duration is not None else 0, found)
+        return HistoryEntry(general, self._clock() if self.window.duration is not None else 0, found)
 
     def begin(self, round: int) -> None:
         """Forgets everything: no round before this one can be read."""
@@ -138,7 +138,7 @@ class History:
     def keep(self, window: Window) -> None:
         """Goes back as far as a window from now on."""
         with self._lock:
-            self.window, self.wanted = window, bool(window)
+            self.window, self.has_window = window, bool(window)
             self._own = {name: self._own.get(name, self._general) for name in window.own}
 
     def drop(self, relations: Iterable[str]) -> None:
@@ -167,7 +167,7 @@ class History:
     def forget(self, readers: Sequence[int] = ()) -> None:
         """Gives up rounds that neither the window nor any of these readers needs."""
         with self._lock:
-            wanted = self._wanted()
+            wanted = self._window_start()
             held = min(readers) if readers else wanted
             self._general = self._before = max(self._general, min(wanted, held))
             for name, rounds in self.window.own.items():
@@ -185,7 +185,7 @@ class History:
             for name, (_, trace) in self.traces.items():
                 trace.forget(self._oldest_of(name))
 
-    def _wanted(self) -> int:
+    def _window_start(self) -> int:
         """The oldest round that the window asks for."""
         if self.window.duration is None:
             return self.last - self.window.rounds

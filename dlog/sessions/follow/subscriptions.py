@@ -176,14 +176,14 @@ class Subscription:
         """The rounds that have arrived. If there is none, waits up to `timeout` seconds for one (None: until one comes or the
         subscription is closed)."""
         self._wait(timeout)
-        return self._taken(None)
+        return self._take_available(None)
 
     def __iter__(self) -> Iterator[Item]:
         return self
 
     def __next__(self) -> Item:
         self._wait(None)
-        found = self._taken(1)
+        found = self._take_available(1)
         if not found:
             raise StopIteration
         return found[0]
@@ -195,7 +195,7 @@ class Subscription:
         from asyncio import get_running_loop  # not before it is used: most sessions have no use for it, and it is large
 
         while True:
-            found = self._taken(1)
+            found = self._take_available(1)
             if found:
                 return found[0]
             with self._arrived:
@@ -213,7 +213,7 @@ class Subscription:
                 with self._arrived:
                     self._wakers = [other for other in self._wakers if other[1] is not waker]
 
-    def _taken(self, most: int | None) -> list[Item]:
+    def _take_available(self, most: int | None) -> list[Item]:
         """Takes items that are there, up to so many. An interruption puts them back."""
         found: list[Item] = []
         try:

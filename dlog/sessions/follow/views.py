@@ -16,7 +16,7 @@ from dlog.engine.values.table import Table
 from dlog.relation import Relation, overview
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.mistakes import mistake
-from dlog.tabular import Shown
+from dlog.tabular import Previewable
 
 
 class ViewOwner(Protocol):
@@ -41,24 +41,24 @@ class Rounds(Protocol):
     def _changes_between(self, relation: str, earlier: int, later: int) -> Changes: ...
 
 
-def shown(program: Program) -> dict[str, rules.Relation]:
+def present_relations(program: Program) -> dict[str, rules.Relation]:
     """The relations of a program, without those that stand for past rounds."""
     return {name: relation for name, relation in program.relations.items() if moment(name) is None}
 
 
-class View(Shown):
+class View(Previewable):
     """A mapping from names to relations, as of `round`. A context manager; while it is open, commits note what they change."""
 
     def __init__(self, session: Rounds) -> None:
         self.round = 0
         self._session: Rounds | None = session
-        self._read: dict[str, Relation] = {}
+        self._open_relations: dict[str, Relation] = {}
 
     def __getitem__(self, relation: str) -> Relation:
-        found = self._read.get(relation) if isinstance(relation, str) else None
+        found = self._open_relations.get(relation) if isinstance(relation, str) else None
         if found is None:
             found = self._open()._relation_at(relation, self.round)
-            self._read[relation] = found
+            self._open_relations[relation] = found
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -98,16 +98,16 @@ class View(Shown):
     def _preview(self) -> Preview:
         if self._session is None:
             return Preview(f"dlog.View of round {self.round}, closed")
-        return overview(f"dlog.View of round {self.round}", shown(self._session.program))
+        return overview(f"dlog.View of round {self.round}", present_relations(self._session.program))
 
 
-class Diff(Shown):
+class Diff(Previewable):
     """What changed from one round to another: a mapping from names to the changes of relations, each row once. A context
     manager; while it is open, both rounds are kept."""
 
     def __init__(self, earlier: View, later: View) -> None:
         self._views = earlier, later
-        self._read: dict[str, Changes] = {}
+        self._open_changes: dict[str, Changes] = {}
 
     @property
     def rounds(self) -> tuple[int, int]:
@@ -116,10 +116,10 @@ class Diff(Shown):
         return earlier.round, later.round
 
     def __getitem__(self, relation: str) -> Changes:
-        found = self._read.get(relation) if isinstance(relation, str) else None
+        found = self._open_changes.get(relation) if isinstance(relation, str) else None
         if found is None:
             found = self._views[0]._open()._changes_between(relation, *self.rounds)
-            self._read[relation] = found
+            self._open_changes[relation] = found
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -139,4 +139,4 @@ class Diff(Shown):
 
     def _preview(self) -> Preview:
         earlier, later = self.rounds
-        return overview(f"dlog.Diff of rounds {earlier} to {later}", shown(self._views[0]._open().program))
+        return overview(f"dlog.Diff of rounds {earlier} to {later}", present_relations(self._views[0]._open().program))

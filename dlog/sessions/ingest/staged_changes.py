@@ -190,12 +190,12 @@ class StagedChanges:
         updates = staged.updates(0)
         return apply_changes(columns, table.rows, updates.columns, updates.diffs)
 
-    def _known(self, name: Any) -> RowReader | None:
+    def _existing_reader(self, name: Any) -> RowReader | None:
         return self._row_readers.get(name) if isinstance(name, str) else None
 
     def row_reader(self, name: str) -> RowReader:
         """The reader of the relation's rows; raises where it takes none."""
-        if (known := self._known(name)) is not None:
+        if (known := self._existing_reader(name)) is not None:
             return known
         program = self._program
         relation = program.relations.get(name) if isinstance(name, str) else None

@@ -72,7 +72,7 @@ class Checkpoints:
         self._copying: Copying | None = None
         """The image that is to be copied."""
         self._writing: Thread | None = None
-        self._asked = 0
+        self._image_checks = 0
         """How often there was no image, and one might have been written."""
         self._unimaged = 0
         """Bytes logged between the last image and the last checkpoint."""
@@ -107,7 +107,7 @@ class Checkpoints:
             self._start(self._write_beside, content, fingerprint, content.program_changes)
             return
         with self._logging:
-            steps = self._begun(content, fingerprint, None if image is None else image.copied)
+            steps = self._begin_steps(content, fingerprint, None if image is None else image.copied)
             if steps is not None:
                 self._start(self._write, steps)
 
@@ -121,7 +121,7 @@ class Checkpoints:
         with self._logging:
             if content.program_changes != program_changes or not content.interned.stays:
                 return
-            steps = self._begun(content, fingerprint, None, content.interned.logged)
+            steps = self._begin_steps(content, fingerprint, None, content.interned.logged)
         if steps is not None:
             self._write(steps)
 
@@ -137,8 +137,8 @@ class Checkpoints:
         file = self._store.image
         if file is None or file.fingerprint != fingerprint:
             # Asking an engine for its size takes as long as a small commit: it is done after 1, 2, 4, 8 ... of them.
-            self._asked += 1
-            return due or self._asked & (self._asked - 1) == 0
+            self._image_checks += 1
+            return due or self._image_checks & (self._image_checks - 1) == 0
         return due and self._logged >= max(MIN_IMAGE_LOG_BYTES, file.size // IMAGE_SHARE)
 
     def _image_bytes(self, engine: RoundsEngine) -> int:
@@ -161,7 +161,7 @@ class Checkpoints:
         """Whether a checkpoint runs."""
         return self._writing is not None and self._writing.is_alive()
 
-    def _begun(
+    def _begin_steps(
         self, content: Content, fingerprint: str, image: Callable[[], Image] | None, interned: Interning | None = None
     ) -> Iterator[None] | None:
         """The steps of a checkpoint; None where it cannot begin: the log has it all, and closing will say what is wrong."""
@@ -185,7 +185,7 @@ class Checkpoints:
             ready = self._copying is copying and content.round == image.round and content.interned.stays
             if not ready or self.is_writing:
                 return False
-            steps = self._begun(content, copying.fingerprint, lambda: image, content.interned.logged)
+            steps = self._begin_steps(content, copying.fingerprint, lambda: image, content.interned.logged)
             self._copying, self._writing = None, current_thread()
         if steps is not None:
             self._write(steps)
@@ -213,7 +213,7 @@ class Checkpoints:
         tables = content.tables(interned)
         self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
         arrays = None if image is None else (image.head, image.arrays)
-        steps = self._store.checkpoint_steps(content.round, _Read({**derived, **sources}), tables, arrays)
+        steps = self._store.checkpoint_steps(content.round, _LazyRelations({**derived, **sources}), tables, arrays)
         return self._steps(content, steps, frozen)
 
     def _steps(self, content: Content, steps: Iterator[None], frozen: FrozenRows) -> Iterator[None]:
@@ -281,7 +281,7 @@ class Copying:
         return copy is not None and not self._over.is_set() and state.checkpoints.write_image(state, self, copy)
 
 
-class _Read(Mapping[str, "Table | Batches"]):
+class _LazyRelations(Mapping[str, "Table | Batches"]):
     """Relations that are made when they are written."""
 
     def __init__(self, readers: Mapping[str, CheckpointSource]) -> None:

@@ -35,7 +35,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.changes import from_table, none
-from dlog.sessions.follow.history import History, Noted
+from dlog.sessions.follow.history import History, HistoryEntry
 from dlog.sessions.ingest.streams import netted
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import BulkChange
@@ -44,7 +44,7 @@ from dlog.sessions.persistence.folder import State, fingerprint
 from dlog.sessions.persistence.saving import Saving, frames_of, gathered, recovered, takes_files
 from dlog.sessions.text import Text
 
-Found = TypeVar("Found")
+Reply = TypeVar("Reply")
 MIN_ROWS_PER_CHANGE = 8
 """Rows of inputs per row changed since an image, from which on going on from it is taken to cost less than deriving all
 anew."""
@@ -59,7 +59,7 @@ class Durable(PlainRounds):
         self._fingerprint = fingerprint(text.formatted if not program.functors else [*text.formatted, uuid4().hex])
         """Of what the derived rows follow from: functions of users are not known to be those of another session."""
         self._lock = RLock()
-        self._told = inner is not None
+        self._has_last_changes = inner is not None
         """Whether the engine knows what the last round changed."""
         self._history: History | None = None
         self.mark: int | None = None
@@ -120,7 +120,7 @@ class Durable(PlainRounds):
         self._state.check_there()
         if not takes_files(self._state):
             return None
-        return self._asked(lambda inner: inner.fitting(relation, rows) if inner.saves(path) else None)
+        return self._ask(lambda inner: inner.fitting(relation, rows) if inner.saves(path) else None)
 
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
         self._state.check_there()
@@ -153,9 +153,9 @@ class Durable(PlainRounds):
         inner = self._awake()
         try:
             last = inner.commit(given, frames_of(bulks, inner, self._state) or None)
-            self._told = True
+            self._has_last_changes = True
             text = self._text if self._state.text != self._text else None
-            noted = self._noted(self.program.relations, inner.changes, inner.touched)
+            noted = self._history_entry(self.program.relations, inner.changes, inner.touched)
             self._state.append(last, given, text, self.mark, bulks, noted)
         except BaseException as error:
             if self._state.round == before and (before != inner.round or workers_lost(error)):
@@ -171,13 +171,13 @@ class Durable(PlainRounds):
         self._state.keep_history(history)
         self._history = history
 
-    def _noted(
+    def _history_entry(
         self, relations: Mapping[str, Relation], changes: Callable[[str], Updates], touched: Iterable[str]
-    ) -> Noted | None:
+    ) -> HistoryEntry | None:
         """What the history notes of a commit, if it goes back further than open views."""
-        if self._history is None or not self._history.wanted:
+        if self._history is None or not self._history.has_window:
             return None
-        return self._history.noted(relations, changes, touched, False)
+        return self._history.entry(relations, changes, touched, False)
 
     def _with_facts(self, given: Mapping[str, Updates]) -> dict[str, Updates]:
         """The changes of the very first commit, with the facts of the program's text before them."""
@@ -192,10 +192,10 @@ class Durable(PlainRounds):
         if self._inner is None:
             with self._lock, stage("evaluation"):
                 if self._inner is None:
-                    self._inner = self._made()
+                    self._inner = self._build_engine()
         return self._inner
 
-    def _made(self) -> RoundsEngine:
+    def _build_engine(self) -> RoundsEngine:
         round = self._state.round
         resumed = self._resumed()
         if resumed is not None:
@@ -263,10 +263,10 @@ class Durable(PlainRounds):
     def _let_go(self) -> None:
         """Back to the state. A reader may still be at the engine, so it is not closed."""
         with self._lock:
-            self._inner, self._told, self._stale = None, False, self._ruled
+            self._inner, self._has_last_changes, self._stale = None, False, self._ruled
         self._state.checkpoints.copy_nothing()
 
-    def _asked(self, question: Callable[[RoundsEngine], Found]) -> Found:
+    def _ask(self, question: Callable[[RoundsEngine], Reply]) -> Reply:
         """The engine's reply: that of a new one where its workers were lost."""
         try:
             return question(self._awake())
@@ -313,7 +313,8 @@ class Durable(PlainRounds):
             given |= self._state.interned.encoder.updates(program, program.facts, 1, round)
             if self._history is not None:
                 self._history.drop(gone)
-            self._state.append(round, given, str(text), noted=self._noted(program.relations, changes, program.relations))
+            noted = self._history_entry(program.relations, changes, program.relations)
+            self._state.append(round, given, str(text), noted=noted)
         finally:
             if self._state.round != round:
                 self._state.means(self.program)
@@ -325,11 +326,11 @@ class Durable(PlainRounds):
     @property
     def touched(self) -> Iterable[str]:
         inner = self._inner
-        return inner.touched if self._told and inner is not None else self.program.relations
+        return inner.touched if self._has_last_changes and inner is not None else self.program.relations
 
     def changes(self, relation: str) -> Updates:
         inner = self._inner
-        if self._told and inner is not None:
+        if self._has_last_changes and inner is not None:
             try:
                 return inner.changes(relation)
             except DlogError as error:
@@ -346,7 +347,7 @@ class Durable(PlainRounds):
             with self._lock:
                 if self._inner is None and relation not in self._stale:
                     return self._stored(relation)
-        return self._asked(lambda inner: inner.table(relation))
+        return self._ask(lambda inner: inner.table(relation))
 
     def _stored(self, relation: str) -> Table:
         if relation not in self._ruled:
@@ -358,19 +359,19 @@ class Durable(PlainRounds):
         inner = self._inner
         if inner is None:
             return self._state.external(relation, self.program.relations[relation].kinds)
-        return self._asked(lambda inner: inner.external(relation))
+        return self._ask(lambda inner: inner.external(relation))
 
     def rows(self, relation: str) -> int:
         if self._inner is None and relation not in self._stale and not (self.elsewhere and self._state.lotted(relation)):
             return self.table(relation).rows
-        return self._asked(lambda inner: inner.rows(relation))
+        return self._ask(lambda inner: inner.rows(relation))
 
     def ranks(self, relation: str) -> np.ndarray | None:
-        return self._asked(lambda inner: inner.ranks(relation))
+        return self._ask(lambda inner: inner.ranks(relation))
 
     def frame(self, relation: str) -> Any:
         """The rows of a relation where they are elsewhere: what the engine has for them."""
-        return self._asked(lambda inner: cast("Any", inner).frame(relation))
+        return self._ask(lambda inner: cast("Any", inner).frame(relation))
 
     @property
     def pending(self) -> frozenset[str]:
@@ -381,7 +382,7 @@ class Durable(PlainRounds):
         return self._engines.elsewhere
 
     def explain(self) -> str:
-        return self._asked(lambda inner: inner.explain())
+        return self._ask(lambda inner: inner.explain())
 
     # ------------------------------------------------------------------------------------------------------------- closing
 

@@ -29,12 +29,12 @@ MAX_SMALL_CHUNKS = 128
 
 
 class Epoch:
-    """The changes from one bulk change on, until the next. `number` is the bulk change's; the first epoch has none. `came`
-    and `went` are what the last checkpoint wrote of it, None where it was not there yet."""
+    """The changes from one bulk change on, until the next. `number` is the bulk change's; the first epoch has none. `inserted`
+    and `deleted` are what the last checkpoint wrote of it, None where it was not there yet."""
 
-    def __init__(self, bulk: BulkChange | None, number: int, came: Stored | None, went: Stored | None) -> None:
+    def __init__(self, bulk: BulkChange | None, number: int, inserted: Stored | None, deleted: Stored | None) -> None:
         self.bulk, self.number = bulk, number
-        self.came, self.went = came, went
+        self.inserted, self.deleted = inserted, deleted
         self._chunks: list[Chunk] = []
         self._recent: list[Chunk] = []
 
@@ -45,12 +45,12 @@ class Epoch:
             return len(columns)
         if self.bulk is not None:
             return len(self.bulk.kinds)
-        return None if self.came is None else len(self.came.kinds)
+        return None if self.inserted is None else len(self.inserted.kinds)
 
     @property
     def changed(self) -> bool:
         """Whether there is anything that the last checkpoint did not write."""
-        return bool(self._chunks or self._recent) or (self.bulk is not None and self.came is None)
+        return bool(self._chunks or self._recent) or (self.bulk is not None and self.inserted is None)
 
     def add(self, updates: Updates) -> None:
         """The changes of further rounds."""
@@ -67,11 +67,11 @@ class Epoch:
     def frozen(self) -> FrozenEpoch:
         """A snapshot that later changes leave as it is."""
         self._gather()
-        return FrozenEpoch(self.bulk, self.number, self.came, self.went, tuple(self._chunks))
+        return FrozenEpoch(self.bulk, self.number, self.inserted, self.deleted, tuple(self._chunks))
 
-    def rebase(self, came: Stored | None, went: Stored | None, chunks: int) -> None:
+    def rebase(self, inserted: Stored | None, deleted: Stored | None, chunks: int) -> None:
         """A checkpoint has written the first so many of the chunks that `frozen` had."""
-        self.came, self.went = came, went
+        self.inserted, self.deleted = inserted, deleted
         del self._chunks[:chunks]
 
 
@@ -81,15 +81,15 @@ class FrozenEpoch:
 
     bulk: BulkChange | None
     number: int
-    came: Stored | None
-    went: Stored | None
+    inserted: Stored | None
+    deleted: Stored | None
     chunks: tuple[Chunk, ...]
 
     def changes(self) -> Updates:
         """The last change of each row after its bulk change came; of epochs that have one."""
         assert self.bulk is not None
-        stored = [chunk_of(s, diff) for s, diff in ((self.came, 1), (self.went, -1)) if s is not None]
-        if any(s.kinds != self.bulk.kinds for s in (self.came, self.went) if s is not None):
+        stored = [chunk_of(s, diff) for s, diff in ((self.inserted, 1), (self.deleted, -1)) if s is not None]
+        if any(s.kinds != self.bulk.kinds for s in (self.inserted, self.deleted) if s is not None):
             raise ValueError("what became of a bulk change has other columns")
         return last_changes([*stored, *self.chunks], len(self.bulk.kinds), 0)
 
@@ -120,9 +120,9 @@ class ExternalRows:
         if updates.rows:
             self.epochs[-1].add(updates)
 
-    def load(self, bulk: BulkChange, number: int, came: Stored | None = None, went: Stored | None = None) -> None:
+    def load(self, bulk: BulkChange, number: int, inserted: Stored | None = None, deleted: Stored | None = None) -> None:
         """A further bulk change; perhaps with what the last checkpoint wrote of what came after it."""
-        self.epochs.append(Epoch(bulk, number, came, went))
+        self.epochs.append(Epoch(bulk, number, inserted, deleted))
 
     def frozen(self) -> list[FrozenEpoch]:
         """A snapshot of all epochs, which later changes leave as it is."""
@@ -135,7 +135,7 @@ def applied(epochs: Sequence[FrozenEpoch], kinds: tuple[Kind, ...], read: ReadBu
     first, *others = (s for s in epochs if s.bulk is None or s.bulk.kinds == kinds)
     if any(len(columns) != len(kinds) for s in (first, *others) for columns, _ in s.chunks):
         raise ValueError("rows have other columns than their relation")
-    table = empty(kinds) if first.came is None or first.came.kinds != kinds else first.came.table()
+    table = empty(kinds) if first.inserted is None or first.inserted.kinds != kinds else first.inserted.table()
     if not others and not first.chunks:
         return table
     chunks = list(first.chunks)

@@ -82,8 +82,8 @@ class ExternalRelations:
         bulks = [bulk_change_of(entry) for entry in entries]
         for number, bulk in enumerate(bulks, 1):
             if not any(later.drops and later.relation == bulk.relation for later in bulks[number - 1 :]):
-                came, went = (relations.get(f"{bulk.relation}/{number}{sign}") for sign in "+-")
-                self.rows.setdefault(bulk.relation, ExternalRows()).load(bulk, number, came, went)
+                inserted, deleted = (relations.get(f"{bulk.relation}/{number}{sign}") for sign in "+-")
+                self.rows.setdefault(bulk.relation, ExternalRows()).load(bulk, number, inserted, deleted)
         self.entries += entries
 
     def note(self, changes: Mapping[str, Updates], entries: Sequence[bytes] = ()) -> None:
@@ -159,13 +159,13 @@ class FrozenRows:
         for name, ((first, was), *others) in self.epochs.items():
             first.rebase(stored(name), None, len(was.chunks))
             for epoch, frozen in others:
-                came, went = (stored(f"{name}/{frozen.number}{sign}") for sign in "+-")
-                epoch.rebase(came, went, len(frozen.chunks))
+                inserted, deleted = (stored(f"{name}/{frozen.number}{sign}") for sign in "+-")
+                epoch.rebase(inserted, deleted, len(frozen.chunks))
 
 
 def _before(first: FrozenEpoch, kinds: tuple[Kind, ...]) -> CheckpointSource:
     """The rows before any bulk change; those that have not changed stay in the file they are in."""
-    stored = first.came
+    stored = first.inserted
     if stored is not None and stored.kinds == kinds and not first.chunks:
         return lambda: (stored.kinds, stored.batches)
     return lambda: applied([first], kinds, _no_bulk)
@@ -173,7 +173,7 @@ def _before(first: FrozenEpoch, kinds: tuple[Kind, ...]) -> CheckpointSource:
 
 def _after(epoch: FrozenEpoch, diff: int) -> CheckpointSource:
     """The same for rows that came or went after a bulk change."""
-    stored = epoch.came if diff > 0 else epoch.went
+    stored = epoch.inserted if diff > 0 else epoch.deleted
     if stored is not None and not epoch.chunks:
         return lambda: (stored.kinds, stored.batches)
     assert epoch.bulk is not None

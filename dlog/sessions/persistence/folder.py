@@ -33,7 +33,7 @@ from dlog.engine.state.store import Store, Sync
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.sessions.follow.changes import none, typed
-from dlog.sessions.follow.history import History, Noted, Window
+from dlog.sessions.follow.history import History, HistoryEntry, Window
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, BulkDecoder
 from dlog.sessions.persistence.checkpoints import Checkpoints, Interning
@@ -92,13 +92,13 @@ class State:
         removed."""
         tables = {name: [(paths_of(self.path, name)[0], entries)] for name, entries in self._store.tables.items()}
         rounds = list(self._store.rounds())
-        self._held = ExternalRelations.of(self.path, self._store.relations, self._store.tables, rounds)
+        self._external_relations = ExternalRelations.of(self.path, self._store.relations, self._store.tables, rounds)
         for logged in rounds:
             for name, entries in logged.tables.items():
                 tables.setdefault(name, []).append((self._store.log_path, entries))
         lost = any(name.endswith(PAST) for name in self._store.lost)
-        self._left = StoredHistory.of(self._store.checkpoint_round, {} if lost else self._store.relations, rounds)
-        for part in self._held.parts():
+        self._stored_history = StoredHistory.of(self._store.checkpoint_round, {} if lost else self._store.relations, rounds)
+        for part in self._external_relations.parts():
             parts.check(self.path, part)
         self._sweep()
         self.interned.restore(tables)
@@ -110,7 +110,7 @@ class State:
 
     def _sweep(self) -> None:
         """Removes files that belong to no bulk change."""
-        parts.sweep(self.path, {part.name for part in self._held.parts()})
+        parts.sweep(self.path, {part.name for part in self._external_relations.parts()})
 
     def _program(self, packed: bytes) -> str:
         """The text of a program from the table of them. Raises DlogError where it is damaged."""
@@ -168,7 +168,7 @@ class State:
     def epochs(self, relation: str) -> list[FrozenEpoch]:
         """The same as they are kept: a bulk change begins each but the first."""
         with self._lock:
-            return self._held.rows.setdefault(relation, ExternalRows()).frozen()
+            return self._external_relations.rows.setdefault(relation, ExternalRows()).frozen()
 
     @property
     def decoder(self) -> BulkDecoder:
@@ -183,11 +183,11 @@ class State:
 
     def externals(self) -> Iterable[str]:
         """The relations that may have external rows."""
-        return [name for name in self._held.rows if name != MARK]
+        return [name for name in self._external_relations.rows if name != MARK]
 
     def changed(self, relation: str) -> bool:
         """Whether the external rows may be others than at the last checkpoint."""
-        return relation in self._held.rows and self._held.rows[relation].changed
+        return relation in self._external_relations.rows and self._external_relations.rows[relation].changed
 
     def derived(self, relation: str, fingerprint: str) -> Stored | None:
         """All rows of a relation as of the last checkpoint, if that was for this program and wrote them."""
@@ -233,12 +233,12 @@ class State:
         """The changes of the external rows of a relation after a round, as changes of the last one; None where that is not
         known any more."""
         with self._lock:
-            rows = self._held.rows.get(relation)
+            rows = self._external_relations.rows.get(relation)
             if rows is None:
                 return none(len(kinds))
             *before, last = rows.frozen()
-        stored = before[0].came if before else last.came
-        loaded = any(epoch.chunks for epoch in before) or (last.bulk is not None and last.came is None)
+        stored = before[0].inserted if before else last.inserted
+        loaded = any(epoch.chunks for epoch in before) or (last.bulk is not None and last.inserted is None)
         if round != self._store.checkpoint_round or loaded or (stored is not None and stored.kinds != kinds):
             return None
         if any(len(columns) != len(kinds) for columns, _ in last.chunks):
@@ -277,18 +277,18 @@ class State:
     def keep_history(self, history: History) -> None:
         """Has a history go on from what it was left with, as far as that fits, and keeps it from now on."""
         try:
-            self._left.restore(history, self.relations, self._refuse_strange_changes)
+            self._stored_history.restore(history, self.relations, self._refuse_strange_changes)
         except ValueError as error:
             remark(f"{self.path}: the history makes no sense ({error}); it begins anew")
             history.begin(self.round)
         if history.last != self.round:
             history.begin(self.round)
-        self._history, self._left = history, StoredHistory(0, {}, ())
+        self._history, self._stored_history = history, StoredHistory(0, {}, ())
 
     def check_history(self) -> None:
         """Raises DlogError where `keep_history` would have the history begin anew."""
         try:
-            self._left.restore(History(Window()), self.relations, self._refuse_strange_changes)
+            self._stored_history.restore(History(Window()), self.relations, self._refuse_strange_changes)
         except ValueError as error:
             raise damaged(self.path / NAME, f"the history makes no sense ({error})") from None
 
@@ -306,7 +306,7 @@ class State:
         text: str | None = None,
         mark: int | None = None,
         bulks: Sequence[BulkChange] = (),
-        noted: Noted | None = None,
+        noted: HistoryEntry | None = None,
     ) -> None:
         """Logs the rounds up to `round`: what they change in external rows, also by `bulks`, the program's `text` if it is a
         new one, a mark if there is one, and what is `noted` for the history. When this returns they count; when it raises
@@ -316,7 +316,7 @@ class State:
         given = {name: updates for name, updates in changes.items() if updates.rows}
         if mark is not None:
             given[MARK] = _marking(self.mark, mark, round)
-        dropped = self._held.dropped(self.relations, [*given, *(bulk.relation for bulk in bulks)])
+        dropped = self._external_relations.dropped(self.relations, [*given, *(bulk.relation for bulk in bulks)])
         entries = [bulk.entry for bulk in (*dropped, *bulks)]
         tables = {name: Entries.of(listed) for name, listed in ((PROGRAM, new), (TABLE, entries)) if listed}
         before, past = self.round, {} if noted is None else entries_of(noted, round)
@@ -330,17 +330,17 @@ class State:
             self.text = self.text if text is None else text
             self.mark = self.mark if mark is None else mark
             with self._lock:
-                self._held.note(given, entries)
+                self._external_relations.note(given, entries)
 
     # --------------------------------------------------------------------------------------------------------- checkpoints
 
     def lotted(self, relation: str) -> bool:
         """Whether there are rows in bulk changes."""
-        return relation in self._held.rows and self._held.rows[relation].bulks
+        return relation in self._external_relations.rows and self._external_relations.rows[relation].bulks
 
     def crowded(self) -> list[str]:
         """The relations of the program that have too many bulk changes."""
-        return [name for name in self._held.crowded() if name in self.relations]
+        return [name for name in self._external_relations.crowded() if name in self.relations]
 
     @property
     def settled(self) -> bool:
@@ -358,7 +358,7 @@ class State:
         and what the engine keeps."""
         self.checkpoints.wait()
         for name, piece in (gathered or {}).items():
-            self._held.gather(name, piece, self.relations[name].kinds)
+            self._external_relations.gather(name, piece, self.relations[name].kinds)
         for _ in self.checkpoints.begin(self, fingerprint, {name + DERIVED: read for name, read in derived.items()}, image):
             pass
         self._sweep()
@@ -366,7 +366,7 @@ class State:
     def frozen(self) -> tuple[FrozenRows, dict[str, CheckpointSource]]:
         """The external rows as they are now, and by name what a checkpoint writes of them and of the history."""
         with self._lock:
-            frozen = self._held.frozen()
+            frozen = self._external_relations.frozen()
         kinds = {MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
         past = contents(None if self._history is None or self._history.last != self.round else self._history.frozen())
         return frozen, {**past, **frozen.checkpoint_contents(kinds)}
@@ -379,7 +379,7 @@ class State:
     def tables(self, interned: Interning | None = None) -> dict[str, Entries]:
         """All tables, with all entries that `interned` has, by default those in memory."""
         with self._lock:
-            own = {PROGRAM: Entries.of(self._texts), TABLE: Entries.of(self._held.entries)}
+            own = {PROGRAM: Entries.of(self._texts), TABLE: Entries.of(self._external_relations.entries)}
         return (interned or self.interned.every)() | own
 
     def close(self) -> None:

@@ -102,14 +102,14 @@ def _rounds(found: Inspection) -> list[LoggedRound]:
     return rounds
 
 
-def _held(found: Inspection) -> ExternalRelations:
+def _external_relations(found: Inspection) -> ExternalRelations:
     return ExternalRelations.of(found.folder, found.contents.relations, found.contents.tables, _rounds(found))
 
 
 def _lost_parts(found: Inspection) -> dict[str, DlogError]:
     """The damage to files of bulk changes, by relation."""
     lost: dict[str, DlogError] = {}
-    for name, rows in _held(found).rows.items():
+    for name, rows in _external_relations(found).rows.items():
         for part in (part for s in rows.epochs if s.bulk is not None for part in s.bulk.parts):
             try:
                 parts.check(found.folder, part)

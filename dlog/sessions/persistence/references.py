@@ -97,7 +97,7 @@ class References:
                 before = int(found.sum())
                 for type, values in self._fields(self._types[name]):
                     if type.name == inner:
-                        found |= _taken(wrong[inner], values)
+                        found |= _flags_of(wrong[inner], values)
                 for branch, chosen in self._branches(name):
                     if branch == inner:
                         found |= chosen & wrong[inner]
@@ -165,7 +165,7 @@ def are_ids(kinds: Sequence[Kind], columns: Sequence[np.ndarray]) -> bool:
     return all(within(column, 0, _MAX_ID) for column in ids)
 
 
-def _taken(wrong: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _flags_of(wrong: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The flags of the records with these ids, False where there are none."""
     there = (values > 0) & (values <= len(wrong))
     found = np.zeros(len(values), bool)

@@ -18,7 +18,7 @@ from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.values.differences import apply_changes, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
-from dlog.functors import Given, for_stored_program
+from dlog.functors import FunctorSource, for_stored_program
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Source
 from dlog.sessions.engines import Engines
@@ -33,7 +33,7 @@ _SHOWN_CLAUSES = 10
 """So many clauses are named."""
 
 
-def reopen(state: State, given: Text | None, engines: Engines, functors: Given) -> tuple[Text, Durable]:
+def reopen(state: State, given: Text | None, engines: Engines, functors: FunctorSource) -> tuple[Text, Durable]:
     """The program that was given, or the state's own, on a state. Raises DlogError where they do not fit."""
     left = None if state.text is None else stored_text(state.text, state.path)
     # Whoever can write there has chosen the state's own program, and what it calls.
@@ -51,7 +51,7 @@ def reopen(state: State, given: Text | None, engines: Engines, functors: Given) 
         inner = reopened(old, before, replace(program, facts=dict(came)), gone, engines)
     durable = Durable(state, text, program, engines, inner)
     durable.change_program(came, gone)
-    remark(*_told(left, text, round, [] if inner is None else _as_before(inner, program)))
+    remark(*_change_notice(left, text, round, [] if inner is None else _as_before(inner, program)))
     return text, durable
 
 
@@ -148,7 +148,7 @@ def _as_before(engine: RoundsEngine, program: Program) -> list[str]:
     return sorted(engine.reused_relations & program.derived.keys())
 
 
-def _told(left: Text, text: Text, round: int, kept: Sequence[str]) -> list[str]:
+def _change_notice(left: Text, text: Text, round: int, kept: Sequence[str]) -> list[str]:
     """The notice of a changed program: its differences, and what is done about them."""
     before, now = Counter(left.formatted), Counter(text.formatted)
     lines = ["the program is not the one that the state was left with"]

@@ -63,7 +63,7 @@ class Saving:
                 opposite = len({w.diff for w in written}) > 1
                 every = sum(w.rows for w in written) if opposite else 0  # bulk changes keep their order among bulk changes only
                 large = [w for w in written if w.rows and max(w.rows, every) > MAX_RELAYED_ROWS]
-                bulks += [BulkChange(name, relation.kinds, w.diff, self._taken_in(w)) for w in large]
+                bulks += [BulkChange(name, relation.kinds, w.diff, self._take_in(w)) for w in large]
                 small = [self._read(relation, w) for w in written if w.rows and w not in large]
             if small:
                 few[name] = last_changes(small, relation.arity, round)
@@ -81,7 +81,7 @@ class Saving:
         columns, rows = read_parts(written.files, relation, self._state.decoder)
         return columns, ones(rows, written.diff)
 
-    def _taken_in(self, written: _Written) -> tuple[Part, ...]:
+    def _take_in(self, written: _Written) -> tuple[Part, ...]:
         taken = parts.take_in(self._state.path, written.folder)
         self._parts += taken
         return taken

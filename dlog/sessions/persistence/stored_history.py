@@ -18,7 +18,7 @@ from dlog.engine.state.layers import Stored
 from dlog.engine.state.log import LoggedRound
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
-from dlog.sessions.follow.history import FrozenHistory, History, Mark, Noted
+from dlog.sessions.follow.history import FrozenHistory, History, HistoryEntry, Mark
 
 PAST = "/past"
 """Ends the names of changes; alone, what is said of all of them."""
@@ -31,7 +31,7 @@ Check = Callable[[str, Updates], None]
 """Raises ValueError where nobody can have written changes of a relation."""
 
 
-def entries_of(noted: Noted, round: int) -> dict[str, Updates]:
+def entries_of(noted: HistoryEntry, round: int) -> dict[str, Updates]:
     """A commit for the log."""
     about = tuple(np.array([value], np.int64) for value in (noted.time, noted.general))
     head = Updates(about, np.ones(1, np.int64), np.full(1, round, np.int64))
@@ -74,7 +74,7 @@ class StoredHistory:
         before = self.round
         for logged in self.rounds:
             if PAST in logged.changes:
-                history.note(before, logged.round, _noted(logged, before, relations, check))
+                history.note(before, logged.round, _history_entry(logged, before, relations, check))
             else:
                 history.begin(logged.round)
             before = logged.round
@@ -99,7 +99,7 @@ class StoredHistory:
         return FrozenHistory(own, marks, batches)
 
 
-def _noted(logged: LoggedRound, before: int, relations: Mapping[str, Relation], check: Check) -> Noted:
+def _history_entry(logged: LoggedRound, before: int, relations: Mapping[str, Relation], check: Check) -> HistoryEntry:
     """A commit from the log, of the rounds after `before`: without relations that there are no more."""
     head = logged.changes[PAST]
     if len(head.columns) != 2 or head.rows != 1:
@@ -113,4 +113,4 @@ def _noted(logged: LoggedRound, before: int, relations: Mapping[str, Relation], 
                 raise ValueError("rounds do not ascend")
             check(name, updates)
             found[name] = relation.kinds, updates
-    return Noted(bool(general), time, found)
+    return HistoryEntry(bool(general), time, found)

@@ -70,7 +70,7 @@ def compile_question(text: Text, question: str, pending: frozenset[str] = frozen
         declared = syntax.RelationDecl((NAME,), attributes, span=clause.span)
         asked = (*local, declared, replace(clause, heads=(head,)))
         typed = program.compiled((*text.declarations, *asked))
-        if not pending.isdisjoint(_read(typed)):
+        if not pending.isdisjoint(_read_relations(typed)):
             typed = program.compiled((*text.declarations, *_rules(text), *asked))
     inline = {n for i in text.expanded if isinstance(i, syntax.RelationDecl) and "inline" in i.qualifiers for n in i.names}
     own = frozenset(relations(Text(source, local))).union(inline & typed.relations.keys())  # inline, but counted: has rows here
@@ -97,7 +97,7 @@ def _question(typed: rules.Program, pending: frozenset[str], own: frozenset[str]
     )
 
 
-def _read(program: rules.Program) -> set[str]:
+def _read_relations(program: rules.Program) -> set[str]:
     return {d.on for stratum in program.strata for rule in stratum.rules for d in dependencies(rule)}
 
 

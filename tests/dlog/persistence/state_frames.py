@@ -130,4 +130,4 @@ def parts_of(folder: Path) -> set[str]:
 
 def named_parts(session: Any) -> set[str]:
     """The files that a state knows."""
-    return {part.name for part in session._engine._state._held.parts()}
+    return {part.name for part in session._engine._state._external_relations.parts()}

@@ -36,10 +36,10 @@ def execute(program: Program, facts: Mapping[str, Iterable[tuple[Any, ...]]]) ->
     """Every declared relation as the executor has it, whatever its rows are worth."""
     from dlog.api import Result
     from dlog.engine.runtime.static.executor import Executor
-    from dlog.given import load_given
+    from dlog.facts import load_facts
 
     executor = Executor(program)
-    load_given(executor, program, facts)
+    load_facts(executor, program, facts)
     executor.run()
     return {name: set(relation) for name, relation in Result(program, executor).items()}
 

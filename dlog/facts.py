@@ -19,7 +19,7 @@ Facts: TypeAlias = Iterable[Row] | Any
 polars, DuckDB ... (`dlog.rows`)."""
 
 
-def load_given(executor: Executor, program: rules.Program, facts: Mapping[str, Facts]) -> None:
+def load_facts(executor: Executor, program: rules.Program, facts: Mapping[str, Facts]) -> None:
     """Loads rows by relation name."""
     codec = Codec(program, executor.symbols, executor.records)
     for name, rows in facts.items():

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from dlog.engine.rounds_engine import MAX_RELAYED_ROWS
 from dlog.engine.spark.inputs import quoted
-from dlog.graphs.frames.given import INTEGERS, arranged, frames_of
 from dlog.graphs.frames.numbers import NUMBER
+from dlog.graphs.frames.source_frames import INTEGERS, arranged, frames_of
 from dlog.graphs.mistakes import missing_column, mistake, with_nulls
 from dlog.graphs.sources import IdColumns, SourceGraph, read
 

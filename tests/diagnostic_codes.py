@@ -20,7 +20,7 @@ HEARD_BY_DLOG = {
 
 
 @cache
-def told_codes() -> Mapping[str, str]:
+def diagnostic_codes() -> Mapping[str, str]:
     """The codes, each with a place where it is told."""
     nodes = {path: list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))) for path in _sources()}
     tellers = {"Diagnostic": 0} | {name: place for found in nodes.values() for name, place in _tellers(found)}

@@ -34,7 +34,7 @@ def is_named_beside(numbers: Numbers) -> bool:
 
 
 def _ranks(numbers: Numbers) -> bool:
-    return numbers.given.type == "string" and not refuses_barriers(numbers.spark)
+    return numbers.source.type == "string" and not refuses_barriers(numbers.spark)
 
 
 def ruled(rules: Rules, numbers: Numbers, running: SparkRunning) -> Answer:
@@ -42,13 +42,13 @@ def ruled(rules: Rules, numbers: Numbers, running: SparkRunning) -> Answer:
     if refuses_barriers(numbers.spark):
         numbers.look()  # nobody would see that a vertex is there twice
     try:
-        return (_Strings if _ranks(numbers) else _Asked)(rules, numbers).answer(running)
+        return (_StringQuestionRun if _ranks(numbers) else _QuestionRun)(rules, numbers).answer(running)
     except DlogError:
         numbers.look()
         raise
 
 
-class _Asked:
+class _QuestionRun:
     """A question, and what is found out beside it. Vertices are `vertex`, edges `edge`, to the rules that look at them."""
 
     vertex, edge, type = "vertex", "edge", "number"
@@ -60,15 +60,15 @@ class _Asked:
         if numbers.integers and numbers.sound and not rules.vertices:
             self._name_them()  # the question itself has no need of all vertices
         looked_at = is_named_beside(numbers) and not numbers.sound
-        self.table = looked_at and numbers.given.vertices is not None
+        self.table = looked_at and numbers.source.vertices is not None
         """Whether the table of vertices is looked at."""
         self.vertices = rules.vertices or self.table or bool(self.named)
-        self.derived = numbers.given.vertices is None and not numbers.counted and is_named_beside(numbers)
+        self.derived = numbers.source.vertices is None and not numbers.counted and is_named_beside(numbers)
         """Whether the vertices are told by the edges, in the run itself."""
-        self.wanted = rules.wanted
+        self.answer_relation = rules.answer_relation
 
     def answer(self, running: SparkRunning) -> Answer:
-        wanted = (self.wanted, *([STRAY] if self.table else ()), *([UNKNOWN] if self.named else ()))
+        wanted = (self.answer_relation, *([STRAY] if self.table else ()), *([UNKNOWN] if self.named else ()))
         beside = "".join(f"{line}\n" for line in [*self._lines(), *self._looks()])
         done = running.run_beside(self.rules.program, beside, self._facts(), wanted, **self._options())
         try:
@@ -80,7 +80,7 @@ class _Asked:
         return self._answer(done)
 
     def _answer(self, done: SparkResult) -> Answer:
-        return Answer(done[self.wanted].df, (done,), done[self.wanted].rows)
+        return Answer(done[self.answer_relation].df, (done,), done[self.answer_relation].rows)
 
     def _options(self) -> dict[str, Any]:
         return {}
@@ -140,16 +140,16 @@ class _Asked:
         self.named = {}
 
 
-class _Strings(_Asked):
+class _StringQuestionRun(_QuestionRun):
     """A question to a graph whose ids are strings."""
 
     vertex, edge, type = "vertex_id", "edge_ids", "symbol"
 
     def __init__(self, rules: Rules, numbers: Numbers) -> None:
         super().__init__(rules, numbers)
-        self.wanted = ANSWER
-        self.derived = numbers.given.vertices is None
-        self._types = [type.name for _, type in attributes(rules.program, rules.wanted)]
+        self.answer_relation = ANSWER
+        self.derived = numbers.source.vertices is None
+        self._types = [type.name for _, type in attributes(rules.program, rules.answer_relation)]
 
     def _answer(self, done: SparkResult) -> Answer:
         return Answer(done[ANSWER].df, (done,), done[ANSWER].rows, named=True)
@@ -162,7 +162,7 @@ class _Strings(_Asked):
         return {"ranking": Ranking(RANK, ends if self.derived else ((self.vertex, 0),))}
 
     def _facts(self) -> dict[str, Any]:
-        rules, given = self.rules, self.numbers.given
+        rules, given = self.rules, self.numbers.source
         facts: dict[str, Any] = {self.edge: edge_columns(given.edges, rules.form, rules.weight, rules.floats)}
         for name, columns in as_facts(rules.facts).items():
             facts[self._fact(name)] = columns
@@ -199,4 +199,4 @@ class _Strings(_Asked):
         head = ", ".join(f"s{i}" if h else f"x{i}" for i, h in enumerate(held))
         body = ", ".join(f"x{i}" for i in range(len(columns)))
         ranks = "".join(f", {RANK}(s{i}, x{i})" for i, h in enumerate(held) if h)
-        return [f".decl {ANSWER}({declared})", f"{ANSWER}({head}) :- {self.rules.wanted}({body}){ranks}."]
+        return [f".decl {ANSWER}({declared})", f"{ANSWER}({head}) :- {self.rules.answer_relation}({body}){ranks}."]
