@@ -29,13 +29,13 @@ def uncollected(function: Callable[_Parameters, _Result]) -> Callable[_Parameter
             gc.disable()
             return function(*args, **kwargs)
         finally:
-            _kept.grow_old()
+            _old_objects.grow_old()
             gc.enable()
 
     return run
 
 
-class _Kept:
+class _OldObjects:
     """How many objects have become old unseen."""
 
     def __init__(self) -> None:
@@ -56,4 +56,4 @@ class _Kept:
             gc.unfreeze()
 
 
-_kept = _Kept()
+_old_objects = _OldObjects()

@@ -64,7 +64,7 @@ class Alike:
         """`parse` gives the items of a text; none if there are mistakes in it."""
         self._words = {**{word: word for word in reserved}, **_OWN}
         self._parse = parse
-        self._seen: dict[Shape, Make | None] = {}
+        self._makers: dict[Shape, Make | None] = {}
         self._first = -1
         """Where the last new shape was seen: the same text may be asked for again, behind others and by itself."""
 
@@ -89,14 +89,14 @@ class Alike:
             return None
         words = self._words
         shape = (*parts[::2], *[words.get(leaf) or _KINDS.get(leaf[0], "a") for leaf in parts[1::2]])
-        make = self._seen.get(shape, _new)
+        make = self._makers.get(shape, _new)
         if make is _new:
-            self._seen[shape], self._first = None, start
+            self._makers[shape], self._first = None, start
             return None
         if make is None:
             if start == self._first:
                 return None
-            make = self._seen[shape] = self._make(parts)
+            make = self._makers[shape] = self._make(parts)
         if make is _parsed or ("0" in shape and not _are_decimal(parts)):
             return None
         return make(parts, start), found.end()
@@ -104,7 +104,7 @@ class Alike:
     def _make(self, parts: Sequence[str]) -> Make:
         if not _PLACES.isdisjoint(parts):
             return _parsed
-        told = [_told(i, part, self._words) for i, part in enumerate(parts)]
+        told = [_stand_in(i, part, self._words) for i, part in enumerate(parts)]
         items = self._parse("".join(told))
         if len(items) != 1 or type(items[0]) is LiteralFact:
             return _parsed
@@ -129,17 +129,17 @@ def _parsed(parts: list[str], start: int) -> Item:
     raise Unlike
 
 
-_TOLD = "zq"
+_STAND_IN = "zq"
 """Begins a name or a text that stands for another one."""
 _NUMBERS = 8_000_000_000_000
 
 
-def _told(number: int, part: str, words: Mapping[str, str]) -> str:
+def _stand_in(number: int, part: str, words: Mapping[str, str]) -> str:
     """What stands for a part of an item: for a leaf one of its kind that is like no other."""
     if number % 2 == 0 or part in words:
         return part
     kind = _KINDS.get(part[0])
-    name = f"{_TOLD}{number}z"
+    name = f"{_STAND_IN}{number}z"
     return str(_NUMBERS + number) if kind == "0" else name if kind is None else f'"{name}"'
 
 
@@ -178,11 +178,11 @@ class _Builders:
 
     def _text(self, value: str) -> Build | None:
         number = self._leaves.get(value)
-        if number is not None and (_TOLD in value or value.isdecimal()):
+        if number is not None and (_STAND_IN in value or value.isdecimal()):
             if value in self._texts:
                 return lambda parts, at: parts[number][1:-1]
             return lambda parts, at: parts[number]
-        if _TOLD in value or str(_NUMBERS)[:-4] in value:
+        if _STAND_IN in value or str(_NUMBERS)[:-4] in value:
             raise Unlike
         return None
 

@@ -17,13 +17,13 @@ Place: TypeAlias = tuple[int, int, int, int]
 
 
 class ClauseShape:
-    """What clauses of one shape have in common. `told` is one in which each leaf is unlike all others; `leaves` has the numbers
-    of these, `place` is told where a span of it lies."""
+    """What clauses of one shape have in common. `sample` is one in which each leaf is unlike all others; `leaves` has the
+    numbers of these, `place` is told where a span of it lies."""
 
     def __init__(
         self, told: Clause, heads: Build, body: Build, leaves: Mapping[str, int], place: Callable[[Span], Place | None]
     ) -> None:
-        self.told = told
+        self.sample = told
         self.heads, self.body = heads, body
         self.leaves, self.place = leaves, place
         self._span = place(told.span)

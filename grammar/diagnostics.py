@@ -18,7 +18,7 @@ AROUND = 200
 """Characters of a long line that are shown on both sides of a place."""
 LONGEST = 1000
 """Characters of a message that are shown, its begin and its end: values in it may have any length."""
-_LEFT_OUT = "..."
+_ELLIPSIS = "..."
 _LINE_ENDS = {0x0A: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424}
 
 
@@ -134,7 +134,7 @@ def one_line(text: str) -> str:
 
 def shortened(text: str) -> str:
     """A text as it is, or what it begins and ends with."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}{_LEFT_OUT}{text[-LONGEST // 2 :]}"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}{_ELLIPSIS}{text[-LONGEST // 2 :]}"
 
 
 def _around(line: str, column: int) -> tuple[str, int]:
@@ -142,7 +142,7 @@ def _around(line: str, column: int) -> tuple[str, int]:
     if len(line) <= 2 * AROUND:
         return line, column
     start, end = max(0, column - 1 - AROUND), column - 1 + AROUND
-    before, after = _LEFT_OUT * (start > 0), _LEFT_OUT * (end < len(line))
+    before, after = _ELLIPSIS * (start > 0), _ELLIPSIS * (end < len(line))
     return f"{before}{line[start:end]}{after}", column - start + len(before)
 
 

@@ -40,7 +40,9 @@ _DEFINITION = re.compile(r"[A-Za-z_]\w*(\([\w\s,.]*\))?(=.*)?", re.DOTALL)
 _TYPES = {"'": "CPP_SQUOTE", '"': "CPP_DQUOTE", "/": "CPP_FSLASH"}
 """pcpp's names for quotes, and for the begin of a comment, that nothing closes."""
 
-KNOWN = ("include", "define", "undef", "ifdef", "ifndef", "if", "elif", "else", "endif", "pragma", "error", "warning", "line")
+DIRECTIVES = (
+    "include", "define", "undef", "ifdef", "ifndef", "if", "elif", "else", "endif", "pragma", "error", "warning", "line",
+)
 
 
 class TooMuch(Exception):
@@ -96,7 +98,7 @@ class Expansion(Preprocessor):  # type: ignore[misc]
         path = os.path.abspath(self.name) if is_file else self.name
         try:
             for token in self.parsegen(dialect_lines(self.text), self.name, path):
-                yield token.value, self._shown(token.source), token.lineno
+                yield token.value, self._displayed_name(token.source), token.lineno
         except TooMuch:
             return
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError) as error:
@@ -157,7 +159,7 @@ class Expansion(Preprocessor):  # type: ignore[misc]
 
     def _end_at_line(self, message: str) -> NoReturn:
         file, line = self._expanded_line
-        self.problems.append((self._shown(file), line, message, "", ""))
+        self.problems.append((self._displayed_name(file), line, message, "", ""))
         raise TooMuch
 
     def on_comment(self, token: Any) -> bool:
@@ -182,7 +184,7 @@ class Expansion(Preprocessor):  # type: ignore[misc]
             at = found.source.locate(found.labels[0].span.start) if found.source else None
             self._problem(found.message, note=f"in its line {at.line}, column {at.column}" if at else "")
             raise OutputDirective(Action.IgnoreAndRemove) from None
-        shown = self._shown(includepath)
+        shown = self._displayed_name(includepath)
         self._again += len(text) if shown in self.originals else 0
         if self._again > MOST_AGAIN:
             note = "write `.once` or `#pragma once` at the top of what is included"
@@ -204,15 +206,15 @@ class Expansion(Preprocessor):  # type: ignore[misc]
         name, rest = directive.value, "".join(t.value for t in toks).strip()
         if name == "error":
             self._problem(f"#error {rest}".strip())
-        elif name not in KNOWN and not str(name).isdigit():
-            guess = closest(name, KNOWN)
+        elif name not in DIRECTIVES and not str(name).isdigit():
+            guess = closest(name, DIRECTIVES)
             self._problem(f"unknown preprocessor directive `#{name}`", name, f"did you mean `#{guess}`?" if guess else "")
         return True
 
     def on_error(self, file: str, line: int, msg: str) -> None:
-        if self._shown(file) not in self.originals and self._line:
+        if self._displayed_name(file) not in self.originals and self._line:
             file, line = self._line[0].source, self._line[0].lineno  # pcpp does not always know
-        self.problems.append((self._shown(file), line, msg[:1].lower() + msg[1:].strip(), "", ""))
+        self.problems.append((self._displayed_name(file), line, msg[:1].lower() + msg[1:].strip(), "", ""))
 
     def _not_understood(self, error: Exception) -> None:
         """pcpp trips over directives and macros that say nothing, wherever it looks for what is not there."""
@@ -222,16 +224,17 @@ class Expansion(Preprocessor):  # type: ignore[misc]
             name = words[1].value if len(words) > 1 else ""
             nothing = len(words) == 2 and name in NEEDS
             message = f"`#{name}` needs {NEEDS[name]}" if nothing else f"`#{name}` cannot be understood"
-            self.problems.append((self._shown(at.source), at.lineno, message, "", ""))
+            self.problems.append((self._displayed_name(at.source), at.lineno, message, "", ""))
         else:
             message = f"macros of this text cannot be expanded: {error}"
-            self.problems.append((self._shown(at.source), at.lineno, message, "", "the mistake is here or in a line above"))
+            note = "the mistake is here or in a line above"
+            self.problems.append((self._displayed_name(at.source), at.lineno, message, "", note))
 
     def _problem(self, message: str, at: str = "", note: str = "") -> None:
         place = self.lastdirective
-        self.problems.append((self._shown(place.source), place.lineno, message, at, note))
+        self.problems.append((self._displayed_name(place.source), place.lineno, message, at, note))
 
-    def _shown(self, file: str | None) -> str:
+    def _displayed_name(self, file: str | None) -> str:
         """The file's name as the user would write it."""
         if not file or os.path.abspath(self.name) == file:
             return self.name

@@ -350,7 +350,7 @@ def number_with_rest(f: Failure) -> Diagnostic | None:
 def missing_comma(f: Failure) -> Diagnostic | None:
     starts = f.token.type in ("IDENT", "NUMBER", "STRING", "UNSIGNED", "FLOAT") or f.token in ("!", "_", "[", "match", "nil")
     if "," in f.expected and starts and f.previous is not None:
-        return f.report("missing `,`", after(f), notes=[f"before `{_shown(f.token)}`"])
+        return f.report("missing `,`", after(f), notes=[f"before `{_abbreviated(f.token)}`"])
     return None
 
 
@@ -411,10 +411,10 @@ def _unexpected(f: Failure) -> Diagnostic:
     notes = [f"expected {expected}"] if expected else []
     if f.token.type == "$END":
         return f.report("unexpected end of the text", after(f), notes=notes)
-    return f.report(f"unexpected `{_shown(f.token)}`", notes=notes)
+    return f.report(f"unexpected `{_abbreviated(f.token)}`", notes=notes)
 
 
-def _shown(token: Token) -> str:
+def _abbreviated(token: Token) -> str:
     return str(token) if len(token) <= 40 else f"{token[:37]}..."
 
 

@@ -87,7 +87,7 @@ def automaton() -> Automaton:
 def tables() -> lark.Lark:
     """The LALR tables with the actions; built from the grammar when no usable copy is kept."""
     text = GRAMMAR.read_text()
-    kept = _kept(text)
+    kept = _tables_file(text)
     if kept is None:
         return _built(text)
     try:
@@ -111,7 +111,7 @@ def _built(text: str) -> lark.Lark:
     )
 
 
-def _kept(text: str) -> Path | None:
+def _tables_file(text: str) -> Path | None:
     """The file of this grammar's tables, in the user's own cache directory, which nobody else can write; None without one."""
     try:
         return cache_root() / f"grammar-{sha256((text + lark.__version__).encode()).hexdigest()[:16]}.json"

@@ -49,7 +49,7 @@ class Source:
         self.text = text
         self.name = name
         self._origins = origins
-        self._given = files
+        self._lines_by_file = files
 
     @property
     def files(self) -> dict[str, list[str]]:
@@ -58,7 +58,7 @@ class Source:
 
     @cached_property
     def _files(self) -> dict[str, list[str]]:
-        return self._given or {self.name: self.text.split("\n")}
+        return self._lines_by_file or {self.name: self.text.split("\n")}
 
     @cached_property
     def _starts(self) -> list[int]:

@@ -174,7 +174,7 @@ def _table_function(row: TableFunction) -> tuple[str, ...]:
     columns = [f"{c.name}: {c.kind.value}" if c.kind else c.name for c in row.columns]
     result = f" → {', '.join(columns)}" if any(c.kind for c in row.columns) else ""
     args = row.args[:1] if len(set(row.args)) == 1 else row.args
-    given = ", ".join(_code(_row(values)) for values in row.given)
+    given = ", ".join(_code(_row(values)) for values in row.example_rows)
     return _code(shape), ", ".join(map(_kinds, args)) + result, row.documentation, _code(row.example), given
 
 

@@ -188,9 +188,10 @@ def run_in_supersteps(text: str, facts: Facts, tasks: int = 3) -> dict[str, set[
     given: list[OutputBlock] = [("kept", *fact) for fact in superstep.blocks_of_facts(program, plan, tasks)]
     given += cut_for_tasks(program, plan, facts, tasks)
     lots, figures = superstep.run(plan, given, Tasks(plan, tasks))
-    found = {name: _rows_in(program, lots[plan.held[name][0]], plan) for name in program.relations}
+    found = {name: _rows_in(program, lots[plan.stored_names[name][0]], plan) for name in program.relations}
+    first = {name: plan.stored_names[name][0] for name in found}
     assert {name: len(rows) for name, rows in found.items()} == {
-        n: figures[plan.held[n][0]] // (tasks if plan.homes[plan.held[n][0]] == EVERYWHERE else 1) for n in found
+        name: figures[held] // (tasks if plan.homes[held] == EVERYWHERE else 1) for name, held in first.items()
     }
     return found
 
@@ -201,7 +202,7 @@ def cut_for_tasks(program: Program, plan: Supersteps, facts: Facts, tasks: int) 
     for name, rows in facts.items():
         codec = Codec(program, SymbolTable(), RecordTables(Memory(None)))
         relation, listed = program.relations[name], list(rows)
-        for held in plan.held[name]:
+        for held in plan.stored_names[name]:
             dictionary = Dictionary(codec.symbols, codec.records, program.types, tasks)
             table = codec.table(relation, listed)
             found += [("kept", held, *b) for b in cut_everywhere(relation, table, plan.homes[held], dictionary, tasks)]

@@ -73,7 +73,7 @@ def test_each_table_function_gives_what_its_example_says(row: TableFunction) -> 
     names = ", ".join(c.name for c in row.columns)
     pattern = names if len(row.columns) == 1 else f"[{names}]"
     result = dlog.run(f".decl r({columns})\nr({names}) :- {pattern} = {row.example}.\n.output r\n")
-    assert sorted(result["r"]) == sorted(row.given)
+    assert sorted(result["r"]) == sorted(row.example_rows)
 
 
 @pytest.mark.parametrize("code", MISTAKES)

@@ -14,7 +14,7 @@ from dlog.dataflow.scopes import Scope
 from dlog.dataflow.site import Site
 from dlog.engine.operators.arrange import entering
 from dlog.engine.operators.delta import Delta
-from dlog.engine.operators.feedback import left
+from dlog.engine.operators.feedback import without_loop_time
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
@@ -44,7 +44,7 @@ class Borders(Base):
         """The collection as the scope around has it: out of a loop, what it comes to in the end."""
         if self.scope.parent is None:
             raise DlogError(Diagnostic("no-scope-around", "the collection is in no scope that could be left"))
-        return self._changed("leave", left if self.scope.is_loop else _without_nudge, scope=self.scope.parent)
+        return self._changed("leave", without_loop_time if self.scope.is_loop else _without_nudge, scope=self.scope.parent)
 
 
 def _enter_at(expression: Expression, site: Site, delta: Delta) -> Delta:

@@ -17,7 +17,7 @@ from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.windows import Windows, with_bounds
 from dlog.engine.operators.delta import Columns
 from dlog.engine.operators.groups import Groups
-from dlog.engine.operators.ordered import Fold, Made, Ordered, OrderedLogic, Scan, whole_groups
+from dlog.engine.operators.ordered import Fold, GroupOutput, Ordered, OrderedLogic, Scan, whole_groups
 from dlog.engine.operators.reach import Following, Gap, Range, Reach
 from dlog.engine.operators.reduce import reduction
 from dlog.engine.operators.slices import bisect
@@ -126,7 +126,7 @@ def _with_columns(schema: Schema, kinds: dict[str, Kind]) -> Schema:
 
 
 def _sessions(forth: Forth) -> OrderedLogic:
-    def run(groups: Groups, wanted: np.ndarray) -> Made:
+    def run(groups: Groups, wanted: np.ndarray) -> GroupOutput:
         rows = np.flatnonzero(groups.diffs > 0)
         owners, order = groups.owners[rows], groups.columns[0][rows]
         begins = np.ones(len(rows), bool)
@@ -135,7 +135,7 @@ def _sessions(forth: Forth) -> OrderedLogic:
         sizes = np.diff(starts, append=len(rows))
         bounds = np.repeat(order[starts], sizes), np.repeat(forth(order[starts + sizes - 1]), sizes)
         kept = wanted[rows]
-        return Made(rows[kept], tuple(bound[kept] for bound in bounds), groups.diffs[rows[kept]])
+        return GroupOutput(rows[kept], tuple(bound[kept] for bound in bounds), groups.diffs[rows[kept]])
 
     return run
 
@@ -165,12 +165,12 @@ def _last_range(kind: Kind, range: Any) -> tuple[Reach, Bounds]:
 
 
 def _moving(schema: Schema, sort: Sorting, bounds: Bounds, aggregates: list[Aggregate], objects: Objects) -> OrderedLogic:
-    def run(groups: Groups, wanted: np.ndarray) -> Made:
+    def run(groups: Groups, wanted: np.ndarray) -> GroupOutput:
         events = sort(groups)
         places = np.flatnonzero(wanted[events.rows])
         windows, frame = bounds(events, places), _frame(schema, groups, objects)
         columns = tuple(aggregate.words(windows, frame, events.rows) for aggregate in aggregates)
-        return Made(events.rows[places], columns, np.ones(len(places), np.int64))
+        return GroupOutput(events.rows[places], columns, np.ones(len(places), np.int64))
 
     return run
 
@@ -186,7 +186,7 @@ def _frame(schema: Schema, groups: Groups, objects: Objects) -> DeltaFrame:
 def _fold(
     function: Callable[..., Any], arguments: list[Expression], schema: Schema, state: Schema, sort: Sorting, objects: Objects
 ) -> Fold:
-    def run(groups: Groups, start: Columns) -> Made:
+    def run(groups: Groups, start: Columns) -> GroupOutput:
         events = sort(groups)
         frame = _frame(schema, groups, objects)
         values = [argument.evaluate(frame)[events.rows].tolist() for argument in arguments]
@@ -194,7 +194,7 @@ def _fold(
         states = _states(function, list(zip(*begun, strict=True)), events.owners.tolist(), values)
         columns = zip(state.kinds, zip(*states, strict=True) if states else [()] * len(begun), strict=True)
         words = tuple(encode(kind, list(column), objects) for kind, column in columns)
-        return Made(events.rows, (_places(events), *words), np.ones(len(events.rows), np.int64))
+        return GroupOutput(events.rows, (_places(events), *words), np.ones(len(events.rows), np.int64))
 
     return run
 
@@ -221,8 +221,8 @@ def _places(events: Events) -> np.ndarray:
 
 
 def _from_start(fold: Fold, start: list[int]) -> OrderedLogic:
-    def run(groups: Groups, wanted: np.ndarray) -> Made:
+    def run(groups: Groups, wanted: np.ndarray) -> GroupOutput:
         made = fold(groups, tuple(np.full(groups.count, word) for word in start))
-        return Made(made.rows, made.columns[1:], made.diffs)
+        return GroupOutput(made.rows, made.columns[1:], made.diffs)
 
     return run

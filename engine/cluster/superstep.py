@@ -58,7 +58,7 @@ class _Task:
         executor = self._executor(step.program, [(name, block) for _, name, block in self.given], step.reads)
         pieces = [piece for name in step.relations for piece in self._kept(executor, name, name)]
         counts = {name: executor.rows(name) for name in step.relations}
-        return self._sending(executor, step.sent, pieces, counts)
+        return self._sending(executor, step.outgoing, pieces, counts)
 
     def go_on(self) -> tuple[list[OutputBlock], RowCounts]:
         """A later one: everything that can be derived from what was sent, and is new."""
@@ -73,7 +73,7 @@ class _Task:
         for name in step.growing:
             counts[name], grown = self._grown(executor, name, had[name])
             pieces += grown
-        sent = {out: name for out, name in step.sent.items() if name in step.growing}
+        sent = {out: name for out, name in step.outgoing.items() if name in step.growing}
         return self._sending(executor, sent, pieces, counts)
 
     def _executor(self, program: Program, given: Iterable[tuple[str, Any]], distinct: Collection[str]) -> Executor:
@@ -168,7 +168,7 @@ def blocks_of_facts(program: Program, plan: Supersteps, tasks: int) -> Iterator[
     encoder = FactEncoder(symbols, records)
     for name, facts in program.facts.items():
         relation = program.relations[name]
-        for held in plan.held[name] if facts else ():
+        for held in plan.stored_names[name] if facts else ():
             table = table_of(relation, [Rows(encoder.columns(program, name), len(facts))])
             dictionary = Dictionary(symbols, records, program.types, tasks)
             for owner, block in cut_everywhere(relation, table, plan.homes[held], dictionary, tasks):
@@ -207,7 +207,7 @@ def run(plan: Supersteps, given: Any, stage: Stage) -> tuple[dict[str, TaskRows]
     before: Any = None
     for step in plan.steps:
         inputs = [*_task_rows(held, step.reads), *_task_rows(held, step.settled)]
-        inputs += [TaskRows(given, "kept", step.given)] if step.given else []
+        inputs += [TaskRows(given, "kept", step.external)] if step.external else []
         inputs += [TaskRows(before, "sent", step.settled)] if step.settled else []
         before, now = stage.superstep(step, 1, inputs)
         held |= {name: TaskRows(before, "kept", (name,)) for name in step.relations}
@@ -221,7 +221,7 @@ def _until_nothing_is_sent(step: Superstep, before: Any, held: dict[str, TaskRow
     """The later supersteps of a step."""
     assert step.increment is not None
     below = [rows for name, rows in held.items() if name in step.increment.relations and name not in step.growing]
-    outs = [out for out, name in step.sent.items() if name in step.growing]
+    outs = [out for out, name in step.outgoing.items() if name in step.growing]
     number = 1
     while any(counts[out] for out in outs):
         number += 1

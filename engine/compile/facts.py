@@ -25,17 +25,17 @@ class FactRows:
         self._resolved = resolved
         self._kinds = {name: relation.kinds for name, relation in resolved.relations.items()}
         self._telling = {name: _TELLING.issuperset(kinds) for name, kinds in self._kinds.items()}
-        self._found: dict[str, dict[tuple[object, ...], Row]] = {}
+        self._rows: dict[str, dict[tuple[object, ...], Row]] = {}
 
     def add(self, relation: str, row: Row) -> None:
         key = tuple([c.value for c in row if type(c) is Constant]) if self._telling[relation] else row
-        found = self._found.get(relation)
+        found = self._rows.get(relation)
         if found is None:
-            found = self._found[relation] = {}
+            found = self._rows[relation] = {}
         found.setdefault(key, row)
 
     def rows(self) -> dict[str, tuple[Row, ...]]:
-        return {name: tuple(found.values()) for name, found in self._found.items()}
+        return {name: tuple(found.values()) for name, found in self._rows.items()}
 
     def row(self, clause: Clause) -> Row | None:
         """The row of a fact; None sends it through the checks of any clause."""

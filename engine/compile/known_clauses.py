@@ -31,7 +31,7 @@ class KnownClauses:
         """Takes note of a clause that is right."""
         shape = clause.shape
         if shape not in self._atoms:
-            nodes = [node for part in parts(shape.told) for node in walk(part)]
+            nodes = [node for part in parts(shape.sample) for node in walk(part)]
             atoms = [(shape.leaves[node.name], len(node.args)) for node in nodes if isinstance(node, Atom)]
             self._atoms[shape] = None if any(_is_named(node, shape) for node in nodes) else atoms
 

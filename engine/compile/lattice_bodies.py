@@ -84,7 +84,7 @@ class _Values:
     lattices: Lattices
     problems: Problems
     count: int = 0
-    met: dict[str, list[Variable]] = field(default_factory=dict)
+    values_by_name: dict[str, list[Variable]] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     tests: list[Flat] = field(default_factory=list)
 
@@ -95,7 +95,7 @@ class _Values:
             if isinstance(arg, Variable):
                 times[arg.name] = times.get(arg.name, 0) + 1
         body = [self._literal(x, times, bound) for x in self.clause.body]
-        for name, values in self.met.items():
+        for name, values in self.values_by_name.items():
             self.tests += self._meet(name, values)
         return replace(self.clause, body=(*body, *self.tests))
 
@@ -139,7 +139,7 @@ class _Values:
         fresh = Variable(f"{name}@m{self.count}", span=arg.span)
         if isinstance(arg, Variable) and free:
             self.types[name] = type_name
-            self.met.setdefault(name, []).append(fresh)
+            self.values_by_name.setdefault(name, []).append(fresh)
         else:
             meet = self.lattices.entry(type_name, "Glb")
             assert meet is not None

@@ -32,7 +32,7 @@ def check_plans(
     empty = _empty(clauses, inputs)
     clauses = [clause for clause in clauses if clause.body is not None]
     edges = _edges(clauses)
-    cycles, needed = _cycles(edges), _reached(shown, edges)
+    cycles, needed = _cycles(edges), _reachable(shown, edges)
     for clause in planned:
         if clause.body is None or any(isinstance(n, Atom) and n.name in inline for n in walk(clause.body)):
             continue
@@ -88,7 +88,7 @@ def _edges(clauses: Sequence[Clause]) -> dict[str, list[str]]:
     return edges
 
 
-def _reached(shown: Collection[str], edges: Mapping[str, Sequence[str]]) -> set[str]:
+def _reachable(shown: Collection[str], edges: Mapping[str, Sequence[str]]) -> set[str]:
     """The relations that shown ones are computed from, these included."""
     found, waiting = set(shown), list(shown)
     while waiting:

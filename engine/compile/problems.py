@@ -24,7 +24,7 @@ class Problems:
     def __init__(self, source: Source) -> None:
         self.source = source
         self._times = 0
-        self._found: dict[tuple[str, str, Span, frozenset[str]], Diagnostic] = {}
+        self._diagnostics: dict[tuple[str, str, Span, frozenset[str]], Diagnostic] = {}
 
     def __len__(self) -> int:
         """The number of findings, the same one again included: it grows with each clause that has any."""
@@ -38,12 +38,13 @@ class Problems:
         place = labels[0].span if labels else NOWHERE
         self._times += 1
         instances = frozenset(name for label in labels for name in INSTANCE_NAME.findall(label.message))
-        self._found.setdefault((code, message, place, instances), finding)
+        self._diagnostics.setdefault((code, message, place, instances), finding)
 
     def check(self) -> None:
         """Raise all findings, if there are any."""
-        if self._found:
-            raise DlogError([self._found[key] for key in sorted(self._found, key=lambda k: (k[2].start, k[2].end, k[0], k[1]))])
+        if self._diagnostics:
+            keys = sorted(self._diagnostics, key=lambda k: (k[2].start, k[2].end, k[0], k[1]))
+            raise DlogError([self._diagnostics[key] for key in keys])
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

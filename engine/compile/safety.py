@@ -54,13 +54,13 @@ class _Safety:
         self.reported: set[str] = set()
 
     def check(self) -> None:
-        bound = self._bound(self.clause.body, set())
+        bound = self._bound_names(self.clause.body, set())
         self._check_wildcards_in_head()
         for variable in variables(self.head):
             self._use(variable, bound, self.clause.body, "")
         self._conjunction(self.clause.body, bound)
 
-    def _bound(self, literals: tuple[Scoped, ...], known: set[str]) -> set[str]:
+    def _bound_names(self, literals: tuple[Scoped, ...], known: set[str]) -> set[str]:
         """The names bound here; an aggregate binds its result once what it takes from outside is bound."""
         plain = [literal for literal in literals if not isinstance(literal, Aggregation)]
         waiting = [literal for literal in literals if isinstance(literal, Aggregation)]
@@ -68,7 +68,7 @@ class _Safety:
         while waiting:
             results = {a.result for a in waiting}
             available = bound_variables(plain, bound | results)
-            ready = [a for a in waiting if _taken(a) & (available - bound) == set()]
+            ready = [a for a in waiting if _outer_names(a) & (available - bound) == set()]
             if not ready:
                 self._mutual(waiting)
                 ready = waiting
@@ -101,7 +101,7 @@ class _Safety:
 
     def _aggregation(self, aggregation: Aggregation, outside: set[str]) -> None:
         for literals in aggregation.alternatives:
-            bound = self._bound(literals, outside)
+            bound = self._bound_names(literals, outside)
             self._conjunction(literals, bound)
             for variable in () if aggregation.target is None else variables(aggregation.target):
                 self._use(variable, bound, literals, f"the target of `{aggregation.op}`")
@@ -196,7 +196,7 @@ def _is_pattern(term: Term, left: Term, right: Term, bound: set[str]) -> bool:
     return not inner and (is_bound(other, bound) or isinstance(other, RecordTerm | BranchTerm))
 
 
-def _taken(aggregation: Aggregation) -> set[str]:
+def _outer_names(aggregation: Aggregation) -> set[str]:
     """The names that an aggregate takes from outside: those it mentions that are not of its own scopes."""
     first = set() if aggregation.init is None else {aggregation.init}
     return (_mentioned(aggregation) - _all_own(aggregation)) | first
@@ -230,7 +230,7 @@ def _inside(aggregation: Aggregation) -> Iterator[Scoped]:
 
 def _place(literal: Scoped, name: str) -> str:
     if isinstance(literal, Aggregation):
-        return "an aggregate" if name in _taken(literal) else ""
+        return "an aggregate" if name in _outer_names(literal) else ""
     if not _occurs(variables(literal), name) or (isinstance(literal, Constraint) and literal.op == HAS_TYPE):
         return ""
     match literal:

@@ -16,8 +16,8 @@ class Budget:
     them takes, until its rows are somebody else's."""
 
     def __init__(self, limit: int | None = None) -> None:
-        self.limit = _left() if limit is None else limit
-        self.taken = 0
+        self.limit = _available_memory() if limit is None else limit
+        self.used = 0
         self._lock = Lock()
 
     @contextmanager
@@ -26,20 +26,20 @@ class Budget:
         try:
             yield found
         finally:
-            self.release(found.taken)
+            self.release(found.used)
 
     def take(self, size: int, file: str) -> None:
         """Raises DlogError where there is not so much left."""
         with self._lock:
-            if self.taken + size > self.limit:
-                held = f"{byte_size(self.taken)} of inputs are held, {byte_size(size)} are to come"
+            if self.used + size > self.limit:
+                held = f"{byte_size(self.used)} of inputs are held, {byte_size(size)} are to come"
                 message = f"out of memory: {file} holds more than the {byte_size(self.limit)} that there are"
                 raise DlogError(Diagnostic("out-of-memory", message, notes=(held,), place=file))
-            self.taken += size
+            self.used += size
 
     def release(self, size: int) -> None:
         with self._lock:
-            self.taken -= size
+            self.used -= size
 
 
 class Part:
@@ -47,24 +47,24 @@ class Part:
 
     def __init__(self, whole: Budget) -> None:
         self.whole = whole
-        self.taken = 0
+        self.used = 0
 
     def take(self, size: int, file: str) -> None:
         """Raises DlogError where there is not so much left."""
         self.whole.take(size, file)
-        self.taken += size
+        self.used += size
 
     @property
-    def left(self) -> int:
+    def free(self) -> int:
         """Bytes."""
-        return max(0, self.whole.limit - self.whole.taken)
+        return max(0, self.whole.limit - self.whole.used)
 
     def give_back(self, size: int) -> None:
         self.whole.release(size)
-        self.taken -= size
+        self.used -= size
 
 
-def _left() -> int:
+def _available_memory() -> int:
     """The memory that the machine has left, or has, where it does not tell; 2^62 where it tells nothing."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:

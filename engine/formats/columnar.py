@@ -58,7 +58,7 @@ def _read(io: Io, program: Program, path: Path, way: str, relation: Relation, bu
 
             about = parquet.metadata(path)
             names = about.schema.to_arrow_schema().names
-            chosen = _chosen(io, program, path, relation, names)
+            chosen = _column_places(io, program, path, relation, names)
             take_parquet(about, len(chosen), budget, str(path))
             texts = texts_of(relation, [names[i] for i in chosen])
             if len(set(names)) < len(names):
@@ -70,7 +70,7 @@ def _read(io: Io, program: Program, path: Path, way: str, relation: Relation, bu
         else:
             with pa.OSFile(str(path)) as file:  # not by Feather, whose first form Arrow reads without a look at its lengths
                 table = _unpacked(pa.ipc.open_file(file), budget, str(path))
-            found = [table.column(i) for i in _chosen(io, program, path, relation, table.schema.names)]
+            found = [table.column(i) for i in _column_places(io, program, path, relation, table.schema.names)]
         return [_without_views(within_memory(column), budget, str(path)) for column in found]
     except (pa.ArrowException, UnicodeDecodeError) as error:  # names of columns need not be text
         raise directive_error(io, program, "bad-file", f"{path} is not a {way} file: {error}") from error
@@ -122,7 +122,7 @@ def _length(views: pa.Array) -> int:
     return int(fields[::4].sum(dtype=np.int64))
 
 
-def _chosen(io: Io, program: Program, path: Path, relation: Relation, names: list[str]) -> list[int]:
+def _column_places(io: Io, program: Program, path: Path, relation: Relation, names: list[str]) -> list[int]:
     wanted = [name for name, _ in relation.attributes]
     if io.get("columns"):
         named = column_names(io, relation, program)

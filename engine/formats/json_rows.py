@@ -161,11 +161,11 @@ class _Reader:
         names = column_names(self.io, self.relation, self.program)
         types = [pa.string() if t.kind is Kind.SYMBOL else arrow_type(t) for _, t in self.relation.attributes]
         schema = pa.schema(list(zip(names, types, strict=True)))
-        taken = self.budget.taken
+        taken = self.budget.used
         try:
             rows = pa.concat_tables(self._read(data, schema))
         except _Unread as problem:
-            self.budget.give_back(self.budget.taken - taken)
+            self.budget.give_back(self.budget.used - taken)
             return self.table(self.lines(data), str(problem))  # which says where
         checked = zip((rows.column(name) for name in names), self.relation.attributes, strict=True)
         values = [
@@ -229,7 +229,7 @@ class _Reader:
         if isinstance(row, list):
             return self.mistake("wrong-column-count", f"row {number} has {len(row)} values, {count}")
         if not isinstance(row, dict):
-            return self.mistake("bad-json", f"row {number} is {_shown(row)}, neither a list of values nor an object")
+            return self.mistake("bad-json", f"row {number} is {_abbreviated(row)}, neither a list of values nor an object")
         name = next(name for name in names if name not in row)
         close = closest(name, list(row))
         notes = [f"it has {', '.join(row)}", *([f"did you mean `{close}`?"] if close else [])]
@@ -256,7 +256,7 @@ class _Reader:
         for number, value in enumerate(values, before + 1):
             if not fits(value):
                 meant = "a number" if type_.kind is Kind.FLOAT else name_of(type_)
-                raise self.mistake("bad-json", f"row {number} (`{name}`): {_shown(value)} is not {meant}")
+                raise self.mistake("bad-json", f"row {number} (`{name}`): {_abbreviated(value)} is not {meant}")
 
     def _interned(self, table: SymbolTable, name: str, texts: list[str]) -> np.ndarray:
         try:
@@ -273,11 +273,11 @@ class _Reader:
             return ids
         except BadRecord as mistake:
             number = int(np.argmax(which == mistake.index)) + 1
-            shown = _shown(values[number - 1])
+            shown = _abbreviated(values[number - 1])
             raise self.mistake("bad-record", f"row {number} (`{name}`): {shown} {mistake}") from None
 
 
-def _shown(value: Any) -> str:
+def _abbreviated(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) < 60 else f"{text[:57]}..."
 

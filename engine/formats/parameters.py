@@ -12,7 +12,7 @@ from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label, one_line
 
 OF_TEXT = ("delimiter", "headers", "rfc4180", "compress", "encoding", "errors")
-KNOWN = frozenset(("IO", "filename", "name", "columns", "dbname", "table", "format", *OF_TEXT))
+PARAMETERS = frozenset(("IO", "filename", "name", "columns", "dbname", "table", "format", *OF_TEXT))
 """Parameters that mean something here. Others are for other readers, as in Souffle, and left alone."""
 MOST_COLUMNS = 1 << 20
 """Columns of a file among which `columns` chooses."""
@@ -110,7 +110,7 @@ def close_name(name: str, names: Collection[str]) -> str:
 def remark_misspelled(io: Io) -> None:
     """Warns of parameters that mean nothing but are close to one that does."""
     for key, _ in io.params:
-        close = close_name(key, KNOWN) if key not in (*KNOWN, *_OF_OTHERS) else ""
+        close = close_name(key, PARAMETERS) if key not in (*PARAMETERS, *_OF_OTHERS) else ""
         if close:
             message = f"`{key}` of `.{io.action} {io.relation}` means nothing: did you mean `{close}`?"
             warnings.warn(one_line(message), RuntimeWarning, stacklevel=3)

@@ -98,7 +98,7 @@ class Rendering:
     columns: tuple[np.ndarray, ...]
     codes: tuple[int, ...]
     symbols: Texts
-    made: Texts = NO_TEXTS
+    texts: Texts = NO_TEXTS
     delimiter: bytes = b"\t"
     quote: bool = False
 
@@ -127,7 +127,7 @@ def render(rendering: Rendering, threads: int) -> Iterator[np.ndarray]:
 def _render_block(rendering: Rendering, table: np.ndarray, begin: int, end: int) -> np.ndarray:
     delimiter = np.frombuffer(rendering.delimiter, np.uint8)
     out = np.empty((end - begin) * 16 * len(table) + 256, np.uint8)
-    pieces, symbols, made = [], rendering.symbols, rendering.made
+    pieces, symbols, made = [], rendering.symbols, rendering.texts
     while begin < end:
         reached, size = write_rows(
             table, begin, end, delimiter, rendering.quote, symbols.data, symbols.offsets, made.data, made.offsets, out

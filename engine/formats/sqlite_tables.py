@@ -45,23 +45,23 @@ _COUNTED = 1 << 20
 
 class _Texts:
     """What SQLite makes texts by: it counts those of a block before the next one comes, as a database may have a column of any
-    size computed for each row. They are there twice, as Python's and as Arrow's; `kept` is what stays of them."""
+    size computed for each row. They are there twice, as Python's and as Arrow's; `settle` counts what stays of them."""
 
     def __init__(self, budget: Part, file: str) -> None:
         self.budget, self.file = budget, file
-        self.waiting = self.taken = 0
+        self.waiting = self.counted = 0
 
     def __call__(self, text: bytes) -> bytes:
         self.waiting += 2 * len(text)
         if self.waiting > _COUNTED:
             self.budget.take(self.waiting, self.file)
-            self.taken += self.waiting
+            self.counted += self.waiting
             self.waiting = 0
         return text
 
-    def kept(self, size: int) -> None:
-        self.budget.give_back(self.taken)
-        self.waiting = self.taken = 0
+    def settle(self, size: int) -> None:
+        self.budget.give_back(self.counted)
+        self.waiting = self.counted = 0
         self.budget.take(size, self.file)
 
 
@@ -74,7 +74,7 @@ def load_sqlite(
     try:
         return _load(io, relation, program, symbols, records, database, texts)
     except Changed:
-        texts.kept(0)
+        texts.settle(0)
         return _load(io, relation, program, symbols, records, database, texts, copied=True)
 
 
@@ -93,9 +93,9 @@ def _load(
     try:
         with reading(io, program, database, copied) as connection:
             connection.executescript(_CAUTION)
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(budget.left, _LONGEST))
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(budget.free, _LONGEST))
             connection.text_factory = bytes
-            columns = _chosen(io, program, relation, connection)
+            columns = _column_names(io, program, relation, connection)
             connection.text_factory = texts
             chunks: list[tuple[np.ndarray, ...]] = []
             rows = 0
@@ -105,10 +105,10 @@ def _load(
                 before = _size(symbols)
                 chunks.append(_columns(io, program, relation, block, rows, symbols, records))
                 rows += len(block)
-                texts.kept(_size(symbols) - before)
+                texts.settle(_size(symbols) - before)
     except sqlite3.DataError as error:
-        if budget.left < _LONGEST:  # a text is longer than there is memory for
-            budget.take(budget.left + 1, str(database.path or MEMORY))
+        if budget.free < _LONGEST:  # a text is longer than there is memory for
+            budget.take(budget.free + 1, str(database.path or MEMORY))
         raise _refused(io, program, "read", database, error) from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # names need not be text
         if not copied and getattr(error, "sqlite_errorcode", 0) == _LEFT_HALF_WRITTEN:
@@ -132,7 +132,7 @@ def _size(symbols: SymbolTable) -> int:
     return int(symbols.strings[1][-1])
 
 
-def _chosen(io: Io, program: Program, relation: Relation, connection: sqlite3.Connection) -> Sequence[str]:
+def _column_names(io: Io, program: Program, relation: Relation, connection: sqlite3.Connection) -> Sequence[str]:
     """The names of the columns to read, in the order of the attributes."""
     table = _table(io)
     names = [name.decode() for _, name, *_ in connection.execute(f"PRAGMA table_info({_quoted(table)})")]

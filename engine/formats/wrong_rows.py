@@ -43,7 +43,7 @@ class WrongRows:
     refuses: bool = True
     rejects: Path | None = None
     """Where their lines go."""
-    found: list[Diagnostic] = field(default_factory=list)
+    mistakes: list[Diagnostic] = field(default_factory=list)
     """The first of them."""
     begins: array[int] = field(default_factory=_places)
     """Where each begins in the data."""
@@ -61,8 +61,8 @@ class WrongRows:
         begin = mistake.position if isinstance(mistake, BadLine) else line_begin(data, mistake.start)
         self.unread.append(begin)
         self._note(data, begin)
-        if len(self.found) < MAX_TOLD_MISTAKES:
-            self.found.append(self._explained(mistake))
+        if len(self.mistakes) < MAX_TOLD_MISTAKES:
+            self.mistakes.append(self._explained(mistake))
         self._check()
 
     def _note(self, data: np.ndarray, begin: int) -> None:
@@ -79,14 +79,14 @@ class WrongRows:
         """A row with a wrong record; `number` is the line's, from 1."""
         begin = int(self._line_ends(data)[number - 2]) + 1 if number > 1 else 0
         self._note(data, begin)
-        if len(self.found) < MAX_TOLD_MISTAKES:
-            self.found.append(explained())
+        if len(self.mistakes) < MAX_TOLD_MISTAKES:
+            self.mistakes.append(explained())
         self._check()
 
     def _check(self) -> None:
-        if self.refuses and len(self.found) == MAX_TOLD_MISTAKES:
+        if self.refuses and len(self.mistakes) == MAX_TOLD_MISTAKES:
             text = f"{self.file} has {MAX_TOLD_MISTAKES} wrong lines or more: the rest is not read"
-            raise DlogError([*self.found, Diagnostic("too-many-mistakes", text)])
+            raise DlogError([*self.mistakes, Diagnostic("too-many-mistakes", text)])
 
     def line_of(self, data: np.ndarray, row: int) -> int:
         """The number of the line that row `row`, of those that were read, stands on. All lines without one are known then."""
@@ -109,14 +109,14 @@ class WrongRows:
         if not self.begins:
             return
         if self.refuses:
-            raise DlogError(self.found)
+            raise DlogError(self.mistakes)
         count = len(self.begins)
         if self.rejects is not None:
             order = np.argsort(np.frombuffer(self.begins, np.int64), kind="stable").tolist()
             self._reject(self.rejects, (_whole_line(data, self.begins[i], self.stops[i]) for i in order))
         left = "1 wrong row is" if count == 1 else f"{count} wrong rows are"
         goes = "left out" if self.rejects is None else f"left out, and written to {self.rejects}"
-        message = f"{self.file}: {left} {goes}; the first: {shortened(self.found[0].message)}"
+        message = f"{self.file}: {left} {goes}; the first: {shortened(self.mistakes[0].message)}"
         warnings.warn(one_line(message), RuntimeWarning, stacklevel=5)
 
     def _reject(self, path: Path, lines: Iterable[bytes]) -> None:

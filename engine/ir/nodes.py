@@ -341,7 +341,7 @@ class Scope:
     unions: tuple[Union, ...] = ()
     folds: tuple[Fold, ...] = ()
     nested: tuple[Nested, ...] = ()
-    given: tuple[Temporary, ...] = ()
+    prefilled: tuple[Temporary, ...] = ()
     """Relations of the planner's own that are filled before the scope is run."""
     derived: tuple[object, ...] = field(default=(), compare=False)
     """Over rounds: what is derived, in whatever order it is read. Two scopes of one stratum that agree about this keep the same

@@ -36,7 +36,7 @@ class Column:
 class TableFunction:
     """`args` are the kinds that each argument may have, the last `optional` of which may be left out. `rows` makes the rows for
     arguments of a kind, each a tuple of Python's values, and none twice; without it values/generated makes those for many
-    arguments at once. `example` is a call, which gives `given`."""
+    arguments at once. `example` is a call, which gives `example_rows`."""
 
     name: str
     args: tuple[Kinds, ...]
@@ -44,7 +44,7 @@ class TableFunction:
     rows: Callable[..., Iterator[tuple[Any, ...]]] | None
     documentation: str
     example: str
-    given: tuple[tuple[Any, ...], ...]
+    example_rows: tuple[tuple[Any, ...], ...]
     optional: int = 0
 
     def accepts(self, count: int) -> bool:

@@ -25,12 +25,12 @@ class AsOfJoin(Operator):
     def __init__(self, scheduler: Scheduler, scope: Scope, arity: int, keys: int, other: Arranged) -> None:
         super().__init__(scheduler, scope)
         self.keys, self.other = keys, other
-        self.given = Trace(arity + other.source.trace.arity - keys, scope.depth)
+        self.output_trace = Trace(arity + other.source.trace.arity - keys, scope.depth)
         other.precede(self, 1)
 
     @property
     def traces(self) -> Sequence[Trace]:
-        return (self.given,)
+        return (self.output_trace,)
 
     @property
     def ports(self) -> int:
@@ -41,13 +41,13 @@ class AsOfJoin(Operator):
         delta = None if delta is None else delta.consolidated()
         if delta is None or not delta.rows:
             return
-        came = self._came(delta)
-        made = together([came, self._gone_at_once(delta, came), self._gone_later(delta)]).consolidated()
+        came = self._inserted(delta)
+        made = together([came, self._retracted_at_once(delta, came), self._retracted_later(delta)]).consolidated()
         if made.rows:
-            self.given.insert(made, self.rounds, moment)
+            self.output_trace.insert(made, self.rounds, moment)
             self.emit(made)
 
-    def _came(self, delta: Delta) -> Delta:
+    def _inserted(self, delta: Delta) -> Delta:
         """What rows meet that come."""
         rows = delta.only(delta.diffs > 0)
         matches = self.other.now().lookup(rows.columns[: self.keys], rows.rows)
@@ -56,7 +56,7 @@ class AsOfJoin(Operator):
         columns = (*met.columns, *seen.delta.columns[self.keys :])
         return Delta(columns, met.times, seen.delta.diffs).consolidated()
 
-    def _gone_at_once(self, delta: Delta, came: Delta) -> Delta:
+    def _retracted_at_once(self, delta: Delta, came: Delta) -> Delta:
         """What is taken back of that, from rows that go in the same batch: each at the next change of its row."""
         following = np.full(delta.rows, -1, np.int64)
         begins = np.zeros(delta.rows, bool)
@@ -66,14 +66,14 @@ class AsOfJoin(Operator):
         goes, ends = delta.only(short), following[short]
         return _ended(goes, ends, came)
 
-    def _gone_later(self, delta: Delta) -> Delta:
+    def _retracted_later(self, delta: Delta) -> Delta:
         """What is taken back from rows that go and had come in an earlier batch: the first change of each such row."""
         first = np.zeros(delta.rows, bool)
         first[run_starts(delta.columns, delta.rows)] = True
         goes = delta.only(first & (delta.diffs < 0))
         if not goes.rows:
-            return empty(self.given.arity, len(delta.times))
-        matches = self.given.reading().lookup(goes.columns, goes.rows)
+            return empty(self.output_trace.arity, len(delta.times))
+        matches = self.output_trace.reading().lookup(goes.columns, goes.rows)
         return Delta(matches.delta.columns, goes.times[:, matches.probes], -matches.delta.diffs)
 
 

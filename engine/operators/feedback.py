@@ -32,6 +32,6 @@ def negated(delta: Delta) -> Delta:
     return Delta(delta.columns, delta.times, -delta.diffs)
 
 
-def left(delta: Delta) -> Delta:
+def without_loop_time(delta: Delta) -> Delta:
     """The updates as the scope around their loop has them."""
     return Delta(delta.columns, np.ascontiguousarray(delta.times[:-1]), delta.diffs)

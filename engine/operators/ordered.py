@@ -28,7 +28,7 @@ ROUNDS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
+class GroupOutput:
     """What is made of groups: `rows` that are there, each with more columns and how often, those of the first group first."""
 
     rows: np.ndarray
@@ -36,9 +36,9 @@ class Made:
     diffs: np.ndarray
 
 
-OrderedLogic = Callable[[Groups, np.ndarray], Made]
+OrderedLogic = Callable[[Groups, np.ndarray], GroupOutput]
 """Of groups whose first column is the order, of which words compare as the values do; for some of the rows, a mask."""
-Fold = Callable[[Groups, Columns], Made]
+Fold = Callable[[Groups, Columns], GroupOutput]
 """The same from a state for each group on. The first column that it makes is the place of a row among those of the same
 order, the others are the state."""
 
@@ -112,7 +112,7 @@ class Ordered(Operator):
         self.source, self.keys, self.reach, self.logic = source, keys, reach, logic
         source.source.trace.slack = 1  # what was there before the batch is told from what it brings
         source.feed(self, 0)
-        self.read = 0
+        self.updates_read = 0
         """Updates that it has read."""
 
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
@@ -146,7 +146,7 @@ class Ordered(Operator):
     def _view(self, clumps: _Clumps, reading: Reading) -> View:
         slices = Slices(reading, clumps.key, len(clumps.first))
         part = slices.read(*self.reach.span(slices, clumps.first, clumps.last, clumps.margin))
-        self.read += len(part.matches.probes)
+        self.updates_read += len(part.matches.probes)
         active = clumps.active()
         delta = part.matches.delta
         without = Matches(part.matches.probes, delta.with_columns(delta.columns[self.keys :]))
@@ -157,11 +157,11 @@ class Ordered(Operator):
     def _outcome(self, view: View, extent: Extent, key: Columns) -> Outcome:
         """What rows come to that may have changed."""
         clumps, order = view.clumps, view.groups.columns[0]
-        made = self._made(view, key, (order >= extent.low[clumps]) & (order <= extent.high[clumps]))
+        made = self._output_of(view, key, (order >= extent.low[clumps]) & (order <= extent.high[clumps]))
         columns = *(c[made.rows] for c in view.groups.columns), *made.columns
         return Outcome(view.groups.owners[made.rows], columns, made.diffs)
 
-    def _made(self, view: View, key: Columns, wanted: np.ndarray) -> Made:
+    def _output_of(self, view: View, key: Columns, wanted: np.ndarray) -> GroupOutput:
         assert self.logic is not None
         return self.logic(view.groups, wanted)
 
@@ -185,7 +185,7 @@ class Scan(Ordered):
     def traces(self) -> Sequence[Trace]:
         return (self.states,)
 
-    def _made(self, view: View, key: Columns, wanted: np.ndarray) -> Made:
+    def _output_of(self, view: View, key: Columns, wanted: np.ndarray) -> GroupOutput:
         clumps = view.active.owners[view.numbers]
         return self.fold(view.groups, tuple(state[clumps] for state in self._states(key, view.first)))
 
@@ -197,7 +197,7 @@ class Scan(Ordered):
             slices = Slices(self.states.reading(), tuple(k[wanted] for k in key), len(wanted))
             high = slices.position(first[wanted], False)
             part = slices.read(np.maximum(high - margin, slices.starts), high)
-            self.read += len(part.matches.probes)
+            self.updates_read += len(part.matches.probes)
             probes, columns = _last(part.matches)
             for state, column in zip(found, columns[self.keys + 2 :], strict=True):
                 state[wanted[probes]] = column

@@ -63,7 +63,7 @@ class Reduce(Operator):
         super().__init__(scheduler, scope)
         self.source, self.keys, self.logic = source, source.keys, logic
         self.output = Trace(self.keys + outputs, scope.depth)
-        self.noted: dict[Moment, list[tuple[Columns, np.ndarray]]] = {}
+        self.pending_keys: dict[Moment, list[tuple[Columns, np.ndarray]]] = {}
         """Keys and rounds to look at, by moment."""
         source.feed(self, 0)
 
@@ -72,7 +72,7 @@ class Reduce(Operator):
         return (self.output,)
 
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
-        due = [(key_of(delta, self.keys), delta.rounds) for delta in arrived[0]] + self.noted.pop(moment, [])
+        due = [(key_of(delta, self.keys), delta.rounds) for delta in arrived[0]] + self.pending_keys.pop(moment, [])
         if not due:
             return
         keys = tuple(np.concatenate(column) for column in zip(*(columns for columns, _ in due), strict=True))
@@ -107,7 +107,7 @@ class Reduce(Operator):
         owners = probes[rows]
         for moment_there, part in Delta((owners,), at, np.ones(len(owners), np.int64)).by_moment():
             entry = tuple(key[part.columns[0]] for key in active.keys), part.rounds
-            self.noted.setdefault(moment_there, []).append(entry)
+            self.pending_keys.setdefault(moment_there, []).append(entry)
             self.scheduler.wake(self, moment_there)
 
 

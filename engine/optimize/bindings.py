@@ -35,7 +35,7 @@ Rank: TypeAlias = Callable[[Atom], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class BoundVariables:
     """Variables with values; those that are `computed` may have values that no row has."""
 
     variables: frozenset[int] = frozenset()
@@ -44,17 +44,17 @@ class Known:
     def has(self, arg: Arg) -> bool:
         return isinstance(arg, Constant) or (isinstance(arg, Variable) and arg.id in self.variables)
 
-    def with_atom(self, atom: Atom) -> Known:
+    def with_atom(self, atom: Atom) -> BoundVariables:
         """The variables known after an atom, whose variables have values of rows."""
         read = frozenset(literal_variables(atom))
-        return Known(self.variables | read, self.computed - read)
+        return BoundVariables(self.variables | read, self.computed - read)
 
-    def with_variables(self, more: frozenset[int], computed: bool) -> Known:
+    def with_variables(self, more: frozenset[int], computed: bool) -> BoundVariables:
         fresh = more - self.variables
-        return Known(self.variables | fresh, self.computed | (fresh if computed else frozenset()))
+        return BoundVariables(self.variables | fresh, self.computed | (fresh if computed else frozenset()))
 
 
-def settled(literal: Literal, known: Known) -> Known | None:
+def settled(literal: Literal, known: BoundVariables) -> BoundVariables | None:
     """The variables known after a comparison, an unpacking or a generator, None where it cannot be decided yet, or had better
     not be: functors that stop the run on some arguments wait for the rest of the body, and an `=` of floats gives no bits to
     look for."""
@@ -77,11 +77,11 @@ def settled(literal: Literal, known: Known) -> Known | None:
             return None
 
 
-def _all(term: Term, known: Known) -> bool:
+def _all(term: Term, known: BoundVariables) -> bool:
     return known.variables.issuperset(term_variables(term))
 
 
-def next_atom(atoms: Sequence[Atom], known: Known, rank: Rank) -> Atom:
+def next_atom(atoms: Sequence[Atom], known: BoundVariables, rank: Rank) -> Atom:
     """The atom to read next: of those with a known argument, if there are any, the one of the lowest rank, then with the most
     such arguments, then the first."""
 

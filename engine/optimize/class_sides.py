@@ -47,7 +47,7 @@ class Sides:
     classes: frozenset[str]
     relations: dict[str, Relation] = field(default_factory=dict)
     rules: Rules = field(default_factory=dict)
-    _known: dict[str, str] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
 
     def split(self, rule: Rule) -> Rule:
         """The rule with parts of its body in relations of their own, where that pays."""
@@ -72,17 +72,18 @@ class Sides:
         for part in list(parts):
             match part.literals:
                 case (Atom(relation=name, args=(Variable(id=value), Variable(id=label))),) if name in self.classes:
-                    if value not in needed and any(label in other.bound(self.classes) for other in parts if other is not part):
-                        parts = [other for other in parts if other is not part]
+                    others = [other for other in parts if other is not part]
+                    if value not in needed and any(label in other.bound_classes(self.classes) for other in others):
+                        parts = others
         return parts
 
     def _side(self, rule: Rule, part: _Part, kept: Sequence[int]) -> Atom:
         """The atom of the relation that has these variables of a part."""
         args = tuple(Variable(v) for v in kept)
         form = _form(replace(rule, head=Head("", args), body=part.literals))
-        name = self._known.get(form)
+        name = self._names.get(form)
         if name is None:
-            name = self._known[form] = self._name(rule.head.relation)
+            name = self._names[form] = self._name(rule.head.relation)
             kinds = [rule.kinds[v] for v in kept]
             attributes = tuple((f"c{i}", Type(kind.value, kind)) for i, kind in enumerate(kinds))
             self.relations[name] = Relation(name, attributes, rule.span)
@@ -117,9 +118,9 @@ class _Part:
     def separable(self, meeting: set[int], classes: frozenset[str]) -> bool:
         """Whether it can be evaluated alone, and has a class in which it meets others."""
         labels = self.variables - self.own
-        return bool(labels & meeting) and labels <= self.bound(classes) and all(map(_total, self.literals))
+        return bool(labels & meeting) and labels <= self.bound_classes(classes) and all(map(_total, self.literals))
 
-    def bound(self, classes: frozenset[str]) -> frozenset[int]:
+    def bound_classes(self, classes: frozenset[str]) -> frozenset[int]:
         """The classes that its atoms read."""
         return _labels(self.literals, classes)
 

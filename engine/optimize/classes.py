@@ -152,7 +152,7 @@ class _Component:
     relation: str
     values: list[Value]
     label: Variable | None = None
-    read: bool = False
+    is_read: bool = False
 
 
 def _components(body: Iterable[Literal], classes: Mapping[str, str]) -> list[_Component]:
@@ -225,9 +225,9 @@ class _Reading:
             yield Atom(name, (None, None), atom.span)
             return
         component = self._component(atom.relation, first, components)
-        if component is None or component.read:
+        if component is None or component.is_read:
             return
-        component.read = True
+        component.is_read = True
         if len(component.values) > 1:
             self._label(component)
         for value in component.values:

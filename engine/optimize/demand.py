@@ -40,7 +40,7 @@ from dlog.engine.ir.rules import (
     reading_rule,
 )
 from dlog.engine.ir.traversal import literal_variables
-from dlog.engine.optimize.bindings import Known, next_atom, settled
+from dlog.engine.optimize.bindings import BoundVariables, next_atom, settled
 from dlog.engine.optimize.filters import with_named_head
 from dlog.engine.optimize.rewriting import Body, Rules, has_given_rows, rules_by_relation, with_rules
 from dlog.grammar.diagnostics import InternalError
@@ -76,14 +76,14 @@ def demanded(program: Program, observed: frozenset[str]) -> tuple[Program, Mappi
         while True:
             rewriting = _Rewriting(program, observed, whole, through_negation)
             rewriting.run()
-            if rewriting.wanted <= whole:
+            if rewriting.needed_whole <= whole:
                 break
-            whole |= rewriting.wanted
-        if not 0 < len(rewriting.asked) <= MAX_DEMANDS:
+            whole |= rewriting.needed_whole
+        if not 0 < len(rewriting.demands) <= MAX_DEMANDS:
             return program, {}
         rewritten = with_rules(program, rewriting.result(), rewriting.relations)
         if rewritten.alternating <= program.alternating:
-            return rewritten, {_demand_name(name): asked for asked, name in rewriting.asked.items()}
+            return rewritten, {_demand_name(name): asked for asked, name in rewriting.demands.items()}
         # The demand for a relation reads what is computed from its absence.
     raise InternalError("demand", "a program without demand through negation is not stratified")
 
@@ -96,17 +96,17 @@ class _Place:
     rule: Rule
     component: int
     before: Body
-    known: Known
+    bound: BoundVariables
     inside: bool = False
     """Whether it is in a negation or an aggregate."""
 
-    def after(self, literal: Literal, known: Known) -> _Place:
-        return replace(self, before=(*self.before, literal), known=known)
+    def after(self, literal: Literal, known: BoundVariables) -> _Place:
+        return replace(self, before=(*self.before, literal), bound=known)
 
 
 class _Rewriting:
     """Rewrites the rules of the observed relations and of what they ask for. `whole` are the relations that keep their rules;
-    those found to be `wanted` whole are reported, for another attempt."""
+    those found to be `needed_whole` are reported, for another attempt."""
 
     def __init__(self, program: Program, observed: frozenset[str], whole: frozenset[str], through_negation: bool) -> None:
         self.program = program
@@ -114,14 +114,14 @@ class _Rewriting:
         self.whole = whole
         self.through_negation = through_negation
         self.old = rules_by_relation(program)
-        self.asked: dict[Demand, str] = {}
+        self.demands: dict[Demand, str] = {}
         self.relations: dict[str, Relation] = {}
-        self.wanted: frozenset[str] = frozenset()
+        self.needed_whole: frozenset[str] = frozenset()
         self._waiting: list[Demand] = []
         self._rules: Rules = {}
         self._component = _components(self.old)
         self._through_aggregates = through_aggregates(program)
-        self._kept = retained(program)
+        self._retained = retained(program)
 
     def result(self) -> Rules:
         """The new rules, and the old ones of relations that are whole."""
@@ -131,9 +131,9 @@ class _Rewriting:
         for name in self.old:
             if name in self.observed:
                 self._rules[name] = [self._rewritten(rule, None) for rule in self.old[name]]
-        while self._waiting and len(self.asked) <= MAX_DEMANDS:
+        while self._waiting and len(self.demands) <= MAX_DEMANDS:
             asked = self._waiting.pop()
-            name, relation = self.asked[asked], self.program.relations[asked.relation]
+            name, relation = self.demands[asked], self.program.relations[asked.relation]
             made = [self._rewritten(rule, asked) for rule in self.old[asked.relation]]
             if has_given_rows(self.program, relation.name):
                 made.append(_restricted(reading_rule(relation), asked, name))
@@ -143,14 +143,14 @@ class _Rewriting:
         """The rule over relations that are asked for, for the heads that are asked for."""
         component = self._component[rule.head.relation]
         if asked is None:
-            place = _Place(rule, component, (), Known())
+            place = _Place(rule, component, (), BoundVariables())
             return replace(rule, body=self._body(rule.body, place))
         for column in asked.columns:
             if not isinstance(rule.head.args[column], Variable | Constant):
                 rule, _ = with_named_head(rule, column, self.program.relations[asked.relation].kinds[column])
-        wanted = _wanted(rule, asked, self.asked[asked])
-        place = _Place(rule, component, (wanted,), Known().with_atom(wanted))
-        return _restricted(replace(rule, body=self._body(rule.body, place)), asked, self.asked[asked])
+        wanted = _demand_atom(rule, asked, self.demands[asked])
+        place = _Place(rule, component, (wanted,), BoundVariables().with_atom(wanted))
+        return _restricted(replace(rule, body=self._body(rule.body, place)), asked, self.demands[asked])
 
     # ------------------------------------------------------------------------------------------------------------- bodies
 
@@ -163,10 +163,10 @@ class _Rewriting:
             atoms = {number: x for number, x in waiting.items() if isinstance(x, Atom)}
             if not atoms:
                 break
-            chosen = next_atom(list(atoms.values()), place.known, self._rank)
+            chosen = next_atom(list(atoms.values()), place.bound, self._rank)
             number = next(n for n, x in atoms.items() if x is chosen)
             new[number] = atom = self._atom(chosen, place)
-            place = place.after(atom, place.known.with_atom(chosen))
+            place = place.after(atom, place.bound.with_atom(chosen))
             del waiting[number]
         return tuple(new[n] if n in new else self._last(literal, place) for n, literal in enumerate(body))
 
@@ -176,7 +176,7 @@ class _Rewriting:
         while again:
             again = False
             for number, literal in list(waiting.items()):
-                known = settled(literal, place.known)
+                known = settled(literal, place.bound)
                 if known is not None:
                     place = place.after(literal, known)
                     del waiting[number]
@@ -209,7 +209,7 @@ class _Rewriting:
             return atom
         columns = self._columns(atom, place)
         if not columns or (place.inside and not self.through_negation) or self._must_be_whole(atom.relation):
-            self.wanted |= self._closure(atom.relation)
+            self.needed_whole |= self._closure(atom.relation)
             return atom
         name = self._ask(Demand(atom.relation, columns))
         wanted = Atom(_demand_name(name), tuple(atom.args[c] for c in columns))
@@ -219,7 +219,7 @@ class _Rewriting:
 
     def _columns(self, atom: Atom, place: _Place) -> tuple[int, ...]:
         """The columns whose values are known, and may be asked for."""
-        known = place.known
+        known = place.bound
         inside = self._component[atom.relation] == place.component
         return tuple(
             column
@@ -231,20 +231,20 @@ class _Rewriting:
 
     def _must_be_whole(self, relation: str) -> bool:
         limited = any(io.action == "limitsize" and io.relation == relation for io in self.program.io)
-        return limited or relation in self._through_aggregates or relation in self._kept
+        return limited or relation in self._through_aggregates or relation in self._retained
 
     def _ask(self, asked: Demand) -> str:
         """The name of the relation of the rows that are asked for."""
-        if asked not in self.asked:
+        if asked not in self.demands:
             relation = self.program.relations[asked.relation]
             listed = ", ".join(relation.attributes[c][0] for c in asked.columns)
-            name = self.asked[asked] = f"{relation.name}[{listed}]"
+            name = self.demands[asked] = f"{relation.name}[{listed}]"
             attributes = tuple(relation.attributes[c] for c in asked.columns)
             self.relations[name] = replace(relation, name=name)
             self.relations[_demand_name(name)] = Relation(_demand_name(name), attributes, relation.span)
             self._rules[_demand_name(name)] = []
             self._waiting.append(asked)
-        return self.asked[asked]
+        return self.demands[asked]
 
     def _closure(self, relation: str) -> frozenset[str]:
         """A relation and all derived ones that it is computed from, as far as they are not observed."""
@@ -283,7 +283,7 @@ def _can_be_asked(rule: Rule, column: int, relation: Relation) -> bool:
     return any(isinstance(x, Atom | Unpack | Generator) and term.id in literal_variables(x) for x in rule.body)
 
 
-def _wanted(rule: Rule, asked: Demand, name: str) -> Atom:
+def _demand_atom(rule: Rule, asked: Demand, name: str) -> Atom:
     """The demand for a rule's heads, which are plain in these columns."""
     args = tuple(a for c in asked.columns if isinstance(a := rule.head.args[c], Variable | Constant))
     return Atom(_demand_name(name), args)
@@ -291,7 +291,7 @@ def _wanted(rule: Rule, asked: Demand, name: str) -> Atom:
 
 def _restricted(rule: Rule, asked: Demand, name: str) -> Rule:
     """The rule for the heads that are asked for."""
-    return replace(rule, body=(_wanted(rule, asked, name), *rule.body), text=f"{rule.text}  [{name}]")
+    return replace(rule, body=(_demand_atom(rule, asked, name), *rule.body), text=f"{rule.text}  [{name}]")
 
 
 def _demanding(wanted: Atom, place: _Place) -> Rule:

@@ -55,16 +55,17 @@ class ColumnFilter:
 
 def filters_of(atom: Atom, body: Body, columns: frozenset[int], allowed: Callable[[str], bool]) -> frozenset[ColumnFilter]:
     """The filters of an atom and the literals beside it on these columns; `allowed` says which relations a filter may read."""
-    return frozenset(filter for filter, _ in _found(atom, body, columns, allowed))
+    return frozenset(filter for filter, _ in _filters_with_literals(atom, body, columns, allowed))
 
 
 def tests_of(atom: Atom, body: Body, wanted: frozenset[ColumnFilter]) -> list[Literal]:
     """The literals of the body that say what the wanted filters say, so that they may go where the filters hold."""
     columns = frozenset(f.column for f in wanted)
-    return [x for filter, x in _found(atom, body, columns, lambda _: True) if x is not None and filter in wanted]
+    found = _filters_with_literals(atom, body, columns, lambda _: True)
+    return [x for filter, x in found if x is not None and filter in wanted]
 
 
-def _found(
+def _filters_with_literals(
     atom: Atom, body: Body, columns: frozenset[int], allowed: Callable[[str], bool]
 ) -> Iterator[tuple[ColumnFilter, Literal | None]]:
     """Each filter with its literal, which is None for a constant argument of the atom."""
@@ -152,7 +153,7 @@ def filtered(rule: Rule, filters: frozenset[ColumnFilter], kinds: tuple[Kind, ..
     """The rule for heads (of these kinds) that pass the filters, None where none does; `can_filter` must hold."""
     for f in in_order(filters):
         term = rule.head.args[f.column]
-        known = _known(f.test, term)
+        known = _constant_outcome(f.test, term)
         if known is False:
             return None
         if known is True:
@@ -170,7 +171,7 @@ def can_filter(rule: Rule, columns: frozenset[int]) -> bool:
     return not any(may_stop(rule.head.args[c]) for c in columns)
 
 
-def _known(test: Test, term: Term) -> bool | None:
+def _constant_outcome(test: Test, term: Term) -> bool | None:
     """Whether a comparison holds for the term, where that is known without its value. Equal floats may be written apart."""
     if not isinstance(test, Compare) or test.op not in ("=", "!=") or test.kind is Kind.FLOAT:
         return None

@@ -64,11 +64,11 @@ def push_filters(program: Program, observed: frozenset[str]) -> Program:
         name = stratum.relations[0]
         if len(stratum.relations) == 1 and name not in kept:
             work.push(name, stratum)
-    return with_rules(program, work.rules, work.made) if work.made else program
+    return with_rules(program, work.rules, work.restricted_relations) if work.restricted_relations else program
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PushableFilters:
     """The filters that readers may push into a relation: those on these columns that look into none of its `dependents`, the
     relations that are computed from it, itself included: one that did would close a cycle."""
 
@@ -88,13 +88,13 @@ class _Asked:
 class _Pushed:
     """The filters to be pushed for each group of readers, and the names of the new relations."""
 
-    asked: _Asked
+    pushable: _PushableFilters
     fixed: frozenset[int]
     groups: Groups
     names: Mapping[Filters, str]
 
     def group_of(self, atom: Atom, body: Body) -> Filters:
-        return _constants(self.asked.filters(atom, body), self.fixed)
+        return _constants(self.pushable.filters(atom, body), self.fixed)
 
 
 class _Work:
@@ -104,7 +104,7 @@ class _Work:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.rules: Rules = rules_by_relation(program)
-        self.made: dict[str, Relation] = {}
+        self.restricted_relations: dict[str, Relation] = {}
         self.readers: dict[str, dict[str, set[int]]] = {}
         for name, found in self.rules.items():
             for number in range(len(found)):
@@ -123,7 +123,7 @@ class _Work:
         for group, filters in pushed.groups.items():
             made = self._filtered_rules(pushed, pushed.names[group], filters)
             self.rules[pushed.names[group]] = made
-            self.made[pushed.names[group]] = replace(pushed.asked.relation, name=pushed.names[group])
+            self.restricted_relations[pushed.names[group]] = replace(pushed.pushable.relation, name=pushed.names[group])
             for number in range(len(made)):
                 self._note_reads(pushed.names[group], number)
         del self.rules[name]
@@ -140,7 +140,7 @@ class _Work:
         uses = [(x.atom, x.body) for rule in reading for x in occurrences(rule.body) if x.atom.relation == name]
         if not all(filters_of(atom, body, columns, lambda _: True) for atom, body in uses):
             return None
-        asked = _Asked(relation, columns, cache(lambda: self._dependents(name)), stratum.recursive)
+        asked = _PushableFilters(relation, columns, cache(lambda: self._dependents(name)), stratum.recursive)
         found = [asked.filters(atom, body) for atom, body in uses]
         if not found or not all(found):
             return None
@@ -167,7 +167,7 @@ class _Work:
         names: dict[Filters, str] = {}
         for group, filters in groups.items():
             name = f"{relation.name}{{{show_filters(filters, relation)}}}"
-            while name in self.program.relations or name in self.made or name in names.values():
+            while name in self.program.relations or name in self.restricted_relations or name in names.values():
                 name += "'"
             names[group] = name
         return names
@@ -176,7 +176,7 @@ class _Work:
 
     def _filtered_rules(self, pushed: _Pushed, name: str, filters: Filters) -> list[Rule]:
         """The rules of the new relation: exit rules ask the filters, recursive ones read the new relation."""
-        old = pushed.asked.relation
+        old = pushed.pushable.relation
         recursive = [rule for rule in self.rules[old.name] if _reads(rule, old.name)]
         exits = [rule for rule in self.rules[old.name] if not _reads(rule, old.name)]
         if has_given_rows(self.program, old.name):
@@ -240,7 +240,7 @@ def _renamed(atom: Atom, old: str, new: str) -> Atom:
 
 def _redirected(rule: Rule, pushed: _Pushed) -> Rule:
     """A reader's rule that reads the new relations, without the literals that hold for all their rows anyway."""
-    name = pushed.asked.relation.name
+    name = pushed.pushable.relation.name
 
     def change(atom: Atom, body: Body) -> Atom:
         return replace(atom, relation=pushed.names[pushed.group_of(atom, body)]) if atom.relation == name else atom
@@ -256,7 +256,7 @@ def _idle(body: Body, pushed: _Pushed) -> list[Literal]:
     pushed_for = {
         i: tests_of(atom, body, pushed.groups[pushed.group_of(atom, body)])
         for i, atom in enumerate(body)
-        if isinstance(atom, Atom) and atom.relation == pushed.asked.relation.name
+        if isinstance(atom, Atom) and atom.relation == pushed.pushable.relation.name
     }
     candidates = [x for tests in pushed_for.values() for x in tests]
     readers = [x for x in body if isinstance(x, Atom | Negation | Aggregate) and x not in candidates]

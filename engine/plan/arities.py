@@ -13,7 +13,7 @@ class Arities:
 
     def __init__(self, program: Program, scope: Scope) -> None:
         self._relations: Mapping[str, Relation] = program.relations
-        self.own = {t.relation: len(t.kinds) for t in (*scope.temporaries, *scope.given)}
+        self.own = {t.relation: len(t.kinds) for t in (*scope.temporaries, *scope.prefilled)}
         self.own |= {f.relation: len(f.columns) for f in scope.folds}
         self.own |= {r.relation: len(r.keys) + 1 for r in scope.reductions}
 

@@ -51,7 +51,7 @@ class Checker:
 
     def scope_paths(self) -> None:
         """All paths, in the order in which they fill what others read."""
-        filled = {t.relation for t in self.scope.given}
+        filled = {t.relation for t in self.scope.prefilled}
         for stage in self.scope.stages:
             self.readable = frozenset(filled)
             for path in stage:

@@ -56,7 +56,8 @@ class Types:
 
     def __init__(self, scope: Scope, program: Program) -> None:
         self._program = program
-        self._columns = {t.relation: tuple(ColumnType(Kind(k)) for k in t.kinds) for t in (*scope.temporaries, *scope.given)}
+        temporaries = (*scope.temporaries, *scope.prefilled)
+        self._columns = {t.relation: tuple(ColumnType(Kind(k)) for k in t.kinds) for t in temporaries}
         self._columns |= {f.relation: tuple(map(ColumnType, f.columns)) for f in scope.folds}
         for reduction in scope.reductions:
             self._columns[reduction.relation] = tuple(map(ColumnType, reduction.columns))

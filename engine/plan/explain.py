@@ -53,19 +53,19 @@ NOTES_AT = 44
 
 def explain(scope: Scope, program: Program) -> str:
     """The scope, drawn; the same scope always gives the same text."""
-    return _drawn(scope, program, rules_of(scope, program))
+    return _scope_text(scope, program, rules_of(scope, program))
 
 
-def _drawn(scope: Scope, program: Program, rules: Sequence[Rule]) -> str:
+def _scope_text(scope: Scope, program: Program, rules: Sequence[Rule]) -> str:
     arities = Arities(program, scope)
     lines = [f"{heading(scope)}{_over(scope.model)}"]
-    lines += [f"  {x.relation} {_kept(x)}" for x in scope.lattices]
+    lines += [f"  {x.relation} {_lattice_text(x)}" for x in scope.lattices]
     lines += [f"  {x.classes} has the classes of {x.pairs}: united, after each iteration" for x in scope.unions]
     if scope.connection is not None:
         lines.append(f"  {connected(scope.connection)}")
     lines += [f"  {_folds(fold)}" for fold in scope.folds]
     if shared := _arrangements(scope):
-        lines += ["  arrangements", *(noted(f"    {a}", n) for a, n in shared)]
+        lines += ["  arrangements", *(with_note(f"    {a}", n) for a, n in shared)]
     for title, paths in _parts(scope):
         for path in paths:
             drawer = Drawer(arities, rules[path.rule].variables if rules else (), scope)
@@ -91,7 +91,7 @@ def _over(model: Model) -> str:
     return {"static": "", "total": ", over rounds", "partial": ", over rounds and iterations"}[model]
 
 
-def _kept(lattice: Lattice) -> str:
+def _lattice_text(lattice: Lattice) -> str:
     if lattice.dominance is None:
         return f"sums what column {lattice.column} gets, and changes where that exceeds column {lattice.column - 1}"
     return f"keeps the {lattice.dominance.name.lower()} value of column {lattice.column}"
@@ -110,7 +110,7 @@ def connected(connection: Connection) -> str:
 def _nested(nested: Nested, program: Program, rules: Sequence[Rule]) -> Iterator[str]:
     """An aggregate for bindings as they come, with its paths."""
     yield f"  {nested.name} gives {nested.result} for the rows of {nested.groups.relation}, block by block"
-    yield from (f"  {line}" for line in _drawn(nested.scope, program, rules).splitlines()[1:])
+    yield from (f"  {line}" for line in _scope_text(nested.scope, program, rules).splitlines()[1:])
 
 
 def _parts(scope: Scope) -> Iterator[tuple[str, tuple[Path, ...]]]:
@@ -127,11 +127,11 @@ def _arrangements(scope: Scope) -> list[tuple[str, str]]:
     users: Counter[str] = Counter()
     for _, paths in _parts(scope):
         for path in paths:
-            users.update({_index(a) for step in path.steps for a in _read(step)})
+            users.update({_index(a) for step in path.steps for a in _read_arrangements(step)})
     return [(name, f"{n} path{'s' if n > 1 else ''}") for name, n in sorted(users.items())]
 
 
-def _read(step: Step) -> tuple[Arrangement, ...]:
+def _read_arrangements(step: Step) -> tuple[Arrangement, ...]:
     match step:
         case HalfJoin(arrangement=arrangement):
             return (arrangement,)
@@ -147,7 +147,7 @@ def _index(arrangement: Arrangement) -> str:
     return f"{arrangement.relation}[{', '.join(map(str, arrangement.key))}{order}{only}]"
 
 
-def noted(line: str, note: str) -> str:
+def with_note(line: str, note: str) -> str:
     """A line with a remark in the right column."""
     return f"{line:<{NOTES_AT}} {note}" if note else line
 
@@ -191,14 +191,15 @@ class Drawer:
         notes = ["an iteration later"] if path.advance else []
         notes += ["small values first"] if path.delayed != "no" else []
         for sink in path.sinks:
-            yield noted(self.sink(sink), ", ".join(notes))
+            yield with_note(self.sink(sink), ", ".join(notes))
 
     def sink(self, sink: Insert | Accumulate) -> str:
         match sink:
             case Insert(relation=relation, terms=terms, weight=weight) if weight is not None:
-                return noted(f"weigh {relation}({self.terms(terms)}) by {self.term(weight)}", "above its last column it holds")
+                line = f"weigh {relation}({self.terms(terms)}) by {self.term(weight)}"
+                return with_note(line, "above its last column it holds")
             case Insert(relation=relation, terms=terms, distinct=distinct):
-                return noted(f"insert {relation}({self.terms(terms)})", "" if distinct else "no row twice")
+                return with_note(f"insert {relation}({self.terms(terms)})", "" if distinct else "no row twice")
             case Accumulate(relation=relation, key=key, value=value):
                 what = self.operations.get(relation, "") + (f" {self.term(value)}" if value is not None else "")
                 return f"accumulate {relation}[{self.terms(key)}] with {what}"
@@ -208,10 +209,10 @@ class Drawer:
     def step(self, step: Step) -> str:
         match step:
             case HalfJoin(arrangement=arrangement, key=key, binds=binds, view=view, rows=rows):
-                return noted(f"join {self.lookup(arrangement, key, binds)}{_at(view)}", _each(rows))
+                return with_note(f"join {self.lookup(arrangement, key, binds)}{_at(view)}", _each(rows))
             case Extend(variable=variable, proposers=proposers, rows=rows):
                 found = [self.lookup(p.arrangement, p.key, ((p.column, variable),)) + _at(p.view) for p in proposers]
-                return noted(f"extend {self.name(variable)} by {' and '.join(found)}", _each(rows))
+                return with_note(f"extend {self.name(variable)} by {' and '.join(found)}", _each(rows))
             case SemiJoin(relation=relation, args=args, view=view):
                 return f"if {relation}({self.terms(args)}){_at(view)}"
             case AntiJoin(relation=relation, args=args, view=view):

@@ -47,7 +47,7 @@ def _is_one_match(query: Query, order: Sequence[moves.Move], known: Estimator, c
     generated = (c.results for c in query.conditions if isinstance(c, Generator))
     if any(None in results or mask_all(results) & ~determined for results in generated):
         return False
-    return all(_is_determined(reading, determined, known) for move in order for reading in _chosen(move))
+    return all(_is_determined(reading, determined, known) for move in order for reading in _readings_of(move))
 
 
 def _is_determined(reading: Reading, determined: int, known: Estimator) -> bool:
@@ -60,7 +60,7 @@ def _are_given(reading: Reading, columns: Iterable[int], determined: int) -> boo
     return None not in args and not mask_all(args) & ~determined
 
 
-def _chosen(move: moves.Move) -> tuple[Reading, ...]:
+def _readings_of(move: moves.Move) -> tuple[Reading, ...]:
     match move:
         case moves.Scan(reading=reading) | moves.HalfJoin(reading=reading):
             return (reading,)

@@ -127,7 +127,7 @@ class _Merging:
 
     variables: int
     """How many variable ids the merged path has."""
-    taken: set[int]
+    used_variables: set[int]
     """Those in use; a variable of the other path keeps its id where it is free."""
     names: dict[int, int] = field(default_factory=dict)
     """The variables of the other path in the merged one."""
@@ -136,7 +136,7 @@ class _Merging:
     def of(cls, one: Path, other: Path) -> Path | None:
         """The first path, which does what the other does as well."""
         assert isinstance(other.sink, Accumulate)
-        merging = cls(max(one.variables, other.variables), set(_bound(one)))
+        merging = cls(max(one.variables, other.variables), set(_bound_variables(one)))
         try:
             seed = merging.seed(one.seed, other.seed)
             steps = tuple([merging.step(a, b) for a, b in zip(one.steps, other.steps, strict=True)])
@@ -208,9 +208,9 @@ class _Merging:
         return tuple(bound.items())
 
     def fresh(self, variable: int) -> int:
-        if variable in self.taken:
+        if variable in self.used_variables:
             variable, self.variables = self.variables, self.variables + 1
-        self.taken.add(variable)
+        self.used_variables.add(variable)
         return variable
 
     def require(self, same: bool) -> None:
@@ -245,7 +245,7 @@ class _Merging:
                 return term
 
 
-def _bound(path: Path) -> list[int]:
+def _bound_variables(path: Path) -> list[int]:
     """The variables that a path binds."""
     found = [variable for _, variable in path.seed.binds] if isinstance(path.seed, Scan) else []
     for step in path.steps:

@@ -102,7 +102,7 @@ class Estimator:
         known = [self.rows(r) for r in read if r not in self._unknown]
         self._assumed = max([UNKNOWN_ROWS, *(UNKNOWN_GROWTH * n for n in known)])
 
-    def bound(self, domains: Mapping[str, Sequence[float | None]]) -> None:
+    def set_domains(self, domains: Mapping[str, Sequence[float | None]]) -> None:
         """Tells how many values the columns of unknown relations can have."""
         self._domains = domains
         for relation, columns in domains.items():

@@ -130,7 +130,7 @@ class JobStage:
         self.plan = plan
         self.tasks = tasks
         self.options = options
-        self.names = (*plan.program.relations, *(out for step in plan.steps for out in step.sent))
+        self.names = (*plan.program.relations, *(out for step in plan.steps for out in step.outgoing))
         self.supersteps = 0
         self.rows_sent = 0
 
@@ -146,7 +146,7 @@ class JobStage:
         if mistakes := [row for row in said if row.kind == KINDS["mistakes"]]:
             raise self._error(mistakes)
         counts = superstep.together_of((self.names[row.relation], row.rows) for row in said)
-        self.rows_sent += sum(counts.get(out, 0) * self.shares(name) for out, name in step.sent.items())
+        self.rows_sent += sum(counts.get(out, 0) * self.shares(name) for out, name in step.outgoing.items())
         return left, counts
 
     def shares(self, name: str) -> int:
@@ -165,13 +165,13 @@ class JobStage:
 
     def _description(self, step: Superstep, number: int) -> str:
         heads = (rule.head.relation for s in step.program.strata for rule in s.rules)
-        named = dict.fromkeys(step.sent.get(name, name) for name in heads) if number == 1 else step.growing
+        named = dict.fromkeys(step.outgoing.get(name, name) for name in heads) if number == 1 else step.growing
         return f"dlog: {' '.join(named)}, superstep {number}" if named else "dlog: rows that arrived"
 
     def _error(self, rows: Sequence[Any]) -> DlogError:
         from dlog.engine.spark.sources import at_input
 
-        given = {held: name for name, every in self.plan.held.items() for held in every}
+        given = {held: name for name, every in self.plan.stored_names.items() for held in every}
         listed = []
         for row in rows:
             error = DlogError(pickle.loads(row.block))
@@ -194,7 +194,7 @@ def input_blocks(
         parts.append(spark.createDataFrame(facts, LEFT))
     for name, data in inputs.items():
         relation = program.relations[name]
-        targets = tuple((numbers[held], plan.homes[held]) for held in plan.held[name])
+        targets = tuple((numbers[held], plan.homes[held]) for held in plan.stored_names[name])
         rows = in_tasks(as_declared(relation, data), Cut(targets, relation, program.types, tasks), SCHEMA)
         parts.append(rows.selectExpr("*", "0 kind", "0L rows"))
     return reduce(lambda a, b: a.unionAll(b), parts)
@@ -229,7 +229,7 @@ def evaluate(
     given = input_blocks(spark, program, plan, inputs, tasks).persist()
     try:
         held_rows, counts = superstep.run(plan, given, stage)
-        rows = {n: counts[plan.held[n][0]] // stage.shares(plan.held[n][0]) for n in program.relations}
+        rows = {n: counts[plan.stored_names[n][0]] // stage.shares(plan.stored_names[n][0]) for n in program.relations}
         cached = _rows(stage, held_rows, program, written).persist()
         cached.count()
     finally:
@@ -242,7 +242,7 @@ def _rows(stage: JobStage, held_rows: Mapping[str, TaskRows], program: Program, 
     plan = stage.plan
     relations, parts = {}, []
     for tag, name in enumerate(written.outputs):
-        held = plan.held[name][0]
+        held = plan.stored_names[name][0]
         if program.relations[name].arity:
             relations[stage.names.index(held)] = tag, program.relations[name]
             found = stage.blocks([held_rows[held]])

@@ -18,11 +18,11 @@ from dlog import removal
 _CAN = {os.open, os.stat, os.unlink, os.rename, os.mkdir, os.readlink} <= os.supports_dir_fd and os.listdir in os.supports_fd
 _NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _lock = threading.Lock()
-_held: dict[Path, list[int]] = {}
+_descriptors: dict[Path, list[int]] = {}
 """The descriptors of folders, by the paths that are used for them: those of a path are of one folder."""
 
 
-class Held:
+class OpenFolder:
     """A folder, until `let_go`. Raises OSError, also where the path has led to another one that is held still."""
 
     def __init__(self, folder: Path) -> None:
@@ -31,19 +31,19 @@ class Held:
         if _CAN:
             with _lock:
                 self._descriptor = _opened(folder)
-                _held.setdefault(folder, []).append(self._descriptor)
+                _descriptors.setdefault(folder, []).append(self._descriptor)
 
     def let_go(self) -> None:
         """May be called again."""
         with _lock:
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
-                _held[self.folder].remove(descriptor)
-                if not _held[self.folder]:
-                    del _held[self.folder]
+                _descriptors[self.folder].remove(descriptor)
+                if not _descriptors[self.folder]:
+                    del _descriptors[self.folder]
                 os.close(descriptor)
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> OpenFolder:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -52,7 +52,7 @@ class Held:
 
 def _opened(folder: Path) -> int:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    if any(not os.path.sameopenfile(descriptor, other) for other in _held.get(folder, ())):
+    if any(not os.path.sameopenfile(descriptor, other) for other in _descriptors.get(folder, ())):
         os.close(descriptor)
         raise OSError(errno.ESTALE, "another folder has taken the place of one that is open", str(folder))
     return descriptor
@@ -60,7 +60,7 @@ def _opened(folder: Path) -> int:
 
 def _place(path: Path) -> tuple[Path | str, int | None]:
     """How the system finds a path: its name, and the descriptor of its folder where that is held."""
-    held = _held.get(path.parent)
+    held = _descriptors.get(path.parent)
     return (path.name, held[-1]) if held else (path, None)
 
 
@@ -97,13 +97,13 @@ def remove_tree(path: Path) -> None:
 
 def names(folder: Path) -> list[str]:
     """What is in a folder."""
-    held = _held.get(folder)
+    held = _descriptors.get(folder)
     return os.listdir(held[-1] if held else folder)
 
 
 def sync(folder: Path) -> None:
     """Waits until the names in a folder are on the disk."""
-    held = _held.get(folder)
+    held = _descriptors.get(folder)
     descriptor = os.dup(held[-1]) if held else os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

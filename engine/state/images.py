@@ -39,7 +39,7 @@ _WIDTHS = {type: np.dtype(type).itemsize for type in ("<i1", "<i2", "<i4", "<i8"
 Content = tuple[Mapping[str, Any], Sequence[Sequence[np.ndarray] | np.ndarray]]
 """A description, and arrays: their columns (int32 or uint8, when they are read also narrower, or of length one for a value that
 is everywhere)."""
-Known = Mapping[str, tuple[int, str]]
+TableDigests = Mapping[str, tuple[int, str]]
 """Of each table how many entries it had when an image was written, and a digest of them."""
 
 
@@ -100,7 +100,7 @@ def _digest(table: Entries, count: int) -> str:
     return sha.hexdigest()
 
 
-def _fit(known: Known | None, tables: Mapping[str, Entries]) -> bool:
+def _fit(known: TableDigests | None, tables: Mapping[str, Entries]) -> bool:
     """Whether tables begin with the entries that an image was written with."""
     return known is not None and all(
         count == 0 or (name in tables and tables[name].count >= count and _digest(tables[name], count) == digest)
@@ -159,7 +159,7 @@ def map_image(folder: Path, file: ImageFile, believe: Mapping[str, Entries] | No
     return description, arrays
 
 
-def _described(told: np.ndarray, rest: np.ndarray) -> tuple[Content, Known | None]:
+def _described(told: np.ndarray, rest: np.ndarray) -> tuple[Content, TableDigests | None]:
     """An image, and what it says of its tables, which images of former versions do not."""
     description = json.loads(told.tobytes())
     known = description.pop(_TABLES, None)

@@ -14,7 +14,7 @@ from dlog.engine.state import files, folders
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 NAME = "lock"
-_TOLD = re.compile(rb"([0-9]+\n)?")
+_HOLDER = re.compile(rb"([0-9]+\n)?")
 
 
 class Lock:
@@ -32,7 +32,7 @@ class Lock:
             notes = (f"process {holder} has it open",) if holder.isdigit() else ()
             raise DlogError(Diagnostic("state-locked", "the state is in use", notes=notes, place=str(folder)))
         with suppress(OSError):  # who holds it is only told to others: a full disk is no reason not to read what is there
-            if _TOLD.fullmatch(os.read(self._descriptor, 64)):  # else it is somebody's file that happens to have this name
+            if _HOLDER.fullmatch(os.read(self._descriptor, 64)):  # else it is somebody's file that happens to have this name
                 os.ftruncate(self._descriptor, 0)
                 os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 

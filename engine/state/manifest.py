@@ -88,7 +88,7 @@ class Manifest:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Makes a manifest the one that holds."""
-    told = _told(manifest)
+    told = _as_json(manifest)
     text = json.dumps({**told, "checksum": _checksum(told)}, indent=1).encode()
     with files.refusals(folder / NAME, "write"):
         files.create(folder / COPY, [text])
@@ -143,7 +143,7 @@ def _checksum(told: dict[str, Any]) -> int:
     return files.checksum(json.dumps(told, sort_keys=True).encode())
 
 
-def _told(manifest: Manifest) -> dict[str, Any]:
+def _as_json(manifest: Manifest) -> dict[str, Any]:
     def batch(b: BatchFiles) -> dict[str, Any]:
         frontiers = {key: [list(time) for time in getattr(b.description, key)] for key in ("lower", "upper", "since")}
         layers = [{"file": f.name, "size": f.size, "checksum": f.checksum, "words": list(f.words)} for f in b.layers]

@@ -134,18 +134,18 @@ class _Aside:
         self.path: Path | None = None
         """None while nothing is in it."""
         self._descriptor = -1
-        self._kept: set[str] = set()
+        self._copied: set[str] = set()
 
     def keep(self, names: Collection[str]) -> None:
         """Puts files there as they are, those that are there already as they were. Others may have made the state: what has the
         names may be links, and what lies in the folder may change while it is repaired."""
         with files.refusals(self.folder, "write"):
             for name in names:
-                if name not in self._kept and folders.about(self.folder / name, follow=False) is not None:
+                if name not in self._copied and folders.about(self.folder / name, follow=False) is not None:
                     if self.path is None:
                         self.path, self._descriptor = files.folder_beside(self.folder, ASIDE)
                     files.copy_into(self.folder / name, self._descriptor)
-                    self._kept.add(name)
+                    self._copied.add(name)
             if self.path is not None:
                 os.fsync(self._descriptor)
                 files.sync_folder(self.folder)
@@ -208,8 +208,8 @@ def _mended_log(folder: Path, manifest: Manifest, aside: _Aside) -> tuple[Manife
             _rewrite(bad.path, bad.header.encode() + content[HEADER_SIZE:])
             said.append(f"the header of {bad.path.name} is written anew")
             continue
-        kept = _kept(bad, segments, content, manifest)
-        said.append(_lost(bad, segments, manifest))
+        kept = _restored(bad, segments, content, manifest)
+        said.append(_loss_text(bad, segments, manifest))
         _rewrite(bad.path, kept)
         for later in reversed([s for s in segments if s.number > bad.number]):
             with files.refusals(later.path, "remove"):
@@ -247,13 +247,13 @@ def _follows(bad: Segment, segments: list[Segment], manifest: Manifest) -> bool:
     return bad.former or (bool(bad.records) and bad.records[0].before == _before(bad, segments, manifest)[0])
 
 
-def _kept(bad: Segment, segments: list[Segment], content: bytes, manifest: Manifest) -> bytes:
+def _restored(bad: Segment, segments: list[Segment], content: bytes, manifest: Manifest) -> bytes:
     if _follows(bad, segments, manifest):
         return content[: bad.end]
     return Header(manifest.state, bad.number, *_before(bad, segments, manifest)).encode()
 
 
-def _lost(bad: Segment, segments: list[Segment], manifest: Manifest) -> str:
+def _loss_text(bad: Segment, segments: list[Segment], manifest: Manifest) -> str:
     last = bad.last_round if _follows(bad, segments, manifest) else _before(bad, segments, manifest)[0]
     known = max(s.last_round if s.damage is None else s.damage.last for s in segments if s.number >= bad.number)
     lost = span(last + 1, known) if known > last else f"what was committed after round {last}, if anything was"

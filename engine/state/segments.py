@@ -100,7 +100,7 @@ def span(first: int, last: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _SegmentContent:
     """A segment with its content, None where there is none, and the header that was found in it, if that is intact."""
 
     segment: Segment
@@ -111,7 +111,7 @@ class _Read:
 def read_log(folder: Path, start: Start) -> list[Segment]:
     """All segments from the first one that counts to the last one there is, or has been, each with what is wrong with it."""
     there = [n for n in map(number_of, map(folder.joinpath, folders.names(folder))) if n is not None]
-    read: list[_Read] = []
+    read: list[_SegmentContent] = []
     last = min(max([start.number, start.forced[0], *there]), start.number + len(there) + _MISSING)
     for number in range(start.number, last + 1):
         read.append(_read(segment_path(folder, number), number, start, read[-1] if read else None))
@@ -121,10 +121,10 @@ def read_log(folder: Path, start: Start) -> list[Segment]:
     return judged
 
 
-def _read(path: Path, number: int, start: Start, before: _Read | None) -> _Read:
+def _read(path: Path, number: int, start: Start, before: _SegmentContent | None) -> _SegmentContent:
     if not folders.exists(path):
         last = before.segment.last_round if before is not None else start.round
-        return _Read(Segment(path, Header(start.state, number, last, 0), 0, ()), None, None)
+        return _SegmentContent(Segment(path, Header(start.state, number, last, 0), 0, ()), None, None)
     content = files.content(path)
     found = Header.decode(content)
     former = content.startswith(FORMER)
@@ -136,7 +136,7 @@ def _read(path: Path, number: int, start: Start, before: _Read | None) -> _Read:
         header = Header(start.state, number, before.segment.last_round, len(before.content or b""))
     records = _records(content, header, former)
     end = records[-1].next if records else len(FORMER) if former else HEADER_SIZE
-    return _Read(Segment(path, header, end, records, former), content, found)
+    return _SegmentContent(Segment(path, header, end, records, former), content, found)
 
 
 def _records(content: bytes, header: Header, former: bool) -> tuple[Record, ...]:
@@ -146,7 +146,7 @@ def _records(content: bytes, header: Header, former: bool) -> tuple[Record, ...]
 # ----------------------------------------------------------------------------------------------------------------- judging
 
 
-def _judged(here: _Read, before: Segment | None, behind: _Read | None, start: Start) -> Segment:
+def _judged(here: _SegmentContent, before: Segment | None, behind: _SegmentContent | None, start: Start) -> Segment:
     segment, content, last = here.segment, here.content, behind is None
     if content is None:
         return replace(segment, damage=Damage("a segment of the log is missing", segment.last_round))

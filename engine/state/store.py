@@ -40,7 +40,7 @@ from dlog.engine.state import checkpoint, files, folders, log, manifest, parts
 from dlog.engine.state.checkpoint import History
 from dlog.engine.state.contents import map_relation, read_contents
 from dlog.engine.state.entries import Entries
-from dlog.engine.state.folders import Held
+from dlog.engine.state.folders import OpenFolder
 from dlog.engine.state.images import Content, ImageFile, map_image
 from dlog.engine.state.layers import Stored
 from dlog.engine.state.lock import Lock
@@ -76,10 +76,10 @@ class Store:
     _framing: Framing
     """Of the segment that is written to: its number, its bytes, those of them that are on the disk, what frames its records."""
 
-    def __init__(self, held: Held, fingerprint: str, sync: Sync, follows: Callable[[str], bool]) -> None:
+    def __init__(self, held: OpenFolder, fingerprint: str, sync: Sync, follows: Callable[[str], bool]) -> None:
         """Use `Store.open`."""
         self.path, self.fingerprint, self.sync_policy = held.folder, fingerprint, sync
-        self._held, self._lock = held, Lock(held.folder)
+        self._folder, self._lock = held, Lock(held.folder)
         self._descriptor, self._synced = -1, 0.0
         self._steps: Generator[None] = _no_steps()
         self.prepared = False
@@ -90,7 +90,7 @@ class Store:
             damage = [d for error in found.damage(follows) for d in error.diagnostics]
             if damage:
                 raise DlogError(damage)
-            self.lost = found.lost_relations
+            self.lost_relations = found.lost_relations
             """The relations that `follow` and are damaged."""
             self.relations, self.tables, self._file_of = found.relations, found.tables, found.file_of
             self._segments = found.segments
@@ -112,7 +112,7 @@ class Store:
         folder = Path(path).absolute()  # wherever the process is, later
         with files.refusals(folder, "open"):
             folder.mkdir(parents=True, exist_ok=True)
-            held = Held(folder)
+            held = OpenFolder(folder)
         try:
             foreign = sorted(name for name in folders.names(folder) if not (_OWN.match(name) or parts.is_part(name)))
             if foreign and not folders.exists(folder / manifest.NAME):
@@ -406,7 +406,7 @@ class Store:
                 os.close(self._descriptor)
                 self._descriptor = -1
             self._lock.release()
-            self._held.let_go()
+            self._folder.let_go()
 
     def _note_forced(self) -> None:
         """Has the manifest say how long the log is, so that one that is shorter is not taken for what a crash leaves. Where

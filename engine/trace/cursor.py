@@ -23,7 +23,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class TimedUpdates:
     """Updates as arrays of equal length: columns int64, times (depth, n), diffs int64."""
 
     columns: tuple[np.ndarray, ...]
@@ -34,9 +34,9 @@ class Found:
     def rows(self) -> int:
         return len(self.diffs)
 
-    def only(self, chosen: np.ndarray) -> Found:
+    def only(self, chosen: np.ndarray) -> TimedUpdates:
         columns = tuple(c[chosen] for c in self.columns)
-        return Found(columns, self.times[:, chosen], self.diffs[chosen])
+        return TimedUpdates(columns, self.times[:, chosen], self.diffs[chosen])
 
 
 class Cursor:
@@ -53,7 +53,7 @@ class Cursor:
 
     # ------------------------------------------------------------------------------------------------------- whole contents
 
-    def read_at(self, time: Time) -> Found:
+    def read_at(self, time: Time) -> TimedUpdates:
         """The collection at `time`: its rows in order, each once, with how often it is there as diff (never 0)."""
         self.check_readable(time)
         merged = self._merged(Antichain((time,)), time)
@@ -63,9 +63,9 @@ class Cursor:
         found = joined([_all_of(layer, None) for layer in merged], self.arity, self.depth)
         found = found.only(T.less_equal(found.times, T.one(time)))
         found = found.only(np.lexsort(found.columns[::-1])) if found.columns and len(merged) > 1 else found
-        return Found(found.columns, np.repeat(T.one(time), found.rows, axis=1), found.diffs)
+        return TimedUpdates(found.columns, np.repeat(T.one(time), found.rows, axis=1), found.diffs)
 
-    def updates_between(self, lower: Antichain, upper: Antichain) -> Found:
+    def updates_between(self, lower: Antichain, upper: Antichain) -> TimedUpdates:
         """The updates at times in advance of `lower` and not of `upper`, in order. Merging must not have moved earlier updates
         there: `since` has to lie strictly before `lower`."""
         self._check_told_apart(lower)
@@ -96,12 +96,12 @@ class Cursor:
     def check_readable(self, time: Time) -> None:
         """Refuses a time that has been compacted away or is not complete."""
         if not self.since.dominates(time):
-            raise DlogError(_compacted(f"time {_shown(time)} can no longer be read", self.since))
+            raise DlogError(_compacted(f"time {_time_text(time)} can no longer be read", self.since))
         if self.upper.dominates(time):
             raise DlogError(
                 Diagnostic(
                     "time-incomplete",
-                    f"time {_shown(time)} is not complete yet",
+                    f"time {_time_text(time)} is not complete yet",
                     notes=(f"updates may still come at times from {self.upper} on",),
                 )
             )
@@ -109,7 +109,7 @@ class Cursor:
     def _check_told_apart(self, lower: Antichain) -> None:
         for time in lower:
             if any(time) and not strictly_before(self.since, time):
-                raise DlogError(_compacted(f"changes from time {_shown(time)} on are no longer told apart", self.since))
+                raise DlogError(_compacted(f"changes from time {_time_text(time)} on are no longer told apart", self.since))
 
     def _check_complete(self, upper: Antichain) -> None:
         if not upper.precedes(self.upper):
@@ -121,24 +121,24 @@ def _compacted(message: str, since: Antichain) -> Diagnostic:
     return Diagnostic("time-compacted", message, notes=(f"history has been compacted to {since}: read there or later",))
 
 
-def _shown(time: Time) -> str:
+def _time_text(time: Time) -> str:
     return f"({', '.join(map(str, time))})"
 
 
-def _all_of(layer: Layer, time: Time | None) -> Found:
+def _all_of(layer: Layer, time: Time | None) -> TimedUpdates:
     """All updates of a layer, at one time where it is given."""
     times = layer.times() if time is None else np.repeat(T.one(time), layer.rows, axis=1)
-    return Found(layer.columns(), times, layer.diffs())
+    return TimedUpdates(layer.columns(), times, layer.diffs())
 
 
-def joined(parts: list[Found], arity: int, depth: int) -> Found:
+def joined(parts: list[TimedUpdates], arity: int, depth: int) -> TimedUpdates:
     """The updates of all parts, one after the other."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
         none = np.empty(0, np.int64)
-        return Found((none,) * arity, np.empty((depth, 0), np.int64), none)
-    return Found(
+        return TimedUpdates((none,) * arity, np.empty((depth, 0), np.int64), none)
+    return TimedUpdates(
         tuple(np.concatenate(pieces) for pieces in zip(*(p.columns for p in parts), strict=True)),
         np.concatenate([p.times for p in parts], axis=1),
         np.concatenate([p.diffs for p in parts]),

@@ -39,24 +39,24 @@ class _Block(mmap.mmap):
     def __del__(self) -> None:
         owner = None if self.pages is None else self.pages()
         if owner is not None:
-            owner.spent.append(self)  # alive again, and not finalized a second time
+            owner.free_blocks.append(self)  # alive again, and not finalized a second time
 
 
 class Pages:
     """The spent blocks of a trace."""
 
     def __init__(self) -> None:
-        self.spent: list[_Block] = []
-        self._given = 0  # bytes of the last one that are gone already
+        self.free_blocks: list[_Block] = []
+        self._released_bytes = 0  # bytes of the last one that are gone already
 
     def give_back(self, limit: int) -> None:
         """Gives back about so many bytes."""
-        while self.spent and limit > 0:
-            block = self.spent[0]
-            size = min(RELEASE_BYTES, len(block) - self._given)
-            block.madvise(mmap.MADV_DONTNEED, self._given, size)
-            self._given += size
+        while self.free_blocks and limit > 0:
+            block = self.free_blocks[0]
+            size = min(RELEASE_BYTES, len(block) - self._released_bytes)
+            block.madvise(mmap.MADV_DONTNEED, self._released_bytes, size)
+            self._released_bytes += size
             limit -= size
-            if self._given == len(block):
-                del self.spent[0]  # nothing of it is resident
-                self._given = 0
+            if self._released_bytes == len(block):
+                del self.free_blocks[0]  # nothing of it is resident
+                self._released_bytes = 0

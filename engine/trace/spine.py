@@ -18,7 +18,7 @@ from threading import RLock
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.cursor import Cursor, Found
+from dlog.engine.trace.cursor import Cursor, TimedUpdates
 from dlog.engine.trace.description import Description
 from dlog.engine.trace.merge import ALL, Merge
 from dlog.engine.trace.pages import RELEASE_BYTES, Pages
@@ -260,11 +260,11 @@ class TraceHandle:
         with spine._lock:
             return Cursor(spine.arity, spine.depth, spine.batches, self.frontier, spine.upper)
 
-    def read_at(self, time: Time) -> Found:
+    def read_at(self, time: Time) -> TimedUpdates:
         """The collection at `time`."""
         return self.cursor().read_at(time)
 
-    def updates_between(self, lower: Antichain, upper: Antichain) -> Found:
+    def updates_between(self, lower: Antichain, upper: Antichain) -> TimedUpdates:
         """The updates at times from `lower` on and not from `upper` on."""
         return self.cursor().updates_between(lower, upper)
 

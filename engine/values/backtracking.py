@@ -112,7 +112,7 @@ def fullmatches(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
     for first in range(0, len(ends), TEXTS_PER_TRIAL):
         some = ends[first : first + TEXTS_PER_TRIAL]
         start = int(ends[first - 1]) if first else 0
-        said = _tried("match", pattern, texts[start : int(some[-1])], some - start)
+        said = _run_trial("match", pattern, texts[start : int(some[-1])], some - start)
         if len(said) != len(some):
             raise _too_slow("match", pattern)
         out[first : first + TEXTS_PER_TRIAL] = np.frombuffer(said, np.bool_)
@@ -126,12 +126,12 @@ def captured(pattern: str, texts: Sequence[str]) -> list[list[tuple[int, int, st
     for first in range(0, len(texts), TEXTS_PER_TRIAL):
         some = [text.encode() for text in texts[first : first + TEXTS_PER_TRIAL]]
         ends = np.cumsum([len(text) for text in some])
-        said = json.loads(_tried("regex_captures", pattern, b"".join(some), ends))
+        said = json.loads(_run_trial("regex_captures", pattern, b"".join(some), ends))
         found += [[(n, g, t) for n, groups in enumerate(one) for g, t in enumerate(groups) if t is not None] for one in said]
     return found
 
 
-def _tried(name: str, pattern: str, texts: bytes, ends: np.ndarray) -> bytes:
+def _run_trial(name: str, pattern: str, texts: bytes, ends: np.ndarray) -> bytes:
     """What the process says for the function of a name."""
     source = pattern.encode()
     given = b"".join((np.array([len(source), len(ends)], "<u8").tobytes(), source, ends.astype("<u8").tobytes(), texts))

@@ -23,25 +23,25 @@ class Verdicts:
     """The verdicts of one pattern on the strings it has been tried on, for kernels: one of layout's VERDICT_ values by id."""
 
     def __init__(self) -> None:
-        self._known = np.zeros(0, np.uint8)
+        self._verdicts = np.zeros(0, np.uint8)
         self._table = np.zeros(L.verdicts.size, np.int64)
         self.address = int(self._table.ctypes.data)
 
     def of(self, pattern: int, ids: np.ndarray, symbols: SymbolTable) -> np.ndarray:
         """The verdicts on some strings; the pattern, always the same, is tried on those it has not been tried on."""
-        if len(self._known) < len(symbols):
-            self._reserve(max(len(symbols), 2 * len(self._known)))
-        verdicts: np.ndarray = self._known[ids]
+        if len(self._verdicts) < len(symbols):
+            self._reserve(max(len(symbols), 2 * len(self._verdicts)))
+        verdicts: np.ndarray = self._verdicts[ids]
         untried = ids[verdicts == Verdict.UNKNOWN]
         if len(untried):
-            self._known[untried] = verdicts_on(symbols.text(pattern), untried, symbols)
-            verdicts = self._known[ids]
+            self._verdicts[untried] = verdicts_on(symbols.text(pattern), untried, symbols)
+            verdicts = self._verdicts[ids]
         return verdicts
 
     def _reserve(self, count: int) -> None:
         larger = np.zeros(count, np.uint8)
-        larger[: len(self._known)] = self._known
-        self._known = larger
+        larger[: len(self._verdicts)] = self._verdicts
+        self._verdicts = larger
         self._table[L.verdicts.bytes], self._table[L.verdicts.count] = larger.ctypes.data, count
 
 

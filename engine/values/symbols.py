@@ -95,7 +95,7 @@ def sort_ranks(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 class SymbolTable:
     """The strings of a run and their ids."""
 
-    _made = False
+    _is_made = False
 
     def __init__(self) -> None:
         self._heap = np.empty(1 << 12, np.uint8)
@@ -106,10 +106,10 @@ class SymbolTable:
         self.address = int(self._table.ctypes.data)
         """Where kernels find the table; it stays."""
         self._publish()
-        self._made = True
+        self._is_made = True
 
     def __del__(self) -> None:
-        if self._made and sys is not None and not sys.is_finalizing():
+        if self._is_made and sys is not None and not sys.is_finalizing():
             with DelayedInFinalizer():
                 drop_slots(self.address)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlog.engine.formats.parameters import KNOWN
+from dlog.engine.formats.parameters import PARAMETERS
 from tests.dlog.command import ROOT, dlog
 
 PAGE = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
@@ -25,5 +25,5 @@ def test_examples_print_what_is_shown(tmp_path: Path, name: str, content: str, p
 
 
 def test_every_parameter_has_a_line() -> None:
-    assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|([^|]*)\|", PAGE, re.MULTILINE)))) == KNOWN
+    assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|([^|]*)\|", PAGE, re.MULTILINE)))) == PARAMETERS
     assert len(EXAMPLES) == PAGE.count("```printed")

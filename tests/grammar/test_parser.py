@@ -401,7 +401,7 @@ def test_a_spoiled_cache_is_built_anew(monkeypatch: pytest.MonkeyPatch, tmp_path
     from dlog.grammar import parser
 
     monkeypatch.setenv("DLOG_CACHE", str(tmp_path))
-    kept = parser._kept(GRAMMAR.read_text())
+    kept = parser._tables_file(GRAMMAR.read_text())
     assert kept is not None
     kept.write_bytes(b"not a table")
     assert parser.tables.__wrapped__().parse_interactive() is not None

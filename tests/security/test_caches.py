@@ -302,7 +302,7 @@ def test_tables_are_kept_for_this_user_alone(program: Path, tmp_path: Path) -> N
         os.umask(mask)
     [tables] = (tmp_path / "cache").iterdir()
     assert tables.stat().st_mode & 0o777 == 0o600
-    assert tables.name == parser._kept(parser.GRAMMAR.read_text()).name  # type: ignore[union-attr]
+    assert tables.name == parser._tables_file(parser.GRAMMAR.read_text()).name  # type: ignore[union-attr]
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners")

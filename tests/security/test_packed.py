@@ -175,7 +175,7 @@ def test_what_a_state_holds_packed_is_counted_before_it_is_read(tmp_path: Path, 
     rows = pa.table({"x": np.zeros(3_000_000, np.int64), "text": pa.array(["a"]).take(pa.array(np.zeros(3_000_000, np.int32)))})
     folder = with_a_part(tmp_path / "state", rows)
     assert sum(path.stat().st_size for path in folder.iterdir()) < 1 << 20
-    monkeypatch.setattr("dlog.engine.formats.budget._left", lambda: 32 << 20)
+    monkeypatch.setattr("dlog.engine.formats.budget._available_memory", lambda: 32 << 20)
     with pytest.raises(DlogError, match=r"out of memory: .*\.parquet holds more than the 32 MiB that there are"):
         check_state(folder)
 

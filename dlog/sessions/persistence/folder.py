@@ -61,7 +61,7 @@ class State:
             note = f"it is one of {', '.join(get_args(Sync))}"
             raise mistake("bad-sync", f"{sync!r} does not say when to force the log to the disk", note)
         self._store = Store.open(folder, "", sync=sync, follows=lambda name: name.endswith(FOLLOWING))
-        for name, error in self._store.lost.items():
+        for name, error in self._store.lost_relations.items():
             what = f"`{name.removesuffix(DERIVED)}` is derived anew" if name.endswith(DERIVED) else "the history begins anew"
             remark(f"{error.diagnostics[0].place}: {error.diagnostics[0].message}; {what}")
         try:
@@ -96,7 +96,7 @@ class State:
         for logged in rounds:
             for name, entries in logged.tables.items():
                 tables.setdefault(name, []).append((self._store.log_path, entries))
-        lost = any(name.endswith(PAST) for name in self._store.lost)
+        lost = any(name.endswith(PAST) for name in self._store.lost_relations)
         self._stored_history = StoredHistory.of(self._store.checkpoint_round, {} if lost else self._store.relations, rounds)
         for part in self._external_relations.parts():
             parts.check(self.path, part)

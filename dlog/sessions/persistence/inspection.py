@@ -22,7 +22,7 @@ from dlog.engine.formats import save
 from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.engine.state import files, folders, parts
 from dlog.engine.state.entries import Entries
-from dlog.engine.state.folders import Held
+from dlog.engine.state.folders import OpenFolder
 from dlog.engine.state.lock import Lock
 from dlog.engine.state.log import LoggedRound
 from dlog.engine.state.manifest import COPY, NAME
@@ -84,7 +84,7 @@ def _looked_over(folder: str | Path) -> Iterator[Inspection]:
     with ExitStack() as held:
         if path.is_dir():
             with files.refusals(path, "open"):
-                held.enter_context(Held(path))
+                held.enter_context(OpenFolder(path))
         if not any(folders.exists(path / name) for name in (NAME, COPY)):
             raise DlogError(Diagnostic("state-missing", "there is no state of dlog", place=str(path)))
         lock = Lock(path)

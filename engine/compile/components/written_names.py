@@ -44,9 +44,11 @@ class WrittenNames:
             place = diagnostic.labels[0].span if diagnostic.labels else None
             key = (diagnostic.code, diagnostic.message, place)
             groups.setdefault(key, (diagnostic, component, set()))[2].update(removed)
-        return [self._noted(*group) for group in groups.values()]
+        return [self._with_instances(*group) for group in groups.values()]
 
-    def _noted(self, diagnostic: Diagnostic, component: Component | None, removed: set[str]) -> tuple[Diagnostic, bool]:
+    def _with_instances(
+        self, diagnostic: Diagnostic, component: Component | None, removed: set[str]
+    ) -> tuple[Diagnostic, bool]:
         """A diagnostic with the instances that have it, if not all do."""
         if component is None:
             return diagnostic, True

@@ -22,13 +22,13 @@ class ShapeForm(Form):
         self.variable_places: list[tuple[int, int]] = []
         self.literal_places: list[tuple[int, type, int]] = []
         self._leaves = leaves = shape.leaves
-        super().__init__(shape.told, defaultdict(int))
-        self.others = [(at, leaves[said]) for at, said in enumerate(self.said) if type(said) is str and said in leaves]
+        super().__init__(shape.sample, defaultdict(int))
+        self.others = [(at, leaves[said]) for at, said in enumerate(self.words) if type(said) is str and said in leaves]
         """Other names, and numbers that are not counted as literals."""
         self.places = [shape.place(span) for span in self.spans]
 
     def _node(self, node: Any) -> None:
-        at = len(self.said)
+        at = len(self.words)
         if type(node) is syntax.Variable:
             self.variable_places.append((at, self._leaves[node.name]))
         elif type(node) is syntax.Atom:
@@ -36,7 +36,7 @@ class ShapeForm(Form):
         super()._node(node)
 
     def _literal(self, kind: type, text: str) -> None:
-        self.literal_places.append((len(self.said) + 1, kind, self._leaves[text]))
+        self.literal_places.append((len(self.words) + 1, kind, self._leaves[text]))
         super()._literal(kind, text)
 
 
@@ -45,7 +45,7 @@ class AlikeForm:
 
     def __init__(self, like: ShapeForm, clause: AlikeClause, columns: Mapping[str, int]) -> None:
         self._like, self._clause, self._columns = like, clause, columns
-        parts, said = clause.parts, like.said.copy()
+        parts, said = clause.parts, like.words.copy()
         self.relations: dict[str, int] = {}
         self.variables: dict[str, int] = {}
         self.literals: dict[LiteralKey, int] = {}

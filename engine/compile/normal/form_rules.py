@@ -48,7 +48,7 @@ class Forms:
             for name, attributes in resolved.attributes.items()
         }
         self._source = resolved.source
-        self._known: dict[Key, _Template | None] = {}
+        self._templates: dict[Key, _Template | None] = {}
         self._shapes: dict[ClauseShape, ShapeForm] = {}
 
     def form(self, clause: syntax.Clause) -> AnyForm:
@@ -61,14 +61,14 @@ class Forms:
 
     def rules(self, form: AnyForm, clause: syntax.Clause) -> list[Rule] | None:
         """The rules of a clause, if there are those of another one of its form."""
-        template = self._known.get(form.key)
+        template = self._templates.get(form.key)
         return None if template is None else template.filled(form, clause_text(clause, self._source), clause.span)
 
     def keep(self, form: AnyForm, rules: Sequence[Rule]) -> None:
         """Lets clauses of a form have the rules of this one, which are without mistakes."""
-        if form.key not in self._known:
+        if form.key not in self._templates:
             template = _Template(form, rules)
-            self._known[form.key] = template if template.is_general() else None
+            self._templates[form.key] = template if template.is_general() else None
 
 
 @immutable
@@ -89,8 +89,8 @@ class _Fills:
     def __init__(self, form: AnyForm, constants: Collection[Constant]) -> None:
         self._relations = form.relations
         self._constants = constants
-        self._held = form.spans  # so that these are the spans' own
-        self._places = {id(span): number for number, span in enumerate(self._held)}
+        self._spans = form.spans  # so that these are the spans' own
+        self._places = {id(span): number for number, span in enumerate(self._spans)}
         self.spans: list[int] = []
         """The spans of the clause that the rules have, by their numbers in it."""
 

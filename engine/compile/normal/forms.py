@@ -33,7 +33,7 @@ class Form:
         self.variables: dict[str, int] = {}
         self.literals: dict[LiteralKey, int] = {}
         self.spans: list[Span] = []
-        self.said: list[object] = [len(clause.heads)]
+        self.words: list[object] = [len(clause.heads)]
         self._columns = columns
         self._occurrences = 0
         self._literals = 0
@@ -43,9 +43,9 @@ class Form:
         if clause.body is not None:
             self._node(clause.body)
         if self.decisive:
-            self.said.append(tuple(self.literals))
+            self.words.append(tuple(self.literals))
             self.literals = {}
-        self.key: Key = tuple(self.said)
+        self.key: Key = tuple(self.words)
 
     def some_spans(self, numbers: Iterable[int]) -> list[Span]:
         """The spans with these numbers."""
@@ -56,10 +56,10 @@ class Form:
         self.spans.append(node.span)
         if kind is syntax.Variable:
             self._occurrences += 1
-            self.said.append(self.variables.setdefault(node.name, len(self.variables)))
+            self.words.append(self.variables.setdefault(node.name, len(self.variables)))
         elif kind is syntax.Atom:
             name = node.name
-            self.said += ("atom", self.relations.setdefault(name, len(self.relations)), self._columns[name])
+            self.words += ("atom", self.relations.setdefault(name, len(self.relations)), self._columns[name])
             for arg in node.args:
                 self._node(arg)
         elif kind is syntax.Constraint:
@@ -73,7 +73,7 @@ class Form:
 
     def _constraint(self, node: syntax.Constraint) -> None:
         occurrences, literals = self._occurrences, self._literals
-        self.said.append(node.op)
+        self.words.append(node.op)
         self._node(node.left)
         self._node(node.right)
         if self._literals > literals and (node.op == "=" or self._occurrences == occurrences):
@@ -84,42 +84,42 @@ class Form:
             self._literal(syntax.Number, text)
         else:
             self._literals += 1
-            self.said += (syntax.Number, text)
+            self.words += (syntax.Number, text)
 
     def _literal(self, kind: type, text: str) -> None:
         self._literals += 1
-        self.said += (kind, self.literals.setdefault((kind, text), len(self.literals)))
+        self.words += (kind, self.literals.setdefault((kind, text), len(self.literals)))
 
     def _other(self, node: Any) -> None:
         parts = children(node)
         kind = type(node)
-        self.said += (kind, len(parts))
+        self.words += (kind, len(parts))
         if kind is syntax.Not and type(node.body) is not syntax.Atom:
             self.decisive = True  # it may turn another comparison into an equation
         elif kind is syntax.Call:
-            self.said.append(node.name)
+            self.words.append(node.name)
             if len(parts) == 1 and type(parts[0]) is syntax.Number:  # a sign
                 self._literals += 1
-                self.said.append(parts[0].text)
+                self.words.append(parts[0].text)
                 return
         elif kind is syntax.BranchTerm:
-            self.said.append(node.branch)
+            self.words.append(node.branch)
             self.decisive = True  # its tag is a constant like those that literals become
         elif kind is syntax.Cast:
-            self.said.append(node.type)
+            self.words.append(node.type)
         elif kind is syntax.AggregateTerm:
             self._aggregate(node, parts)
             return
         elif kind is syntax.Truth:
-            self.said.append(node.value)
+            self.words.append(node.value)
         elif kind not in _PLAIN:
-            self.said.append(node)
+            self.words.append(node)
         for part in parts:
             self._node(part)
 
     def _aggregate(self, node: syntax.AggregateTerm, parts: Sequence[Any]) -> None:
         """What is inside is not compared with what the aggregate is, of which nothing is known."""
-        self.said += (node.op, node.target is None, node.init is None)
+        self.words += (node.op, node.target is None, node.init is None)
         literals = self._literals
         for part in parts:
             self._node(part)

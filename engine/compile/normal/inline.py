@@ -68,14 +68,14 @@ def inlined(resolved: Resolved, problems: Problems) -> Resolved:
         return resolved
     inliner = _Inliner(definitions, resolved.attributes, problems)
     clauses = [inliner.clause(clause) for clause in others]
-    clauses += _kept(resolved, inliner)
-    return replace(resolved, clauses=tuple(clauses), inline=resolved.inline - inliner.kept)
+    clauses += _remaining_clauses(resolved, inliner)
+    return replace(resolved, clauses=tuple(clauses), inline=resolved.inline - inliner.not_inlined)
 
 
-def _kept(resolved: Resolved, inliner: _Inliner) -> list[Clause]:
+def _remaining_clauses(resolved: Resolved, inliner: _Inliner) -> list[Clause]:
     """The clauses of inline relations that keep them."""
     clauses: dict[str, list[Clause]] = {}
-    while missing := sorted(inliner.kept - clauses.keys()):
+    while missing := sorted(inliner.not_inlined - clauses.keys()):
         for name in missing:
             own = [replace(clause, heads=(h,)) for clause in resolved.clauses for h in clause.heads if h.name == name]
             clauses[name] = [inliner.clause(clause) for clause in own]
@@ -150,7 +150,7 @@ def _atoms(body: Body) -> Iterator[Atom]:
 
 
 class _Inliner:
-    """Writes bodies in the place of atoms. `kept` are the relations of atoms that stay as they are."""
+    """Writes bodies in the place of atoms. `not_inlined` are the relations of atoms that stay as they are."""
 
     def __init__(
         self, definitions: dict[str, list[Definition]], attributes: Mapping[str, tuple[Attribute, ...]], problems: Problems
@@ -158,7 +158,7 @@ class _Inliner:
         self.definitions = definitions
         self.attributes = attributes
         self.problems = problems
-        self.kept: set[str] = set()
+        self.not_inlined: set[str] = set()
         self.used = 0
 
     def clause(self, clause: Clause) -> Clause:
@@ -209,7 +209,7 @@ class _Inliner:
         if not found and negated:
             return Truth(False, span=atom.span)
         if not found or (counting != "no" and not _may_stand(found, atom, counting)):
-            self.kept.add(atom.name)
+            self.not_inlined.add(atom.name)
             return atom
         bodies = [self._instance(definition, atom, negated, counting) for definition in found]
         return bodies[0] if len(bodies) == 1 else Or(tuple(bodies), span=atom.span)

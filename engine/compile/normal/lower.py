@@ -188,7 +188,7 @@ class Lowering:
         if not row.target:
             return None
         converted = FUNCTORS[f"to_{row.result.value}"]
-        return self._made(_applied(converted, (self._term(target),), self._kind(target), row.result, aggregate.span))
+        return self._in_range(_applied(converted, (self._term(target),), self._kind(target), row.result, aggregate.span))
 
     def _term(self, term: TypedTerm) -> Term:
         kind = self._kind(term)
@@ -260,9 +260,9 @@ class Lowering:
             notes = ["dates need no more than 32"]
             message = f"`{row.name}` is about times, which need numbers of 64 bits"
             self.problems.add("unsupported", message, Label(term.node.span), notes=notes)
-        return self._made(_applied(row, args, self._kind(term.args[0]), kind, term.node.span))
+        return self._in_range(_applied(row, args, self._kind(term.args[0]), kind, term.node.span))
 
-    def _made(self, term: Term) -> Term:
+    def _in_range(self, term: Term) -> Term:
         """What a functor makes, in the range of its type."""
         return shortened(term) if self.short else term
 
@@ -287,18 +287,18 @@ class Lowering:
             case (Kind.NUMBER, _):
                 return self._from_number(inner, kind, span)
             case _:
-                number = self._made(Functor(_TO_NUMBER.get(source, "ord"), (inner,), source, Kind.NUMBER, span))
+                number = self._in_range(Functor(_TO_NUMBER.get(source, "ord"), (inner,), source, Kind.NUMBER, span))
                 return self._from_number(number, kind, span)
 
     def _from_number(self, number: Term, kind: Kind, span: Span) -> Term:
         """The value of another kind that has the bits of a number."""
         match kind:
             case Kind.UNSIGNED:
-                return self._made(Functor("itou", (number,), kind, kind, span))
+                return self._in_range(Functor("itou", (number,), kind, kind, span))
             case Kind.SYMBOL:
                 return Functor("symbol_of", (number,), Kind.NUMBER, kind, span)
             case Kind.FLOAT:
-                bits = self._made(Functor("float_of_bits", (number,), Kind.NUMBER, kind, span))
+                bits = self._in_range(Functor("float_of_bits", (number,), Kind.NUMBER, kind, span))
                 return Functor("*", (bits, Constant(1.0, kind)), kind, kind, span)  # makes any NaN the one there is
             case _:
                 return number

@@ -183,19 +183,19 @@ class _Equations:
         atoms = [p.literal for p in parts if isinstance(p.literal, Atom)]
         self.bound = outer | {a.id for atom in atoms for a in atom.args if isinstance(a, Variable)}
         self.results = {a.result.id for _, a in aggregates}
-        self.made: list[Part] = []
+        self.parts: list[Part] = []
 
     def decide(self) -> list[Part]:
         while self.waiting:
             now, self.waiting = self.waiting, []
-            before = len(self.made)
+            before = len(self.parts)
             for position, item in now:
                 if not self._decide(position, item):
                     self.waiting.append((position, item))
-            if len(self.made) == before and len(self.waiting) >= len(now):
+            if len(self.parts) == before and len(self.waiting) >= len(now):
                 self._stuck()
                 break
-        return self.made
+        return self.parts
 
     def _decide(self, position: int, item: Compare | RawGenerator | Aggregate) -> bool:
         match item:
@@ -211,7 +211,7 @@ class _Equations:
             return False
         equations: list[tuple[int, Compare]] = []
         results = self._columns(raw.results, position, equations, raw.span)
-        self.made.append(Part(position, Generator(raw.function, raw.args, results, raw.kind, raw.span)))
+        self.parts.append(Part(position, Generator(raw.function, raw.args, results, raw.kind, raw.span)))
         self.waiting += equations
         return True
 
@@ -229,7 +229,7 @@ class _Equations:
         if any(v.id not in self.bound for v in aggregate.outer):
             return False
         self.bound.add(aggregate.result.id)
-        self.made.append(Part(position, aggregate))
+        self.parts.append(Part(position, aggregate))
         return True
 
     def _equation(self, position: int, equation: Compare) -> bool:
@@ -249,13 +249,13 @@ class _Equations:
         if truth is False:
             raise Unsatisfiable
         if truth is None:
-            self.made.append(Part(position, Compare("=", left, right, equation.kind, equation.span)))
+            self.parts.append(Part(position, Compare("=", left, right, equation.kind, equation.span)))
         return True
 
     def _unpack(self, position: int, value: Variable, record: Record, span: Span) -> None:
         equations: list[tuple[int, Compare]] = []
         fields = self._columns(record.args, position, equations, span)
-        self.made.append(Part(position, Unpack(value, record.type, fields, span)))
+        self.parts.append(Part(position, Unpack(value, record.type, fields, span)))
         self.waiting += equations
 
     def _has_value(self, term: Term) -> bool:

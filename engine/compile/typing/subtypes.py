@@ -46,7 +46,7 @@ def calendar_types(clause: TypedClause, resolved: Resolved, problems: Problems) 
 
 
 class _Subtypes:
-    """`found[v]` are the types a variable may have, absent while nothing restricts it; `linked` are equal variables."""
+    """`types[v]` are the types a variable may have, absent while nothing restricts it; `linked` are equal variables."""
 
     def __init__(self, clause: TypedClause, resolved: Resolved, problems: Problems) -> None:
         self.clause = clause
@@ -55,7 +55,7 @@ class _Subtypes:
         self.problems = problems
         self.before = len(problems)
         self.linked: dict[str, str] = {}
-        self.found: dict[str, frozenset[str]] = {}
+        self.types: dict[str, frozenset[str]] = {}
         self.first: dict[str, tuple[Span, str]] = {}
         self.anonymous: list[tuple[TypedTerm, TypedTerm]] = []
 
@@ -180,14 +180,14 @@ class _Subtypes:
             self._fields(term)
             return
         name = self._root(term.node.name)
-        old = self.found.get(name)
+        old = self.types.get(name)
         if old is None:
-            self.found[name] = frozenset({self.table.canonical(type_name)})
+            self.types[name] = frozenset({self.table.canonical(type_name)})
             self.first[name] = (term.node.span, type_name)
             return
         new: frozenset[str] = frozenset().union(*(self.table.common(t, type_name) for t in old))
         if new:
-            self.found[name] = new
+            self.types[name] = new
             return
         span, first = self.first[name]
         message = f"no value of `{display(term.node.name)}` can be both `{first}` and `{type_name}`"
@@ -213,7 +213,7 @@ class _Subtypes:
             self._narrow(arg, type_name)
 
     def variable_types(self, name: str) -> frozenset[str]:
-        return self.found.get(self._root(name), frozenset())
+        return self.types.get(self._root(name), frozenset())
 
     def domain(self, term: TypedTerm) -> Domain | None:
         """What the values of a term are, None where nothing says so."""

@@ -34,7 +34,7 @@ def find_warnings(expansion: Expansion, source: Source, cycles: Remarks) -> list
     in a component comes once for all instances. `cycles` are what stratification has remarked."""
     if "no-warn" in values(without_literal_facts(expansion.program.items)):
         return []
-    found = expansion.warnings(list(_found(expansion.program, source, cycles)))
+    found = expansion.warnings(list(_tree_warnings(expansion.program, source, cycles)))
     if expansion.components is not None:
         found += unused_overrides(expansion.components)
         found += shadowed_declarations(expansion.components)
@@ -49,7 +49,7 @@ def _place(warning: Diagnostic) -> tuple[bool, int]:
     return start == NOWHERE.start, start
 
 
-def _found(tree: Program, source: Source, cycles: Remarks) -> Iterator[Diagnostic]:
+def _tree_warnings(tree: Program, source: Source, cycles: Remarks) -> Iterator[Diagnostic]:
     tree = with_prints(tree, Problems(source))
     usage, single = Usage(tree), single_rows(tree)
     items = without_literal_facts(tree.items)

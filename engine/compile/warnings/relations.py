@@ -29,7 +29,7 @@ from dlog.grammar.syntax import (
 )
 
 _COMPARISONS: Final = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
-_SHOWN: Final = frozenset({"output", "printsize"})
+_PRINTING_QUALIFIERS: Final = frozenset({"output", "printsize"})
 
 
 class Usage:
@@ -37,40 +37,40 @@ class Usage:
 
     def __init__(self, tree: Program) -> None:
         self._declared: dict[str, Span] = {}
-        self._given: set[str] = set()
-        self._shown: set[str] = set()
-        self._read: set[str] = set()
+        self._with_rows: set[str] = set()
+        self._printed: set[str] = set()
+        self._read_relations: set[str] = set()
         self._rules: list[Clause] = []
-        self._kept: list[Body] = []
+        self._retention_bodies: list[Body] = []
         """The bodies that say which rows stay."""
-        self._given.update([item.name for item in tree.items if type(item) is LiteralFact])
+        self._with_rows.update([item.name for item in tree.items if type(item) is LiteralFact])
         for item in without_literal_facts(tree.items):
             self._note(item)
         self._derived = {head.name for rule in self._rules for head in rule.heads}
-        bodies = [*map(_body, self._rules), *self._kept]
-        self._read |= {n.name for body in bodies for n in walk(body) if isinstance(n, Atom)}
+        bodies = [*map(_body, self._rules), *self._retention_bodies]
+        self._read_relations |= {n.name for body in bodies for n in walk(body) if isinstance(n, Atom)}
         self._filled = self._possibly_filled()
 
     def _note(self, item: object) -> None:
         match item:
             case RelationDecl():
                 self._declared |= dict(zip(item.names, item.name_spans or (item.span,) * len(item.names), strict=True))
-                self._given |= set(item.names) if "input" in item.qualifiers else set()
-                self._shown |= set(item.names) if _SHOWN & set(item.qualifiers) else set()
+                self._with_rows |= set(item.names) if "input" in item.qualifiers else set()
+                self._printed |= set(item.names) if _PRINTING_QUALIFIERS & set(item.qualifiers) else set()
                 if item.debug_delta is not None:
-                    self._given |= set(item.names)
-                    self._read.add(item.debug_delta.relation)
+                    self._with_rows |= set(item.names)
+                    self._read_relations.add(item.debug_delta.relation)
             case Subsumption(body=body):
-                self._kept.append(body)
+                self._retention_bodies.append(body)
             case Directive(kind="input"):
-                self._given |= set(item.relations)
-            case Directive(kind=kind) if kind in _SHOWN:
-                self._shown |= set(item.relations)
+                self._with_rows |= set(item.relations)
+            case Directive(kind=kind) if kind in _PRINTING_QUALIFIERS:
+                self._printed |= set(item.relations)
             case Clause(body=None):
-                self._given |= {head.name for head in item.heads}
+                self._with_rows |= {head.name for head in item.heads}
             case Clause():
                 self._rules.append(item)
-                self._shown |= {head.name for head in item.heads} if prints(item) else set()
+                self._printed |= {head.name for head in item.heads} if prints(item) else set()
             case _:
                 pass
 
@@ -80,7 +80,7 @@ class Usage:
         for rule in self._rules:
             for name in {n.name for n in walk(_body(rule)) if isinstance(n, Atom)}:
                 readers.setdefault(name, []).append(rule)
-        found, waiting = set(self._given), list(self._rules)
+        found, waiting = set(self._with_rows), list(self._rules)
         while waiting:
             rule = waiting.pop()
             heads = {head.name for head in rule.heads} - found
@@ -92,8 +92,8 @@ class Usage:
     def warnings(self, silent: frozenset[str]) -> Iterator[Diagnostic]:
         """Warnings but for those about `silent` relations and their rules."""
         yield from map(self._never_filled, self._unfilled() - silent)
-        if self._shown:
-            unread = self._declared.keys() - self._read - self._shown - silent
+        if self._printed:
+            unread = self._declared.keys() - self._read_relations - self._printed - silent
             yield from map(self._never_read, unread)
         elif self._declared:
             notes = ("write `.output` and the name of a relation",)
@@ -104,7 +104,7 @@ class Usage:
 
     def _unfilled(self) -> set[str]:
         """Relations that are read or shown, with nothing to fill them."""
-        return (self._declared.keys() & (self._read | self._shown)) - self._derived - self._given
+        return (self._declared.keys() & (self._read_relations | self._printed)) - self._derived - self._with_rows
 
     def _never_filled(self, name: str) -> Diagnostic:
         notes = (f"write `.input {name}` if its rows are in a file",)

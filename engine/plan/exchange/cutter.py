@@ -41,7 +41,7 @@ from dlog.engine.plan.joins.emit import binds_of, reads, relations_of, sink_term
 from dlog.engine.plan.query import mask_all
 from dlog.engine.plan.steps import apart, key_terms, proposed, reading, with_key
 
-REACHED = 0.25
+REACHING_SHARE = 0.25
 """Share of a growing relation's rows that are taken to be reached from the rows of one that does not change."""
 
 
@@ -243,7 +243,7 @@ class Cutter:
             name = join.arrangement.relation
             for column, variable in join.binds:
                 if variable in keys and self.bound >> variable & 1 and self.partition_context.reaches_everywhere(name):
-                    return self._passing(name, column, keys[variable]), REACHED
+                    return self._passing(name, column, keys[variable]), REACHING_SHARE
         return None, 1.0
 
     def _passing(self, relation: str, column: int, of: int) -> SemiJoin:

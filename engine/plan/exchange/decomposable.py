@@ -65,7 +65,7 @@ class DecomposablePlan:
 
 def exchanged(program: Program, plan: PivotPlan) -> DecomposablePlan:
     """All of a program maintained by all workers together."""
-    held = {name: [Feed("together", n, plan.homes[n]) for n in names] for name, names in plan.held.items()}
+    held = {name: [Feed("together", n, plan.homes[n]) for n in names] for name, names in plan.stored_names.items()}
     outside = _outside(program)
     feeds = {name: tuple(found) if name in outside else () for name, found in held.items()}
     return DecomposablePlan(None, None, feeds, {name: found[0] for name, found in held.items()}, plan)

@@ -143,16 +143,16 @@ class _Cut:
 
     def _cheapest(self, path: Path) -> EarlyExchange | None:
         """The early exchange by which a path sends least; none where nothing is gained."""
-        best, least = None, self._tried(path, None).traffic
+        best, least = None, self._trial_cut(path, None).traffic
         for early_exchange in (
             (*_stays(path, self.partition_context), *_early_exchanges(path, self.partition_context)) if least else ()
         ):
-            traffic = self._tried(path, early_exchange).traffic
+            traffic = self._trial_cut(path, early_exchange).traffic
             if traffic < least:
                 best, least = early_exchange, traffic
         return best
 
-    def _tried(self, path: Path, early_exchange: EarlyExchange | None) -> Cutter:
+    def _trial_cut(self, path: Path, early_exchange: EarlyExchange | None) -> Cutter:
         cutter = Cutter(self.partition_context.trial(), path, "", early_exchange)
         cutter.cut()
         return cutter
@@ -164,7 +164,7 @@ class _Cut:
         for rule, count in Counter(path.rule for path in paths).items():
             both = [i for i, path in enumerate(paths) if path.rule == rule]
             if count == 2 and all(self._meets_one(paths[i]) for i in both):
-                tried = [self._tried(paths[i], early_exchanges[i]) for i in both]
+                tried = [self._trial_cut(paths[i], early_exchanges[i]) for i in both]
                 if all(cutter.settled for cutter in tried):
                     found.update([i for i, cutter in zip(both, tried, strict=True) if cutter.waited][:1])
         return found

@@ -25,7 +25,7 @@ from dlog.engine.plan.arities import Arities
 from dlog.engine.plan.column_types import Types
 from dlog.engine.plan.exchange.exchanges import DistributedScope, Exchange
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, SELF, SOME, Place
-from dlog.engine.plan.explain import Drawer, connected, heading, noted, rules_of, titled
+from dlog.engine.plan.explain import Drawer, connected, heading, rules_of, titled, with_note
 
 
 def explain_distributed(plan: DistributedScope, program: Program, homes: Mapping[str, Place]) -> str:
@@ -76,7 +76,7 @@ def _copies(plan: DistributedScope) -> list[str]:
     fed = {path.sink.relation for path in plan.loop.paths if path.rule < 0 and not path.steps}
     for copy in plan.mirrors:
         which = "" if f"@out {copy.name}" in fed else ", only rows that lead anywhere"
-        lines.append(noted(f"    {copy.relation} {_place(copy.place)}", f"grows with it{which}"))
+        lines.append(with_note(f"    {copy.relation} {_place(copy.place)}", f"grows with it{which}"))
     return ["  copies", *lines] if lines else []
 
 
@@ -108,11 +108,11 @@ def _pieces(
             yield _last(path.sink, drawer, exchange)
             return
         assert isinstance(path.sink, Insert)
-        yield _sent(exchange, path.sink.terms, drawer)
+        yield _exchange_text(exchange, path.sink.terms, drawer)
         path = pieces[exchange.inbox]
 
 
-def _sent(exchange: Exchange, terms: tuple[Term, ...], drawer: Drawer) -> str:
+def _exchange_text(exchange: Exchange, terms: tuple[Term, ...], drawer: Drawer) -> str:
     if exchange.place == SELF:
         return f"keep for the next exchange: {drawer.terms(terms)}"
     if exchange.place == EVERYWHERE:
@@ -126,7 +126,7 @@ def _last(sink: Insert | Accumulate, drawer: Drawer, exchange: Exchange | None) 
         case Insert(terms=terms) if exchange is not None:
             owner = "the root" if exchange.place == ROOT else f"the owner of {drawer.term(terms[exchange.place])}"
             named = Insert(exchange.name.removeprefix("@out "), terms)
-            return noted(drawer.sink(named), f"sent to {owner}")
+            return with_note(drawer.sink(named), f"sent to {owner}")
         case Insert() | Accumulate():
             return drawer.sink(sink)
         case _:

@@ -68,13 +68,13 @@ class _Memo:
 
     charge: Charge
     searched: tuple[str, ...]
-    known: dict[tuple[int, ...], float] = field(default_factory=dict)
+    costs: dict[tuple[int, ...], float] = field(default_factory=dict)
 
     def cost(self, homes: Homes) -> float:
         key = tuple(homes[name] for name in self.searched)
-        if key not in self.known:
-            self.known[key] = self.charge.cost(homes)
-        return self.known[key]
+        if key not in self.costs:
+            self.costs[key] = self.charge.cost(homes)
+        return self.costs[key]
 
 
 @dataclass(slots=True)

@@ -55,13 +55,13 @@ _SEND = 2
 @dataclass(frozen=True, slots=True)
 class PivotPlan:
     """`program` is what each worker maintains on its share; `homes` says where the rows of each of its relations are. `sends`
-    has, by stratum, the rules whose rows may belong to another worker. `held` says by which names rows of a relation of the
-    program that was given are known, the one to read them by first."""
+    has, by stratum, the rules whose rows may belong to another worker. `stored_names` says by which names rows of a relation
+    of the program that was given are known, the one to read them by first."""
 
     program: Program
     homes: Mapping[str, Place]
     sends: tuple[frozenset[int], ...]
-    held: Mapping[str, tuple[str, ...]]
+    stored_names: Mapping[str, tuple[str, ...]]
 
 
 def pivot_plan(program: Program, sending: int = _SEND) -> PivotPlan | None:
@@ -98,7 +98,7 @@ class _Parting:
         for stratum in self.strata:
             self.homes |= self._homes_of(stratum, derived)
         rewritten = [self._rewritten(s) for s in self.strata]
-        held = {name: self._held(name) for name in self.program.relations}
+        held = {name: self._stored_names(name) for name in self.program.relations}
         strata, sends = self._strata(rewritten)
         homes = {**self.homes, **{_copy(n, p): p for n, p in self.copies}, HERE: ROOT}
         return PivotPlan(self._program(strata, sends), homes, sends, held)
@@ -183,7 +183,7 @@ class _Parting:
 
     # ---------------------------------------------------------------------------------------------------------- program
 
-    def _held(self, name: str) -> tuple[str, ...]:
+    def _stored_names(self, name: str) -> tuple[str, ...]:
         """An input that no rule reads is somewhere, too."""
         if name in self.homes:
             return (name,)

@@ -28,31 +28,31 @@ SENDING = 10
 
 @dataclass(frozen=True, slots=True)
 class Superstep:
-    """One superstep: tasks evaluate `program`. It leaves rows of `relations`: of those that are `given` from outside, of those
+    """One superstep: tasks evaluate `program`. It leaves rows of `relations`: of those that are `external`, of those
     that the step before sent, which are `settled` here, and of those that it derives. It `reads` what earlier steps left.
-    `sent` says whose rows its relations of rows to be sent have.
+    `outgoing` says whose rows its relations of rows to be sent have.
 
     Where it sends rows of a recursive stratum, the `growing` relations, later supersteps evaluate `increment`.
     """
 
     relations: tuple[str, ...]
-    given: tuple[str, ...]
+    external: tuple[str, ...]
     program: Program
     settled: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
-    sent: Mapping[str, str] = field(default_factory=dict)
+    outgoing: Mapping[str, str] = field(default_factory=dict)
     growing: tuple[str, ...] = ()
     increment: Program | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Supersteps:
-    """`program` has all relations, at their `homes`; `held` says by which names rows of a relation that was given are known,
-    the one to read them by first. `alone`: one task evaluates everything."""
+    """`program` has all relations, at their `homes`; `stored_names` says by which names rows of a relation that was given are
+    known, the one to read them by first. `alone`: one task evaluates everything."""
 
     program: Program
     homes: Mapping[str, Place]
-    held: Mapping[str, tuple[str, ...]]
+    stored_names: Mapping[str, tuple[str, ...]]
     steps: tuple[Superstep, ...]
     alone: bool = False
 
@@ -65,8 +65,8 @@ def supersteps(program: Program, tasks: int) -> Supersteps:
         only = Superstep(names, names, program)
         return Supersteps(program, dict.fromkeys(names, ROOT), {name: (name,) for name in names}, (only,), True)
     outside = {io.relation for io in program.io if io.action == "input"} | {n for n, facts in program.facts.items() if facts}
-    given = {held for name in outside for held in plan.held[name]}
-    return Supersteps(plan.program, plan.homes, plan.held, tuple(_steps(plan, given)))
+    given = {held for name in outside for held in plan.stored_names[name]}
+    return Supersteps(plan.program, plan.homes, plan.stored_names, tuple(_steps(plan, given)))
 
 
 @dataclass
@@ -119,7 +119,7 @@ def _step(plan: PivotPlan, draft: _Draft, inputs: list[str], given: set[str]) ->
     derived = [name for s, _ in draft.strata for name in s.relations]
     relations = (*inputs, *draft.settled, *derived)
     reads = tuple(dict.fromkeys(n for s, _ in draft.strata for n in _below(s) if n not in relations))
-    sending = [(_apart(s, sends), _sent(s, sends)) for s, sends in draft.strata]
+    sending = [(_apart(s, sends), _outgoing(s, sends)) for s, sends in draft.strata]
     sent = {o: name for _, outs in sending for o, name in outs.items()}
     program = _program(plan.program, (*reads, *inputs, *draft.settled), relations, sending)
     from_outside = tuple(name for name in (*inputs, *derived) if name in given or name in inputs)
@@ -131,7 +131,7 @@ def _step(plan: PivotPlan, draft: _Draft, inputs: list[str], given: set[str]) ->
     return replace(step, growing=lasting.relations, increment=increment(program, *recursion))
 
 
-def _sent(stratum: Stratum, sends: frozenset[int]) -> dict[str, str]:
+def _outgoing(stratum: Stratum, sends: frozenset[int]) -> dict[str, str]:
     """The relations with rows to be sent, and whose rows these are."""
     return {out(name): name for name in dict.fromkeys(stratum.rules[n].head.relation for n in sorted(sends))}
 
@@ -202,8 +202,8 @@ def _explained(plan: Supersteps, number: int, step: Superstep) -> str:
 
 def _rules(plan: Supersteps, step: Superstep) -> Iterator[str]:
     for rule in (rule for s in step.program.strata for rule in s.rules):
-        name = step.sent.get(rule.head.relation, rule.head.relation)
-        leaves = "  (sent to the owners)" if rule.head.relation in step.sent else ""
+        name = step.outgoing.get(rule.head.relation, rule.head.relation)
+        leaves = "  (sent to the owners)" if rule.head.relation in step.outgoing else ""
         yield f"  {name} {_where(plan.homes[name])}: {' '.join(rule.text.split())}{leaves}"
 
 

@@ -37,10 +37,10 @@ MIN_BODIES_WITH_SHAPES = 8
 
 def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
     """The plan that maintains one stratum; raises `NotIncremental` where there is none."""
-    return _made(_scope_steps(stratum, program, statistics))
+    return _last_scope(_scope_steps(stratum, program, statistics))
 
 
-def _made(steps: Iterator[Scope | None]) -> Scope:
+def _last_scope(steps: Iterator[Scope | None]) -> Scope:
     *_, last = steps
     assert last is not None
     return last
@@ -57,7 +57,7 @@ def _scope_steps(stratum: Stratum, program: Program, statistics: Statistics) -> 
     aggregates = Aggregates(program, paths, stages, feedback)
     bodies = [lower_rule(aggregates, rule, i) for i, r in enumerate(stratum.rules) for rule in monotone(program, r)]
     if stratum.recursive:
-        estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
+        estimator.set_domains(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
     bodies = [Body(separate_existence(b.query, b.rule, aggregates), b.sink, b.rule) for b in bodies]
     repeated = Repeated(paths) if len(bodies) >= MIN_BODIES_WITH_SHAPES else None
     enter = repeated.enter if repeated is not None else lambda b: paths.enter(b.query, b.sink, b.rule)[0]
@@ -87,7 +87,7 @@ def _scope_steps(stratum: Stratum, program: Program, statistics: Statistics) -> 
 
 def plan_of_rounds(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
     """`build_rounds_scope` for one process, which fills several reductions by one path."""
-    return _made(plan_steps(stratum, program, statistics))
+    return _last_scope(plan_steps(stratum, program, statistics))
 
 
 def plan_steps(stratum: Stratum, program: Program, statistics: Statistics) -> Iterator[Scope | None]:

@@ -41,7 +41,7 @@ class Part:
     program: Program
     why: str | None
     owns: frozenset[str]
-    fed: tuple[str, ...]
+    inputs: tuple[str, ...]
     reads: tuple[str, ...]
 
 

@@ -60,7 +60,7 @@ class RoundsPaths(Paths):
         query = replace(temporaries.projected(query), bag=True)
         self.derived.append((sink.relation, rule, query))
         parts = self._parts(query)
-        made = _Made(self, sink, rule)
+        made = _QueryPaths(self, sink, rule)
         for i in reversed(range(len(parts))):
             # The last part's path is the busiest one: it chooses indexes, the others share them where they can.
             part = parts[i]
@@ -68,7 +68,7 @@ class RoundsPaths(Paths):
                 made.add(_seeded_by_missing(query, parts, i), 0, missing=True)
             made.add(_seeded(query, parts, i), 0, negated=isinstance(part, AntiJoin))
         if all(isinstance(p, AntiJoin) or (isinstance(p, LookUp) and p.default is not None) for p in parts):
-            made.add(_seen(query, parts, -1), None)
+            made.add(_without_part(query, parts, -1), None)
         return tuple(reversed(made.paths)), made.rows
 
     def cost(self, query: Query) -> tuple[float, float]:
@@ -110,7 +110,7 @@ class RoundsPaths(Paths):
 
 
 @dataclass(slots=True)
-class _Made:
+class _QueryPaths:
     """The paths of one query, and an estimate of the rows of the first."""
 
     by: RoundsPaths
@@ -149,7 +149,7 @@ def _seeded(query: Query, parts: Sequence[BodyPart], seed: int) -> Query:
             reading = Reading(relation, (*plain(key), Variable(variable)), place=seed)
         case _:
             assert_never(part)
-    seen = _seen(query, parts, seed)
+    seen = _without_part(query, parts, seed)
     return replace(seen, readings=(reading, *seen.readings))
 
 
@@ -160,12 +160,12 @@ def _seeded_by_missing(query: Query, parts: Sequence[BodyPart], seed: int) -> Qu
     kind = query.kinds[part.variable]
     value = float(part.default) if kind is Kind.FLOAT else part.default
     given = Compare("=", Variable(part.variable), Constant(value, kind), _by_bits(kind))
-    seen = _seen(query, parts, seed)
+    seen = _without_part(query, parts, seed)
     reading = Reading(part.relation, (*plain(part.key), None), place=seed)
     return replace(seen, readings=(reading, *seen.readings), conditions=(*seen.conditions, given))
 
 
-def _seen(query: Query, parts: Sequence[BodyPart], seed: int) -> Query:
+def _without_part(query: Query, parts: Sequence[BodyPart], seed: int) -> Query:
     """The query without part `seed`: those before it at `neu`, those after it at `alt`."""
     views: dict[BodyPart, View] = {p: "neu" if i < seed else "alt" for i, p in enumerate(parts) if i != seed}
     readings = tuple(replace(p, view=v) for p, v in views.items() if isinstance(p, Reading))

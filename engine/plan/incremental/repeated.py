@@ -33,7 +33,7 @@ class Repeated:
         self._paths = paths
         self._stages = paths.projections.stages
         self._shapes = Shapes(self._stages.program)
-        self._made: dict[Shape, list[_Paths]] = {}
+        self._paths_by_shape: dict[Shape, list[_Paths]] = {}
 
     def enter(self, body: Body) -> tuple[Path, ...]:
         """See `RoundsPaths.enter`."""
@@ -41,26 +41,26 @@ class Repeated:
         if _reads_stages(body.query):
             return paths.enter(body.query, body.sink, body.rule)[0]
         shape, names = self._shapes.of_body(body.query, body.sink, paths.feedback)
-        named, alike = named_by(names), self._made.setdefault(shape, [])
+        named, alike = named_by(names), self._paths_by_shape.setdefault(shape, [])
         for known in alike:
             if known.fits(named, paths):
                 return known.entered(named, paths, body.rule)
         if len(alike) == MAX_COMPARED_BODIES:
             return paths.enter(body.query, body.sink, body.rule)[0]
-        return self._noted(body, names, alike)
+        return self._plan_with_answers(body, names, alike)
 
-    def _noted(self, body: Body, names: Names, alike: list[_Paths]) -> tuple[Path, ...]:
+    def _plan_with_answers(self, body: Body, names: Names, alike: list[_Paths]) -> tuple[Path, ...]:
         """The paths of a body, which may serve others like it."""
-        paths, asked, made = self._paths, EstimatorAnswers(), self._stages.made
+        paths, asked, made = self._paths, EstimatorAnswers(), self._stages.temporary_count
         estimator, indexes = paths.estimator, paths.indexes
-        noted = _NotedIndexes(indexes, asked)
-        paths.estimator, paths.indexes = _NotedEstimator(estimator, asked), noted
+        noted = _RecordingIndexes(indexes, asked)
+        paths.estimator, paths.indexes = _RecordingEstimator(estimator, asked), noted
         try:
             found = paths.enter(body.query, body.sink, body.rule)[0]
         finally:
             paths.estimator, paths.indexes = estimator, indexes
             indexes.update(noted.new)
-        if self._stages.made == made and all(relation in names.relations for _, relation, _ in asked):
+        if self._stages.temporary_count == made and all(relation in names.relations for _, relation, _ in asked):
             alike.append(_Paths(body, names, found, noted.new, paths.derived[-1], asked))
         return found
 
@@ -70,11 +70,11 @@ def _reads_stages(query: Query) -> bool:
     return any(isinstance(p, Reading | AntiJoin | LookUp) and p.relation.startswith("@") for p in parts)
 
 
-class _NotedEstimator(Estimator):
+class _RecordingEstimator(Estimator):
     """An estimator that writes down what it is asked."""
 
     def __init__(self, estimator: Estimator, asked: EstimatorAnswers) -> None:
-        self._estimator, self._asked = estimator, asked
+        self._estimator, self._answers = estimator, asked
 
     def declare(self, relation: str, arity: int, rows: float) -> None:
         self._estimator.declare(relation, arity, rows)
@@ -86,38 +86,38 @@ class _NotedEstimator(Estimator):
         return self._estimator.indexed(relation)
 
     def keys(self, relation: str) -> tuple[Key, ...]:
-        found = self._asked["keys", relation, ()] = tuple(self._estimator.keys(relation))
+        found = self._answers["keys", relation, ()] = tuple(self._estimator.keys(relation))
         return found
 
     def rows(self, relation: str) -> float:
-        found = self._asked["rows", relation, ()] = self._estimator.rows(relation)
+        found = self._answers["rows", relation, ()] = self._estimator.rows(relation)
         return found
 
     def distinct(self, relation: str, columns: tuple[int, ...]) -> float:
-        found = self._asked["distinct", relation, (columns,)] = self._estimator.distinct(relation, columns)
+        found = self._answers["distinct", relation, (columns,)] = self._estimator.distinct(relation, columns)
         return found
 
     def counted(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        found = self._asked["counted", relation, (columns,)] = self._estimator.counted(relation, columns)
+        found = self._answers["counted", relation, (columns,)] = self._estimator.counted(relation, columns)
         return found
 
     def skew(self, relation: str, columns: tuple[int, ...]) -> float:
-        found = self._asked["skew", relation, (columns,)] = self._estimator.skew(relation, columns)
+        found = self._answers["skew", relation, (columns,)] = self._estimator.skew(relation, columns)
         return found
 
 
-class _NotedIndexes(set[Index]):
+class _RecordingIndexes(set[Index]):
     """The indexes that there are, and `new` ones; writes down what it is asked of the former."""
 
     def __init__(self, there: set[Index], asked: EstimatorAnswers) -> None:
-        self._there, self._asked = there, asked
+        self._there, self._answers = there, asked
         self.new: set[Index] = set()
 
     def __contains__(self, index: object) -> bool:
         if index in self.new:
             return True
         relation, key = cast("Index", index)
-        found = self._asked["index", relation, (key,)] = index in self._there
+        found = self._answers["index", relation, (key,)] = index in self._there
         return found
 
     def update(self, *indexes: Iterable[Index]) -> None:
@@ -137,7 +137,7 @@ class _Paths:
         asked: EstimatorAnswers,
     ) -> None:
         builders = Builders((body.query, body.sink.terms, body.sink.weight), names)
-        self._asked = [(what, names.relations[name], rest, answer) for (what, name, rest), answer in asked.items()]
+        self._answers = [(what, names.relations[name], rest, answer) for (what, name, rest), answer in asked.items()]
         self._indexes = [(names.relations[name], key) for name, key in indexes]
         self._paths = [(path, builders.of(path)) for path in paths]
         self._derived = derived, builders.derived(derived)
@@ -145,7 +145,7 @@ class _Paths:
     def fits(self, named: Named, paths: RoundsPaths) -> bool:
         """Whether the planner would be told the same."""
         estimator, relations = paths.estimator, named.relations
-        for what, number, rest, answer in self._asked:
+        for what, number, rest, answer in self._answers:
             name = relations[number]
             found = (name, *rest) in paths.indexes if what == "index" else getattr(estimator, what)(name, *rest)
             if found != answer:

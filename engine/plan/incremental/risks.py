@@ -25,7 +25,7 @@ def without_risks(query: Query, temporaries: Temporaries) -> Query:
     in_output = any(map(may_stop, query.output))
     if not (risks or in_output) or _one_relation(query.readings, query.conditions):
         return query
-    needed = [c for c in risks if _reach(c, query.conditions) & _asked(query)]
+    needed = [c for c in risks if _reach(c, query.conditions) & _read_variables(query)]
     below = [r for r in query.readings if not mask_all(r.args) & _reach_of_all(needed, query.conditions)]
     given = closure(mask_all(a for r in below for a in r.args), [c for c in query.conditions if not isinstance(c, LookUp)])
     early = [c for c in needed if not condition_mask(c) & ~(given | targets(c))]
@@ -47,7 +47,7 @@ def _one_relation(readings: Sequence[Reading], conditions: Sequence[Condition]) 
     return not others or (len(others) == 1 and isinstance(others[0], LookUp) and others[0].default is None)
 
 
-def _asked(query: Query) -> int:
+def _read_variables(query: Query) -> int:
     """The variables of what the query reads and looks up."""
     asked = mask_all(a for r in query.readings for a in r.args)
     for c in query.conditions:

@@ -123,7 +123,7 @@ class Templates:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._shapes = Shapes(program)
-        self._made: dict[Shape, list[Template]] = {}
+        self._templates: dict[Shape, list[Template]] = {}
 
     def scope(self, stratum: Stratum, statistics: Recording) -> Scope:
         """The plan that maintains one stratum, written out."""
@@ -135,7 +135,7 @@ class Templates:
             return StratumPlan(plan_of_rounds(stratum, self.program, statistics))
         shape, names = self._shapes.of(stratum)
         named = named_by(names)
-        templates = self._made.setdefault(shape, [])
+        templates = self._templates.setdefault(shape, [])
         for template in templates:
             if template.fits(named, statistics):
                 return StratumPlan(template.scope, template, named, stratum)
@@ -151,13 +151,13 @@ class Template:
 
     def __init__(self, stratum: Stratum, scope: Scope, names: Names, told: Iterable[StatisticEntry]) -> None:
         self.scope = scope
-        self._asked = [(what, names.relations[name], tuple(columns), found) for what, name, columns, found in told]
+        self._statistics = [(what, names.relations[name], tuple(columns), found) for what, name, columns, found in told]
         self._builders = Builders(stratum.rules, names)
         self._relations = names.relations
 
     def fits(self, named: Named, statistics: Recording) -> bool:
         """Whether the planner would be told the same. It would ask for no more than is asked for here."""
-        for what, number, columns, before in self._asked:
+        for what, number, columns, before in self._statistics:
             relation = named.relations[number]
             match what:
                 case "rows":

@@ -32,7 +32,7 @@ class Projections:
     """The projections of one scope, by relation and columns: rules that ask the same share one."""
 
     stages: Stages
-    known: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
+    names: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Temporaries:
         known), or if an aggregate changes with its rows: each change would meet all of them."""
         estimator = self.paths.estimator
         args = tuple(a if mask(a) & _used(reading, query) or not mask(a) else None for a in reading.args)
-        columns = _given(args)
+        columns = _argument_columns(args)
         if reading.relation in self.paths.feedback or len(columns) == len(args):
             return reading
         rows = estimator.rows(reading.relation)
@@ -118,8 +118,8 @@ class Temporaries:
 
     def _projection(self, relation: str, args: Sequence[Arg], query: Query) -> str:
         """The temporary of the distinct values of the columns whose arguments are given."""
-        columns = _given(args)
-        if (known := self.projections.known.get((relation, columns))) is not None:
+        columns = _argument_columns(args)
+        if (known := self.projections.names.get((relation, columns))) is not None:
             return known
         kinds = self.stages.kinds(relation)
         own, free = list(query.kinds), list[Arg]([None] * len(args))
@@ -132,11 +132,11 @@ class Temporaries:
         output = tuple(a for a in free if a is not None)
         made = self.fill(Query((Reading(relation, tuple(free)),), (), output, False, tuple(own)))
         self.paths.estimator.declare(made.relation, len(columns), self.paths.estimator.distinct(relation, columns))
-        self.projections.known[relation, columns] = made.relation
+        self.projections.names[relation, columns] = made.relation
         return made.relation
 
 
-def _given(args: Iterable[Arg]) -> tuple[int, ...]:
+def _argument_columns(args: Iterable[Arg]) -> tuple[int, ...]:
     return tuple(c for c, a in enumerate(args) if a is not None)
 
 

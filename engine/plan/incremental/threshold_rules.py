@@ -72,7 +72,7 @@ class _Body:
         gone = {t.aggregate.result.id for t in self.thresholds}
         self.rest = tuple(x for x in rule.body if not gone & set(literal_variables(x)))
         self.kinds = list(rule.kinds)
-        self.made: list[Rule] = []
+        self.new_rules: list[Rule] = []
 
     def rules(self) -> list[Rule]:
         ways = [self._ways(threshold) for threshold in self.thresholds]
@@ -81,14 +81,14 @@ class _Body:
             if len(chosen) == 1 and chosen[0].covers:
                 body = chosen[0].literals
             self._add(self.rule.head, body, "" if all(way.holds for way in chosen) else "a bound below 0")
-        return self.made
+        return self.new_rules
 
     def _add(self, head: Head, body: tuple[Literal, ...], part: str, weight: Term | None = None) -> None:
         """One more rule; `part` says what of the rule it is, if not the whole."""
         names = tuple(self.rule.variables) + tuple(f"_{i}{MARK}" for i in range(len(self.kinds) - len(self.rule.kinds)))
         text = f"{self.rule.text}  [{part}]" if part else self.rule.text
         parts = {"head": head, "body": body, "variables": names, "kinds": tuple(self.kinds), "text": text, "weight": weight}
-        self.made.append(replace(self.rule, **parts))  # type: ignore[arg-type]
+        self.new_rules.append(replace(self.rule, **parts))  # type: ignore[arg-type]
 
     def _fresh(self, kind: Kind) -> Variable:
         self.kinds.append(kind)
@@ -118,12 +118,12 @@ class _Body:
         least = Compare(">=", level, ZERO, NUMBER)
         self._add(replace(head, args=(*outer, level)), (rows, limits.reading, least), "sums", weight_of(value, level))
         holds = self._holds(name, (*outer, level))
-        if self._covers(asked | limits.asked, outer):
+        if self._covers(asked | limits.literals, outer):
             first = _Way(holds, covers=True)
         else:
             first = _Way(holds if limits.whole and limits.one else (*gives, *holds))
         below = Compare("<", level, ZERO, NUMBER)
-        if limits.whole and self._covers(limits.asked, limits.keys):
+        if limits.whole and self._covers(limits.literals, limits.keys):
             return [first, _Way((limits.reading, below), covers=True, holds=False)]
         return [first, _Way((*gives, below), holds=False)]
 
@@ -247,7 +247,7 @@ class _Body:
         limits = f"{name} bounds"
         self.scope.declare(limits, (*self._kinds(keys), NUMBER))
         self._add(Head(limits, (*keys, level), self.rule.head.span), (*chosen, *gives), "bounds")
-        self.scope.bounds.append(self.made.pop())
+        self.scope.bounds.append(self.new_rules.pop())
         whole, one = all(x in without for x in chosen), needed <= {v.id for v in keys}
         return _Limits(Atom(limits, (*keys, level)), keys, set(chosen), whole, one)
 
@@ -269,7 +269,7 @@ class _Limits:
 
     reading: Atom
     keys: tuple[Variable, ...]
-    asked: set[Literal]
+    literals: set[Literal]
     whole: bool
     one: bool
 

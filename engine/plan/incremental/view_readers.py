@@ -81,7 +81,7 @@ class _Reader:
     def __init__(self, rule: Rule, shown: Rule, is_filter: bool) -> None:
         self._rule = rule
         self.variables, self.kinds = [*rule.variables], [*rule.kinds]
-        self._shown, self._is_filter = shown, is_filter
+        self._view_rule, self._is_filter = shown, is_filter
         self._name = shown.head.relation
 
     def body(self, body: Body, aggregate: Aggregate | None) -> Body:
@@ -94,7 +94,7 @@ class _Reader:
                 case Negation(atom=atom) if atom.relation == self._name:
                     if self._is_filter or self._computed(atom):
                         raise CannotReadThrough
-                    found.append(replace(literal, atom=self._mapped(atom, self._bound(atom))))
+                    found.append(replace(literal, atom=self._mapped(atom, self._view_bindings(atom))))
                 case Aggregate(alternatives=alternatives):
                     found.append(replace(literal, alternatives=tuple(self.body(inner, literal) for inner in alternatives)))
                 case _:
@@ -102,7 +102,7 @@ class _Reader:
         return tuple(found)
 
     def _atom(self, atom: Atom, body: Body, aggregate: Aggregate | None) -> Body:
-        bound, computed = self._bound(atom), self._computed(atom)
+        bound, computed = self._view_bindings(atom), self._computed(atom)
         if not self._is_filter and not computed:
             return (self._mapped(atom, bound),)
         if self._is_filter and sum(isinstance(x, Atom | Negation | Aggregate) for x in body) > 1:
@@ -116,12 +116,12 @@ class _Reader:
         for id in needed & unnamed:
             bound[id] = self._fresh(id)
         equal = (Compare("=", arg, _term(term, bound), term.kind) for term, arg in computed)
-        return (self._mapped(atom, bound), *equal, *(_tested(literal, bound) for literal in self._shown.body[1:]))
+        return (self._mapped(atom, bound), *equal, *(_tested(literal, bound) for literal in self._view_rule.body[1:]))
 
-    def _bound(self, atom: Atom) -> dict[int, Arg]:
+    def _view_bindings(self, atom: Atom) -> dict[int, Arg]:
         """What the variables of the view's rule are for this atom."""
-        bound: dict[int, Arg] = dict.fromkeys(literal_variables(self._shown.body[0]))
-        for term, arg in zip(self._shown.head.args, atom.args, strict=True):
+        bound: dict[int, Arg] = dict.fromkeys(literal_variables(self._view_rule.body[0]))
+        for term, arg in zip(self._view_rule.head.args, atom.args, strict=True):
             match term:
                 case Variable(id=id) if bound[id] is None:
                     bound[id] = arg
@@ -137,7 +137,7 @@ class _Reader:
 
     def _computed(self, atom: Atom) -> list[tuple[Functor, Variable | Constant]]:
         """What the view computes of its source, and what that is for this atom."""
-        both = zip(self._shown.head.args, atom.args, strict=True)
+        both = zip(self._view_rule.head.args, atom.args, strict=True)
         return [(term, arg) for term, arg in both if isinstance(term, Functor) and arg is not None]
 
     def _is_looked_for(self, arg: Variable | Constant) -> bool:
@@ -149,11 +149,11 @@ class _Reader:
     def _fresh(self, id: int) -> Variable:
         """A new variable for one of the view's rule."""
         self.variables.append(f"_{len(self.variables)}")
-        self.kinds.append(self._shown.kinds[id])
+        self.kinds.append(self._view_rule.kinds[id])
         return Variable(len(self.kinds) - 1)
 
     def _mapped(self, atom: Atom, bound: Mapping[int, Arg]) -> Atom:
-        source = self._shown.body[0]
+        source = self._view_rule.body[0]
         assert isinstance(source, Atom)
         args = tuple(bound[arg.id] if isinstance(arg, Variable) else arg for arg in source.args)
         return Atom(source.relation, args, atom.span)

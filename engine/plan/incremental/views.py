@@ -133,7 +133,7 @@ def view_of(rule: Rule) -> View | None:
             case None:
                 return None
     columns = [_placed(term, places) for term in rule.head.args]
-    told = {place for term in columns if term is not None for place in _told(term)}
+    told = {place for term in columns if term is not None for place in _determined_column(term)}
     decided = [_test(literal, places) for literal in tests]
     plain = tuple(c for c in columns if isinstance(c, Variable | Constant) or (isinstance(c, Functor) and c.kind in _NUMBERS))
     if told != set(places.values()) or len(plain) != len(columns) or None in decided:
@@ -141,15 +141,15 @@ def view_of(rule: Rule) -> View | None:
     return View(atom.relation, plain, tuple(equal), tuple(test for test in decided if test is not None))
 
 
-def _told(term: Term) -> Iterator[int]:
+def _determined_column(term: Term) -> Iterator[int]:
     """The column that a term tells the value of: itself, or of which it computes another value for each."""
     match term:
         case Variable(id=id):
             yield id
         case Functor(op="neg" | "bnot", args=(of,)):
-            yield from _told(of)
+            yield from _determined_column(of)
         case Functor(op="+" | "-" | "bxor", args=(of, Constant()) | (Constant(), of)):
-            yield from _told(of)
+            yield from _determined_column(of)
         case _:
             pass
 

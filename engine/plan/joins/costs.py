@@ -32,14 +32,14 @@ def lookup_cost(rows: float) -> float:
 
 
 @dataclass(slots=True)
-class _Known:
+class _MatchParameters:
     """The parameters of a reading's matches beside the rows before it: its index, its rows, how many keys there are, how many
     are asked for and by how many variables, and the root of the skew."""
 
     index: Index
     rows: float
-    there: float
-    asked: float
+    keys: float
+    probed_keys: float
     columns: int
     skew: float | None = None
 
@@ -56,7 +56,7 @@ class Costs:
         self.others = [self.readers_of_all(m) for m in self.masks]
         """For each reading, those that share a variable with it."""
         self._values: dict[tuple[int, int], float] = {}
-        self._known: dict[tuple[int, int, int], _Known] = {}
+        self._parameters: dict[tuple[int, int, int], _MatchParameters] = {}
 
     def readers_of_all(self, variables: int) -> int:
         """The readings that have any of the variables."""
@@ -71,26 +71,26 @@ class Costs:
         Values are taken to be contained in each other: of two sets that are compared, the smaller is part of the larger.
         Several columns together are taken to be half way between that and independent."""
         what = i, state.bound & self.masks[i], state.placed & self.others[i]
-        known = self._known.get(what)
+        known = self._parameters.get(what)
         if known is None:
-            known = self._known[what] = self._look(i, state)
+            known = self._parameters[what] = self._look(i, state)
         if not known.index[1]:
             return known.rows, known.index
-        fanout = known.rows / max(known.there, min(known.asked, state.rows))
+        fanout = known.rows / max(known.keys, min(known.probed_keys, state.rows))
         if known.columns > 1:
-            fanout = sqrt(fanout * known.rows / max(known.there, known.asked))
+            fanout = sqrt(fanout * known.rows / max(known.keys, known.probed_keys))
         if skewed and known.columns:
             if known.skew is None:
                 known.skew = sqrt(self.estimator.skew(*known.index))
             fanout *= known.skew
         return fanout, known.index
 
-    def _look(self, i: int, state: SearchState) -> _Known:
+    def _look(self, i: int, state: SearchState) -> _MatchParameters:
         reading = self.readings[i]
         key = bound_columns(reading, state.bound)
         rows = self.estimator.rows(reading.relation)
         if not key:
-            return _Known((reading.relation, ()), rows, 1.0, 1.0, 0)
+            return _MatchParameters((reading.relation, ()), rows, 1.0, 1.0, 0)
         there = self.estimator.distinct(reading.relation, key)
         asked, columns = 1.0, 0
         for column in key:
@@ -98,7 +98,7 @@ class Costs:
             if isinstance(arg, Variable):
                 asked *= self._values_of(arg.id, state) or there
                 columns += 1
-        return _Known((reading.relation, key), rows, there, asked, columns)
+        return _MatchParameters((reading.relation, key), rows, there, asked, columns)
 
     def _values_of(self, variable: int, state: SearchState) -> float:
         """Distinct values of a bound variable, as far as the placed readings tell; 0 if they do not."""

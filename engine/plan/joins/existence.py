@@ -58,7 +58,7 @@ def _separate(query: Query, part: _Part, rule: int, scope: Aggregates, whole: fl
     inner = canonical(replace(query, readings=part.readings, conditions=part.conditions, output=output))
     if mask_all(a for r in part.readings for a in r.args) & ~bindable(inner) or _unbound(inner):
         return None
-    estimator, name = scope.paths.estimator, f"@{scope.stages.made + 1}"
+    estimator, name = scope.paths.estimator, f"@{scope.stages.temporary_count + 1}"
     cost, rows = scope.paths.cost(inner)
     estimator.declare(name, len(output), min([rows, *_values(part, scope)]))
     place = min(r.place for r in part.readings)

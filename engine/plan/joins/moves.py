@@ -48,7 +48,7 @@ class Filter:
 
 
 Move: TypeAlias = Scan | HalfJoin | SemiJoin | Extend | Filter
-Made: TypeAlias = "tuple[Made | None, Move]"
+MoveChain: TypeAlias = "tuple[MoveChain | None, Move]"
 """The moves before one, and this."""
 
 
@@ -63,7 +63,7 @@ class SearchState:
     bound: int
     done: int
     built: frozenset[Index]
-    made: Made | None = None
+    chain: MoveChain | None = None
     """The moves, the last one first."""
     near: int = 0
     """The readings that have a bound variable."""
@@ -73,7 +73,7 @@ class SearchState:
     @property
     def moves(self) -> tuple[Move, ...]:
         found: list[Move] = []
-        made = self.made
+        made = self.chain
         while made is not None:
             made, move = made
             found.append(move)

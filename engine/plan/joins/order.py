@@ -79,12 +79,12 @@ class _Search:
         self.all = (1 << len(query.readings)) - 1
         self.output = mask_all(query.output)
         self.masks = self.costs.masks
-        self.given = [sum(a is not None for a in r.args) for r in query.readings]
+        self.argument_counts = [sum(a is not None for a in r.args) for r in query.readings]
         """How many arguments each reading has that are not anonymous."""
         self.asked_by = readers_of([condition_mask(c) for c in query.conditions])
         self.asks = [condition_mask(c) for c in query.conditions]
         self.late = [self._is_late(c) for c in query.conditions]
-        self._bound: dict[tuple[int, int], tuple[int, int] | None] = {}
+        self._new_bindings: dict[tuple[int, int], tuple[int, int] | None] = {}
         self._by_rows: list[int] | None = None
         """The readings, those with the fewest rows first."""
         self._fixed = sum(1 << i for i, r in enumerate(self.readings) if any(isinstance(a, Constant) for a in r.args))
@@ -127,7 +127,7 @@ class _Search:
             reading = self.readings[seed]
             state.rows = state.cost = self.estimator.rows(reading.relation)
             state.placed, state.bound = 1 << seed, self.masks[seed]
-            state.made = None, moves.Scan(reading)
+            state.chain = None, moves.Scan(reading)
             state.near = self.costs.others[seed]
             state.rows *= self.costs.seed_selectivity(reading)
         return state
@@ -193,7 +193,7 @@ class _Search:
         placed, total = state.placed | 1 << i, state.cost + cost + build
         if self.least is not None and total >= self.least.get(placed, inf):
             return
-        repeated = self.given[i] - len(key) - _count(self.masks[i] & ~state.bound)
+        repeated = self.argument_counts[i] - len(key) - _count(self.masks[i] & ~state.bound)
         result = SearchState(
             cost=total,
             rows=state.rows * fanout * 0.1**repeated,
@@ -201,7 +201,7 @@ class _Search:
             bound=state.bound | self.masks[i],
             done=state.done,
             built=state.built | {index} if build else state.built,
-            made=(state.made, moves.HalfJoin(reading, fanout)),
+            chain=(state.chain, moves.HalfJoin(reading, fanout)),
             near=state.near | self.costs.others[i],
             touched=self.costs.others[i],
         )
@@ -248,7 +248,7 @@ class _Search:
             bound=state.bound | unbound,
             done=state.done,
             built=frozenset(built),
-            made=(state.made, moves.Extend(unbound.bit_length() - 1, tuple(self.readings[i] for i in members), rows)),
+            chain=(state.chain, moves.Extend(unbound.bit_length() - 1, tuple(self.readings[i] for i in members), rows)),
             near=state.near | touched,
             touched=touched,
         )
@@ -287,18 +287,18 @@ class _Search:
         state.rows *= selectivity(condition, added)
         state.bound |= added
         state.done |= 1 << c
-        state.made = state.made, moves.Filter(condition)
+        state.chain = state.chain, moves.Filter(condition)
         state.near |= self.costs.readers_of_all(added)
         state.touched |= self.costs.readers_of_all(added | self.asks[c])
 
     def _possible(self, c: int, bound: int) -> tuple[int, int] | None:
         """The rank of a condition and the variables that it binds, given the bound ones; None where it is not possible yet."""
         what = c, bound & self.asks[c]
-        if what not in self._bound:
+        if what not in self._new_bindings:
             condition = self.query.conditions[c]
             added = newly_bound(condition, bound)
-            self._bound[what] = None if added is None else (_rank(condition, added), added)
-        return self._bound[what]
+            self._new_bindings[what] = None if added is None else (_rank(condition, added), added)
+        return self._new_bindings[what]
 
     def _keep(self, state: SearchState) -> bool:
         """All that are possible of `SemiJoin`, the most selective first: none of them changes what another one keeps."""
@@ -315,7 +315,7 @@ class _Search:
             state.rows *= selectivity
             state.built = state.built | {index} if build else state.built
             state.placed |= 1 << i
-            state.made = state.made, moves.SemiJoin(self.readings[i])
+            state.chain = state.chain, moves.SemiJoin(self.readings[i])
             state.touched |= self.costs.others[i]
         return bool(options)
 
@@ -323,7 +323,7 @@ class _Search:
         """Whether reading i binds nothing that is used later, and multiplies nothing that is counted."""
         unbound = self.masks[i] & ~state.bound
         if self.query.bag:
-            return not unbound and self.given[i] == len(self.readings[i].args)
+            return not unbound and self.argument_counts[i] == len(self.readings[i].args)
         if not unbound:
             return True
         others = self.all & ~state.placed & ~(1 << i)

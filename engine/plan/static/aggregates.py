@@ -65,7 +65,7 @@ class Aggregates:
     paths: Paths
     stages: Stages
     feedback: frozenset[str]
-    known: dict[tuple[str, int, Query], str] = field(default_factory=dict)
+    reductions: dict[tuple[str, int, Query], str] = field(default_factory=dict)
     """Reductions by what they reduce: rules that ask the same share one."""
 
     def lower(self, rule: Rule, number: int) -> tuple[Lowered, ...]:
@@ -137,10 +137,10 @@ class _Lowering:
         given = Temporary(groups, tuple(self.kinds[v.id].value for v in outer))
         paths = self.scope.paths
         paths.estimator.declare(groups, len(outer), GROUPS)
-        stages = Stages(self.scope.program, made=self.scope.stages.made, given=(given,))
+        stages = Stages(self.scope.program, temporary_count=self.scope.stages.temporary_count, prefilled=(given,))
         inner = Aggregates(self.scope.program, Paths(paths.estimator, frozenset()), stages, frozenset())
         found = _Lowering(inner, self.rule, self.number, self.kinds).of_groups(agg, outer, Reading(groups, outer))
-        self.scope.stages.made = stages.made
+        self.scope.stages.temporary_count = stages.temporary_count
         default = found.default if isinstance(found, LookUp) else None
         self.scope.stages.nested.append(Nested(name, given, stages.scope(), found.relation, agg.kind.value, default))
         return Generator(name, outer, (agg.result,), agg.kind, agg.span)
@@ -193,9 +193,9 @@ class _Lowering:
         query = self._query(body, output, row.dominance is None, kinds)
         kind = agg.kind if target is None else term_kind(target, kinds)
         key = (agg.op, len(outer), signature(query))
-        if (made := self.scope.known.get(key)) is not None:
+        if (made := self.scope.reductions.get(key)) is not None:
             return LookUp(made, outer, agg.result.id, row.identity)
-        self.scope.known[key] = name = self.scope.stages.name()
+        self.scope.reductions[key] = name = self.scope.stages.name()
         keys = tuple(self.rule.kinds[v.id].value for v in outer)
         filling, rows = self.scope.paths.enter(query, Accumulate(name, outer, target), self.number)
         self.scope.stages.reduction(Reduction(name, keys, agg.op, kind.value), *filling)

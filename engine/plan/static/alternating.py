@@ -69,7 +69,7 @@ class Passes:
         return tuple(name for name in self.stratum.relations if before(name) in read)
 
     @cached_property
-    def made(self) -> Stratum:
+    def pass_stratum(self) -> Stratum:
         own = set(self.stratum.relations)
         recursive = any(x.relation in own for rule in self.rules for x in positive_atoms(rule.body))
         return Stratum(self.stratum.relations, self.rules, recursive)
@@ -83,7 +83,7 @@ class Passes:
     @cached_property
     def keys(self) -> Mapping[str, tuple[int, ...]]:
         """The columns of each relation whose values come from no aggregate over the stratum."""
-        valued = _valued(self.made)
+        valued = _valued(self.pass_stratum)
         return {n: tuple(c for c in range(self.program.relations[n].arity) if (n, c) not in valued) for n in self.feedback}
 
     @cached_property
@@ -177,6 +177,6 @@ def explain_alternating(stratum: Stratum, program: Program, statistics: Statisti
     passes = Passes(stratum, program)
     lines = [f"stratum {', '.join(stratum.relations)}, pass after pass until nothing changes"]
     lines += [f"  {before(name)} has the rows of {name} that the pass before derived" for name in passes.feedback]
-    scope = build_scope(passes.made, passes.extended, statistics)
+    scope = build_scope(passes.pass_stratum, passes.extended, statistics)
     lines += explain(scope, passes.extended).splitlines()[1:]
     return "\n".join(lines) + "\n"

@@ -45,7 +45,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
     rules = [(i, rule) for i, r in enumerate(stratum.rules) if r.head.relation not in united for rule in monotone(program, r)]
     bodies = [lower_rule(aggregates, rule, i) for i, rule in rules]
     if stratum.recursive:
-        estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
+        estimator.set_domains(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
     bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
     bodies = [replace(b, query=with_computed(b.query, b.rule, paths, stages)) for b in bodies]
     loop = [path for b in bodies if _reads(b.query, feedback) for path in paths.loop(b.query, b.sink, b.rule)]

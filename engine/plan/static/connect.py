@@ -62,13 +62,13 @@ def _hop(path: Path, lattice: Lattice) -> _Hop | None:
         or len(join.binds) != 1
     ):
         return None
-    where = [_asked(step, bound[0][1], seed.relation) for step in path.steps if step is not join]
+    where = [_required_column(step, bound[0][1], seed.relation) for step in path.steps if step is not join]
     if None in where:
         return None
     return _Hop(join.arrangement.relation, join.arrangement.key[0], bound[0][0], frozenset(w for w in where if w is not None))
 
 
-def _asked(step: object, variable: int, feedback: str) -> tuple[str, int] | None:
+def _required_column(step: object, variable: int, feedback: str) -> tuple[str, int] | None:
     """The (relation, column) that must have the variable's value, if that is all that the step asks."""
     if not isinstance(step, SemiJoin) or step.relation == feedback:
         return None

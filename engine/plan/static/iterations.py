@@ -176,7 +176,7 @@ class Steps:
         left, right = (a for a in join.body if isinstance(a, Atom))
         return frozenset(c for c, (a, b) in enumerate(zip(left.args, right.args, strict=True)) if a != b)
 
-    def kept(self, name: str, of: str = "") -> list[Numbered]:
+    def remaining(self, name: str, of: str = "") -> list[Numbered]:
         row = self._row(name)
         read = Atom(part(name, of) if of else name, row)
         return [(self._rule(name, "kept", read, Negation(Atom(part(name, "gone"), row))), 0)]

@@ -20,18 +20,18 @@ class Stages:
     stages: list[tuple[Path, ...]] = field(default_factory=list)
     folds: list[Fold] = field(default_factory=list)
     nested: list[Nested] = field(default_factory=list)
-    given: tuple[Temporary, ...] = ()
-    made: int = 0
+    prefilled: tuple[Temporary, ...] = ()
+    temporary_count: int = 0
 
     def name(self) -> str:
-        self.made += 1
-        return f"@{self.made}"
+        self.temporary_count += 1
+        return f"@{self.temporary_count}"
 
     def scope(self) -> Scope:
         """A scope of the stages alone."""
         return Scope(
             (), (), (), tuple(self.temporaries), tuple(self.reductions), tuple(self.stages), (), (),
-            folds=tuple(self.folds), nested=tuple(self.nested), given=self.given,
+            folds=tuple(self.folds), nested=tuple(self.nested), prefilled=self.prefilled,
         )  # fmt: skip
 
     def temporary(self, name: str, kinds: Iterable[Kind], *filling: Path) -> None:
@@ -54,5 +54,5 @@ class Stages:
         for fold in self.folds:
             if fold.relation == relation:
                 return fold.columns
-        own = (*self.temporaries, *self.given)
+        own = (*self.temporaries, *self.prefilled)
         return next(tuple(map(Kind, t.kinds)) for t in own if t.relation == relation)

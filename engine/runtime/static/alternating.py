@@ -86,7 +86,7 @@ class AlternatingRun:
         """The plan of a pass: another one where what is read of the pass before has twice or half the rows that it had then."""
         sizes = {name: self._stored(before(name)).rows for name in self.passes.feedback}
         if self._plan is None or any(not n <= 2 * sizes[name] <= 4 * n for name, n in self._plan[0].items()):
-            self._plan = sizes, build_scope(self.passes.made, self.passes.extended, self.catalog, self.loaded)
+            self._plan = sizes, build_scope(self.passes.pass_stratum, self.passes.extended, self.catalog, self.loaded)
         return self._plan[1]
 
     def _stored(self, name: str) -> StoredRelation:

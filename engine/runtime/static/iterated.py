@@ -190,7 +190,7 @@ class IteratedRun:
 
     def _remove_gone(self, name: str, of: str = "") -> Move:
         rows = part(name, of) if of else name
-        kept = Evaluate(f"kept {name}{MARK}{of}", tuple(self.steps.kept(name, of)), (part(name, "kept"),))
+        kept = Evaluate(f"kept {name}{MARK}{of}", tuple(self.steps.remaining(name, of)), (part(name, "kept"),))
         return Where(part(name, "gone"), (kept, Empty(rows), Add(rows, part(name, "kept"))))
 
     # ------------------------------------------------------------------------------------------------------------ choices

@@ -204,16 +204,16 @@ def test_a_change_costs_what_it_can_reach(name: str) -> None:
     rows.insert({"key": ["a"] * many, "at": [10 * k for k in range(many)], "value": [k % 4 for k in range(many)]})
     flow.commit()
     (operator,) = (each for each in flow.operators if isinstance(each, Ordered))
-    before, seen = operator.read, len(shown)
+    before, seen = operator.updates_read, len(shown)
     rows.insert([("a", 10 * many, 1)])
     flow.commit()
-    assert operator.read - before < 600
+    assert operator.updates_read - before < 600
     assert len(shown) - seen == 1
     if name != "scan":
         rows.insert([("a", 10 * many + 10, 1)])
         rows.remove([("a", 0, 0)])
         flow.commit()
-        assert operator.read - before < 2000
+        assert operator.updates_read - before < 2000
         assert len(shown) - seen <= 8
 
 

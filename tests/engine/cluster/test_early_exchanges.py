@@ -56,7 +56,7 @@ def any_plan(seed: int) -> Iterator[None]:
 
     def by_lot(cut: _Cut, path: Path) -> cutter.EarlyExchange | None:
         found = [None, *_stays(path, cut.partition_context), *_early_exchanges(path, cut.partition_context)]
-        return lots.choice([early_exchange for early_exchange in found if cut._tried(path, early_exchange).traffic < inf])
+        return lots.choice([early_exchange for early_exchange in found if cut._trial_cut(path, early_exchange).traffic < inf])
 
     def anywhere(program: Program) -> dict[str, Place]:
         fixed = Random(seed)  # all workers say the same

@@ -11,7 +11,7 @@ from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time, less_equal
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.cursor import Found
+from dlog.engine.trace.cursor import TimedUpdates
 
 Row = tuple[int, ...]
 Update = tuple[Row, Time, int]
@@ -45,12 +45,12 @@ def accumulated(updates: Iterable[Update], time: Time) -> dict[Row, int]:
     return {row: diff for row, diff in found.items() if diff}
 
 
-def updates_of(found: Found) -> list[Update]:
+def updates_of(found: TimedUpdates) -> list[Update]:
     rows = list(zip(*(c.tolist() for c in found.columns), strict=True)) if found.columns else [()] * found.rows
     return list(zip(rows, T.unpack(found.times), found.diffs.tolist(), strict=True))
 
 
-def rows_of(found: Found) -> dict[Row, int]:
+def rows_of(found: TimedUpdates) -> dict[Row, int]:
     """Rows with their multiplicities; each row once."""
     listed = updates_of(found)
     assert len({row for row, _, _ in listed}) == len(listed)

@@ -17,7 +17,7 @@ from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time, less_equal
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.cursor import Found
+from dlog.engine.trace.cursor import TimedUpdates
 from dlog.engine.trace.description import Description
 from dlog.engine.trace.merge import Merge
 from dlog.engine.trace.pages import MIN_MAPPED_BYTES, Pages, allocate
@@ -352,13 +352,13 @@ def test_large_blocks_go_back_in_steps() -> None:
     array[:] = 1
     kept = array[:10]
     del array
-    assert not pages.spent
+    assert not pages.free_blocks
     del kept
-    assert [len(block) for block in pages.spent] == [4 * MIN_MAPPED_BYTES]
+    assert [len(block) for block in pages.free_blocks] == [4 * MIN_MAPPED_BYTES]
     pages.give_back(2 * MIN_MAPPED_BYTES)
-    assert len(pages.spent) == 1
+    assert len(pages.free_blocks) == 1
     pages.give_back(2 * MIN_MAPPED_BYTES)
-    assert not pages.spent
+    assert not pages.free_blocks
 
 
 def test_large_blocks_go_at_once_with_their_trace() -> None:
@@ -406,7 +406,7 @@ def test_merging_moves_times_to_where_no_reader_tells_the_difference(frontier: l
     batch = batch_of([((1,), time, 2)], 1, start, at(20, 0))
     merged = Merge(batch, Batch(Description(at(20, 0), at(20, 0), start), ()), since).result
     (layer,) = merged.layers
-    ((_, moved, _),) = updates_of(Found(layer.columns(), layer.times(), layer.diffs()))
+    ((_, moved, _),) = updates_of(TimedUpdates(layer.columns(), layer.times(), layer.diffs()))
     for reader in all_times(2):
         if since.dominates(reader):
             assert less_equal(time, reader) == less_equal(moved, reader)

@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from dlog.engine.operators.readings import Reading
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
-from dlog.engine.trace.cursor import Cursor, Found
+from dlog.engine.trace.cursor import Cursor, TimedUpdates
 from dlog.engine.trace.spine import Spine, TraceHandle
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.kernels.workbench import EXAMPLES
@@ -122,7 +122,7 @@ class Traces(RuleBasedStateMachine):
         keys = np.array([2, 9, 0])
         found = Reading(layers, 2, self.depth).lookup([keys], len(keys))
         assert (found.delta.columns[0] == keys[found.probes]).all()
-        listed = updates_of(Found(found.delta.columns, found.delta.times, found.delta.diffs))
+        listed = updates_of(TimedUpdates(found.delta.columns, found.delta.times, found.delta.diffs))
         assert accumulated(listed, time) == {row: d for row, d in expected.items() if row[0] in (2, 0)}
 
     @rule(handle=handles, length=st.integers(0, 3), ahead=st.integers(0, 3))

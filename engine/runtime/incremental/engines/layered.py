@@ -102,7 +102,7 @@ class Layered(PlainRounds):
 
     def _share(self, part: Part, given: Mapping[str, Updates]) -> dict[str, Updates]:
         """The changes for a part, those before it having committed."""
-        found = {name: given[name] for name in part.fed if name in given}
+        found = {name: given[name] for name in part.inputs if name in given}
         for name in part.reads:
             updates = self._changes_of(name)
             if updates is not None and updates.rows:
@@ -119,7 +119,7 @@ class Layered(PlainRounds):
     def _take_back(self, begun: bool, ruled: Mapping[str, Table]) -> None:
         """Gets all parts back to the last round, from the inputs as they were; from nothing where the first commit failed.
         `ruled` are external rows of relations with rules, before the commit."""
-        fed = dict.fromkeys(name for part in self._parts for name in part.fed)
+        fed = dict.fromkeys(name for part in self._parts for name in part.inputs)
         tables = {name: ruled[name] if name in ruled else self._external_before(name) for name in fed} if begun else {}
         before = {name: table for name, table in tables.items() if table.rows}
         self._owing = lambda: self._rebuild(before, begun)
@@ -130,7 +130,7 @@ class Layered(PlainRounds):
 
     def _feeding(self, relation: str) -> _Layer:
         """The first part that takes a relation's external rows."""
-        return next(layer for layer in self._layers if relation in layer.part.fed)
+        return next(layer for layer in self._layers if relation in layer.part.inputs)
 
     def _external_before(self, relation: str) -> Table:
         """The external rows before the commit that failed: those that there are, less its changes if the part has had it."""
