@@ -177,7 +177,7 @@ class SharedMaintained(Maintained):
         try:
             return {number: build_rounds_scope(s, self.program, statistics) for number, s in strata}
         except NotIncremental:
-            none = DataflowStatistics({}, statistics.known)
+            none = DataflowStatistics({}, statistics.complete)
             return {number: build_rounds_scope(s, self.program, none) for number, s in strata}
 
     # ------------------------------------------------------------------------------------------------------------- batch

@@ -40,7 +40,7 @@ from dlog.engine.runtime.storage.reduction import Reduction
 from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.grammar.diagnostics import InternalError
 
-GIVEN = " given"
+EXTERNAL_SUFFIX = " given"
 """Ends the name of the collection with a derived relation's external rows."""
 
 
@@ -106,7 +106,7 @@ class Dataflow:
         """Whether a batch has been committed."""
         self.status = DataflowStatus()
         self.state_reuse = state_reuse
-        self.taken: set[str] = set()
+        self.reused: set[str] = set()
         """The collections that were taken over."""
         self._loops: list[Struct] = []
         self.spare = new_list(L.change.size)
@@ -132,7 +132,7 @@ class Dataflow:
         own = {name for name in program.relations if MARK not in name}
         self.observed = {name: c for name, c in self.collections.items() if name in own or c.role is Role.INPUT}
         """The collections whose changes somebody may ask for."""
-        self.looks_back = bool(self._loops) or any(c.asked for c in self.collections.values())
+        self.looks_back = bool(self._loops) or any(c.is_looked_up for c in self.collections.values())
         """Whether a path may meet rows that were there before its seed's change."""
         self.has_candidates = any(r.candidates is not None for r in self.reductions.values())
         self._names = {c.address: name for name, c in self.observed.items()}
@@ -158,12 +158,12 @@ class Dataflow:
     def _leave_out(self) -> None:
         """Leaves out the structures that no path reads."""
         for name, collection in self.collections.items():
-            if name not in self.taken:
+            if name not in self.reused:
                 collection.quieten()
                 for index in collection.indexes.values():
                     index.want_values()
         for name, reduction in self.reductions.items():
-            if name not in self.taken:
+            if name not in self.reused:
                 reduction.quieten()
         if self.state_reuse is not None:
             self.state_reuse.settle()
@@ -186,12 +186,12 @@ class Dataflow:
             if name not in derived:
                 self.add(name, relation.kinds, Role.INPUT)
             elif name in loaded or (self.state_reuse is not None and self.state_reuse.gives(name)):
-                self.add(name + GIVEN, relation.kinds, Role.INPUT)
+                self.add(name + EXTERNAL_SUFFIX, relation.kinds, Role.INPUT)
 
     def add(self, name: str, kinds: Sequence[Kind], role: Role, scope: Struct | None = None) -> Collection:
         found = None if self.state_reuse is None else self.state_reuse.collection(name, scope)
         if found is not None:
-            self.taken.add(name)
+            self.reused.add(name)
         else:
             found = Collection(name, kinds, role, self.memory, scope)
             found.status = self.status
@@ -202,7 +202,8 @@ class Dataflow:
         self, name: str, result: Collection, combine: Combine, kind: Kind, column: int, scope: Struct | None = None
     ) -> Reduction:
         """The reduction with a result."""
-        found = self.state_reuse.reduction(name, result, scope) if self.state_reuse is not None and name in self.taken else None
+        reuse = self.state_reuse if name in self.reused else None
+        found = None if reuse is None else reuse.reduction(name, result, scope)
         self.reductions[name] = found = found or Reduction(result, combine, kind, column, scope)
         return found
 
@@ -211,7 +212,7 @@ class Dataflow:
         found = self.collections.get(relation)
         if found is not None and found.role is Role.INPUT:
             return found
-        return self.collections.get(relation + GIVEN)
+        return self.collections.get(relation + EXTERNAL_SUFFIX)
 
     def inputs(self) -> Iterator[tuple[str, Collection]]:
         """All relations that take rows from outside, and the collections of these rows."""
@@ -385,7 +386,7 @@ class StratumBuilder:
                 self._flush(self.plan.relation(name))
         self.staged = False
         if self.loop is None:
-            self._run([*self._part(ENTER), *self._lower(self._given())])
+            self._run([*self._part(ENTER), *self._lower(self._external_paths())])
             self._entered()
             for name in self.scope.relations:
                 if name not in self.flow.reductions:
@@ -422,11 +423,11 @@ class StratumBuilder:
     def _name(self, relation: str) -> str:
         return f"{relation} {self.number}" if relation in self.own else relation
 
-    def _given(self) -> list[nodes.Path]:
+    def _external_paths(self) -> list[nodes.Path]:
         """Paths that derive the external rows of the stratum's relations."""
         paths = []
         for name in self.scope.relations:
-            given = self.flow.collections.get(name + GIVEN)
+            given = self.flow.collections.get(name + EXTERNAL_SUFFIX)
             if given is not None:
                 binds = tuple((c, c) for c in range(given.arity))
                 terms = tuple(Variable(c) for c in range(given.arity))
@@ -460,7 +461,7 @@ class StratumBuilder:
             self.flow.task(Step(TaskKind.DISTINCT, collection.address, completes=collection))
 
     def _recursive(self, loop: Struct) -> None:
-        enter = [*self._part(ENTER), *self._lower(self._given())]
+        enter = [*self._part(ENTER), *self._lower(self._external_paths())]
         body = self._part(LOOP)
         own = [self.flow.collections[n] for n in self.scope.relations]
         reads = connect_scope(loop, enter, body, own)
@@ -472,7 +473,7 @@ class StratumBuilder:
         """The stratum's recursion is ready to run, seeded by what it reads first."""
         for name in self.scope.relations:
             collection = self.flow.collections[name]
-            between_rounds = collection.role is Role.LATTICE and not collection.followed
+            between_rounds = collection.role is Role.LATTICE and not collection.is_read_within_iterations
             collection.struct[L.collection.read_between_rounds] = int(between_rounds)
         self.flow.task(Step(TaskKind.LOOP, loop.address, reads))
 

@@ -25,7 +25,7 @@ from dlog.engine.kernels.static import storage
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.rounds_engine import Image, ImageArray, IncompatibleImage
-from dlog.engine.runtime.incremental.dataflow import GIVEN, Dataflow
+from dlog.engine.runtime.incremental.dataflow import EXTERNAL_SUFFIX, Dataflow
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import ReplayedStatistics
 from dlog.engine.runtime.storage import memory_map
 from dlog.engine.runtime.storage.collection import Collection
@@ -75,7 +75,7 @@ def take(flow: Dataflow, round: int) -> Image:
         "version": version(),
         "plan": _plan(flow),
         "figures": {str(n): recorded.entries() for n, recorded in flow.recorded_statistics.items()},
-        "given": [name.removesuffix(GIVEN) for name in flow.collections if name.endswith(GIVEN)],
+        "given": [name.removesuffix(EXTERNAL_SUFFIX) for name in flow.collections if name.endswith(EXTERNAL_SUFFIX)],
         "ways": {collection.name: collection.ways for collection in flow.stamped()},
         "holders": told,
     }

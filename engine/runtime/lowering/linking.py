@@ -72,15 +72,15 @@ class References:
         """A collection in which the path looks rows up."""
         collection = self.storage.collection(name)
         if not self.storage.is_inner(name):
-            collection.asked = True
+            collection.is_looked_up = True
         elif self.looping:
-            collection.followed = True
+            collection.is_read_within_iterations = True
         return collection.address
 
-    def found(self, name: str) -> int:
+    def found_by_values(self, name: str) -> int:
         """A collection whose rows are looked for by all their values."""
         collection = self.storage.collection(name)
-        collection.found = True
+        collection.is_found_by_values = True
         return collection.address
 
     def index(self, name: str, key: tuple[int, ...], proposes: bool) -> int:
@@ -88,7 +88,7 @@ class References:
         if proposes:
             index.proposes = True
         else:
-            index.read = True
+            index.is_read = True
         return index.address
 
     def changes(self, name: str) -> int:

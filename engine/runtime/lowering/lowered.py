@@ -24,13 +24,13 @@ class ProducedRows:
 
     def __init__(self) -> None:
         self._struct = Struct(L.produced.size)
-        self._kept: tuple[np.ndarray, ...] = ()
+        self._arrays: tuple[np.ndarray, ...] = ()
         self.address = self._struct.address
 
     def take(self, offsets: np.ndarray, columns: Sequence[np.ndarray]) -> None:
         """The rows of row i of the block are those from offsets[i] on, before offsets[i + 1]."""
         values = np.ascontiguousarray(np.stack(columns))
-        self._kept = offsets, values
+        self._arrays = offsets, values
         self._struct[L.produced.offsets], self._struct[L.produced.values] = offsets.ctypes.data, values.ctypes.data
         self._struct[L.produced.stride] = values.shape[1]
 

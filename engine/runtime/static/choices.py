@@ -69,7 +69,7 @@ class ValueOrder:
         """Ranks of records. What they hold is found level by level, and ranked from the last level up."""
         levels = [{type.name: np.unique(ids)}]
         while any(len(found) for found in levels[-1].values()):
-            levels.append(self._held(levels[-1]))
+            levels.append(self._inner_records(levels[-1]))
         ranked = {name: _Ranked(none, none, none) for name, none in levels[-1].items()}
         for level in levels[-2::-1]:
             ranked = {name: self._ranked(self._type(name), found, ranked) for name, found in level.items()}
@@ -94,7 +94,7 @@ class ValueOrder:
         for shape in shapes(type, types, ids, self.catalog.records):
             yield shape.places, list(zip(own_types(shape.type, types), shape.columns, strict=True))
 
-    def _held(self, level: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def _inner_records(self, level: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """By type, the records that records hold."""
         found: dict[str, list[np.ndarray]] = {}
         for name, ids in level.items():
@@ -166,7 +166,7 @@ def _least(held: Sequence[np.ndarray], key: Sequence[int], compared: Sequence[np
     cells, chosen = _cells((*held, *compared)), np.empty(len(held[0]), np.int64)
     columns, others = words(key), words(range(len(held), len(held) + len(compared)))
     counts = len(key), others.address, len(compared), len(chosen)
-    return _chosen(chosen, least_rows(cells.address, columns.address, *counts, int(chosen.ctypes.data)))
+    return _first_places(chosen, least_rows(cells.address, columns.address, *counts, int(chosen.ctypes.data)))
 
 
 def _free(held: Sequence[np.ndarray], keys: Sequence[Sequence[int]], order: np.ndarray | None) -> np.ndarray:
@@ -174,10 +174,10 @@ def _free(held: Sequence[np.ndarray], keys: Sequence[Sequence[int]], order: np.n
     cells, chosen = _cells(held), np.empty(len(held[0]), np.int64)
     columns, ends = words([c for key in keys for c in key]), words(np.cumsum([len(key) for key in keys]).tolist())
     rest = len(keys), 0 if order is None else int(order.ctypes.data), len(chosen), int(chosen.ctypes.data)
-    return _chosen(chosen, free_rows(cells.address, columns.address, ends.address, *rest))
+    return _first_places(chosen, free_rows(cells.address, columns.address, ends.address, *rest))
 
 
-def _chosen(places: np.ndarray, count: int) -> np.ndarray:
+def _first_places(places: np.ndarray, count: int) -> np.ndarray:
     if count < 0:
         raise MemoryError
     return np.sort(places[:count])

@@ -14,7 +14,7 @@ from dlog.engine.kernels.codes import SetKind, Status
 from dlog.engine.runtime.lowering.external import evaluate
 from dlog.engine.runtime.lowering.lower import PathLowering
 from dlog.engine.runtime.lowering.lowered import ExternalCall, LoweredPath, Tables
-from dlog.engine.runtime.static.cycle_plan import CyclePlan, Made, distinct
+from dlog.engine.runtime.static.cycle_plan import CyclePlan, PlannedMove, distinct
 from dlog.engine.runtime.static.cycle_storage import CycleStorage
 from dlog.engine.runtime.static.scope import RuleCosts, ScopeRun
 from dlog.engine.runtime.static.thread_pool import BULK_ROWS
@@ -35,7 +35,7 @@ class Cycle:
         self.costs: dict[int, RuleCosts] = {}
         self._lowered: list[list[LoweredPath]] = []
         self._tables = Tables()
-        self._kept: list[Struct] = []
+        self._operand_words: list[Struct] = []
         self._running: tuple[ScopeRun, tuple[int, ...]] | None = None
 
     # -------------------------------------------------------------------------------------------------------- lowering
@@ -64,11 +64,11 @@ class Cycle:
         return cycle
 
     def _operands(
-        self, move: Made, paths: Sequence[LoweredPath], indexes: Sequence[StoredArrangement]
+        self, move: PlannedMove, paths: Sequence[LoweredPath], indexes: Sequence[StoredArrangement]
     ) -> tuple[int, int, int, int, int]:
         relation = self.catalog.relations[move.relation].address if move.relation else 0
         listed, arranged = words(p.address for p in paths), words(a.address for a in indexes)
-        self._kept += (listed, arranged)
+        self._operand_words += (listed, arranged)
         return relation, listed.address, len(paths), arranged.address, len(indexes)
 
     def _lowered_path(self, path: nodes.Path) -> LoweredPath:
@@ -107,7 +107,7 @@ class Cycle:
                 pool.free_shares()  # their bits would keep rows that are taken out of the relation
                 control[L.control.path] += 1
 
-    def _call(self, move: Made) -> None:
+    def _call(self, move: PlannedMove) -> None:
         if move.apart is not None:
             self._run_apart(move.apart, move.numbers, move.derives)
         else:

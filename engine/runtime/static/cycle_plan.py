@@ -47,7 +47,7 @@ class Setting:
 
 
 @dataclass(slots=True)
-class Made:
+class PlannedMove:
     """A move of the machine, in the making."""
 
     kind: Do
@@ -71,7 +71,7 @@ class CyclePlan:
         self.looping = looping
         self.scopes: dict[str, nodes.Scope] = {}
         """The plans, by step."""
-        self.moves: list[Made] = []
+        self.moves: list[PlannedMove] = []
         self.grown: tuple[tuple[str, str], ...] = ()
         self.own: dict[str, nodes.Reduction | None] = {}
         """Relations of the planner's own; how those of aggregates are reduced."""
@@ -105,24 +105,24 @@ class CyclePlan:
                 self._emit(Do.ARRANGE, name)
             case Call(function=function, flows=flows):
                 self.flows += flows
-                self.moves.append(Made(Do.CALL, call=function))
+                self.moves.append(PlannedMove(Do.CALL, call=function))
             case Begin(grown=grown):
                 self.grown = grown
-                self.moves.append(Made(Do.BEGIN))
+                self.moves.append(PlannedMove(Do.BEGIN))
 
     def _emit(self, kind: Do, *names: str) -> None:
-        self.moves += (Made(kind, name) for name in names)
+        self.moves += (PlannedMove(kind, name) for name in names)
 
     def _run(self, paths: Sequence[nodes.Path], numbers: tuple[int, ...] = (), derives: bool = False) -> None:
-        self.moves.append(Made(Do.RUN, paths=paths, numbers=numbers, derives=derives))
+        self.moves.append(PlannedMove(Do.RUN, paths=paths, numbers=numbers, derives=derives))
 
     def _where(self, name: str, inner: Iterable[Move], again: bool) -> None:
-        test, start = Made(Do.UNLESS, name), len(self.moves)
+        test, start = PlannedMove(Do.UNLESS, name), len(self.moves)
         self.moves.append(test)
         for move in inner:
             self._make(move)
         if again:
-            self.moves.append(Made(Do.UNLESS, further=start - len(self.moves) - 1))
+            self.moves.append(PlannedMove(Do.UNLESS, further=start - len(self.moves) - 1))
         test.further = len(self.moves) - start - 1
 
     def _evaluate(self, move: Evaluate) -> None:
@@ -172,7 +172,7 @@ class CyclePlan:
             self._run(stage, numbers)
             for reduction in (r for r in scope.reductions if r.relation in made and is_mean(r)):
                 finish = partial(finish_reduction, self.catalog.relations[reduction.relation], reduction)
-                self.moves.append(Made(Do.CALL, call=finish))
+                self.moves.append(PlannedMove(Do.CALL, call=finish))
             self._emit(Do.ARRANGE, *made)
         self._run(scope.enter, numbers, derives)
 
@@ -180,7 +180,7 @@ class CyclePlan:
         """A step that asks Python for relations of its own is lowered anew each time."""
         scope = replace(scope, enter=tuple(distinct(path) for path in scope.enter))
         self.tested |= set(scope.relations)
-        self.moves.append(Made(Do.CALL, numbers=numbers, derives=derives, apart=scope))
+        self.moves.append(PlannedMove(Do.CALL, numbers=numbers, derives=derives, apart=scope))
 
 
 def _all_paths(scope: nodes.Scope) -> Iterator[nodes.Path]:

@@ -36,7 +36,7 @@ class CycleStorage(CatalogStorage):
         sunk = [*paths, *self.plan.flows]
         made = {path.sink.relation: sink_width(path.sink) for path in sunk}
         start = {name: _extents(catalog.relations[name]) for name in made if name in catalog.relations and catalog.holds(name)}
-        extents = infer_extents(sunk, made, self._known, start)
+        extents = infer_extents(sunk, made, self._extents_of, start)
         distinct = {path.sink.relation for path in paths if isinstance(path.sink, nodes.Insert) and path.sink.distinct}
         for name in {*self.setting.moving, *self.plan.own}:
             relation = catalog.relations[name]
@@ -59,7 +59,7 @@ class CycleStorage(CatalogStorage):
         elif distinct:
             relation.ensure_set()
 
-    def _known(self, name: str) -> Extents:
+    def _extents_of(self, name: str) -> Extents:
         if name in self.plan.unknown:
             return [None] * len(self.plan.unknown[name])
         return self.catalog.extents(name)

@@ -104,7 +104,7 @@ class Executor:
         self._profile: list[tuple[str, int, int, int, int]] = []
         self._cycles_per_second = 1e9
         self._loaded: set[str] = set()
-        self._begun = False
+        self._has_begun = False
         self.limits = {io.relation: size_limit(io, program) for io in program.io if io.action == "limitsize"}
 
     @property
@@ -121,14 +121,14 @@ class Executor:
     def load(self, relation: str, table: Table) -> None:
         """Adds a table's rows to a relation (its facts from the program text, and earlier loads, stay)."""
         stored = self.catalog.relations[relation]
-        held = self._held(relation)
+        held = self._loaded_table(relation)
         columns: Sequence[np.ndarray] = table.columns
         if held.rows:
             columns = [np.concatenate((old, raw(new))) for old, new in zip(held.columns, table.columns, strict=True)]
         stored.load(columns, held.rows + table.rows)
         self._loaded.add(relation)
 
-    def _held(self, relation: str) -> Table:
+    def _loaded_table(self, relation: str) -> Table:
         """The rows that the relation holds already, as raw 64-bit values: earlier loads, or the facts of the program text."""
         stored = self.catalog.relations[relation]
         if relation not in self._loaded:
@@ -167,9 +167,9 @@ class Executor:
 
     def run(self) -> None:
         """Evaluates all strata, once. Raises DlogError for mistakes that show only at run time."""
-        if self._begun:
+        if self._has_begun:
             raise InternalError("evaluation", "an executor runs once: a second time rows would come twice")
-        self._begun = True
+        self._has_begun = True
         with Delayed():
             self._evaluate()
 
@@ -194,7 +194,7 @@ class Executor:
     def _load_facts(self) -> None:
         for name, facts in self.program.facts.items():
             if name not in self._loaded and facts:
-                held = self._held(name)
+                held = self._loaded_table(name)
                 self.catalog.relations[name].load(held.columns, held.rows)
                 self._loaded.add(name)
 

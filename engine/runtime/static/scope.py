@@ -36,7 +36,7 @@ from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.engine.values.floats import one_nan
 
-_GIVEN = "@given"
+_PRELOADED = "@given"
 ADVANCE = 2
 """The machine's phase that makes an iteration's additions the next one's changes."""
 DERIVE = 0
@@ -159,7 +159,7 @@ class ScopeRun(CatalogStorage):
         kind = relation.kinds[lattice.column]
         given = None
         if relation.rows:
-            given = self.catalog.add(_GIVEN, relation.kinds)
+            given = self.catalog.add(_PRELOADED, relation.kinds)
             given.shape(relation.extents)
             given.append(relation)
             relation.clear()
@@ -178,7 +178,7 @@ class ScopeRun(CatalogStorage):
         self._needed = {}
         binds = tuple((c, c) for c in range(relation.arity))
         terms = tuple(Variable(c) for c in range(relation.arity))
-        path = nodes.Path(-1, nodes.Scan(_GIVEN, binds), (), nodes.Insert(relation.name, terms), relation.arity)
+        path = nodes.Path(-1, nodes.Scan(_PRELOADED, binds), (), nodes.Insert(relation.name, terms), relation.arity)
         self._run_paths([path])
 
     # ------------------------------------------------------------------------------------------------------------- run
@@ -328,8 +328,8 @@ class ScopeRun(CatalogStorage):
         self.growing.clear()
         for name in (*self.reductions, *(t.relation for t in self.scope.temporaries), *(f.relation for f in self.scope.folds)):
             self.catalog.remove(name)
-        if _GIVEN in self.catalog.relations:
-            self.catalog.remove(_GIVEN)
+        if _PRELOADED in self.catalog.relations:
+            self.catalog.remove(_PRELOADED)
         for name in self.scope.relations:
             self.catalog.relations[name].trim()
 

@@ -57,7 +57,7 @@ class Settling:
         self._passed = 0
         self._before: dict[str, Rows] = {}
         self._window: dict[str, Rows] = {}
-        self._size, self._left = 1, 1
+        self._size, self._remaining = 1, 1
 
     def endless(self, changed: Mapping[str, Changed]) -> Endless | None:
         """A row that will not stay, by what a pass has changed of what the one before derived; None if there may be an end."""
@@ -69,10 +69,10 @@ class Settling:
             return large
         if last is not None and all(_is_undone(last[n], changed[n]) for n in changed):
             return Endless(name, row, None)
-        if not self._left:
+        if not self._remaining:
             self._before, self._window = self._window, {}
-            self._size = self._left = self._size * 2
-        self._left -= 1
+            self._size = self._remaining = self._size * 2
+        self._remaining -= 1
         for n, rows in changed.items():
             self._window[n] = _joined(self._window.get(n), _keys(rows, self._passes.keys[n]))
         if self._size < self._patience or not self._before:

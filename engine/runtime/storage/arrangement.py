@@ -38,7 +38,7 @@ class Groups:
 class StoredArrangement:
     """An index of one relation by `key`; `order` are the columns its groups are sorted by."""
 
-    _made = False
+    _is_made = False
 
     def __init__(self, relation: StoredRelation, key: tuple[int, ...], order: tuple[int, ...], growing: bool) -> None:
         self.relation = relation
@@ -48,7 +48,7 @@ class StoredArrangement:
         self.struct = Struct(L.arrangement.size)
         self._owned: list[tuple[int, int]] = []
         self._prepare(ArrangementKind.GROWING if growing else ArrangementKind.SORTED)
-        self._made = True
+        self._is_made = True
 
     @property
     def address(self) -> int:
@@ -240,8 +240,8 @@ class StoredArrangement:
             return
         wanted = np.zeros((span + 64) // 64 * 64, bool)
         wanted[values.astype(np.int64) - low] = True
-        self._wanted = np.packbits(wanted, bitorder="little")
-        self.struct[L.arrangement.only] = self._wanted.ctypes.data
+        self._only_bits = np.packbits(wanted, bitorder="little")
+        self.struct[L.arrangement.only] = self._only_bits.ctypes.data
         self.struct[L.arrangement.only_column] = column
         self.struct[L.arrangement.only_low] = low
         self.struct[L.arrangement.only_span] = span
@@ -268,6 +268,6 @@ class StoredArrangement:
         self.struct[L.arrangement.key_count] = -1
 
     def __del__(self) -> None:
-        if self._made and sys is not None and not sys.is_finalizing():
+        if self._is_made and sys is not None and not sys.is_finalizing():
             with DelayedInFinalizer():
                 self.free()

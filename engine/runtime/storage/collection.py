@@ -21,7 +21,7 @@ from dlog.engine.runtime.storage.collection_parts import UNFOUND, VISIBLE, Colle
 from dlog.engine.runtime.storage.index import Index
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view, words
-from dlog.engine.runtime.storage.sampling import drawn
+from dlog.engine.runtime.storage.sampling import random_numbers
 from dlog.engine.values.updates import Updates
 
 PREALLOCATED_CHANGES = 64
@@ -56,20 +56,20 @@ class Collection(CollectionParts):
         self.status: DataflowStatus | None = None
         """Of the dataflow that it belongs to."""
         self.indexes: dict[tuple[int, ...], Index] = {}
-        self.wanted: set[tuple[int, ...]] = set()
+        self.wanted_indexes: set[tuple[int, ...]] = set()
         """The keys of the indexes that paths ask for."""
-        self.asked = False
+        self.is_looked_up = False
         """Whether some path looks rows up here at a view, other than by iterations of the own scope."""
-        self.followed = False
+        self.is_read_within_iterations = False
         """Whether some path looks rows up here while the iterations of a round go on."""
-        self.found = role not in UNFOUND
+        self.is_found_by_values = role not in UNFOUND
         """Whether rows are looked for by all their values."""
         self.grouped: Grouped | None = None
         """Whose groups are the rows here; there are no others."""
 
     def index(self, key: tuple[int, ...]) -> Index:
         """The index by these columns, made (and filled) when it is first asked for."""
-        self.wanted.add(key)
+        self.wanted_indexes.add(key)
         if key not in self.indexes:
             made = Index(self, key)
             if self.struct[L.relation.rows]:
@@ -123,10 +123,10 @@ class Collection(CollectionParts):
 
     def quieten(self) -> None:
         """Notes that no path looks rows up here, or by all their values, unless one does."""
-        self.struct[L.collection.no_readers] = int(not self.asked and self.role in VISIBLE)
+        self.struct[L.collection.no_readers] = int(not self.is_looked_up and self.role in VISIBLE)
         two = self.arity == 2 and Kind.FLOAT not in self.kinds
-        self.struct[L.collection.pairable] = int(two and self.role is Role.INPUT and not self.asked and not self.indexes)
-        self.struct[L.collection.unkeyed] = int(not self.found)
+        self.struct[L.collection.pairable] = int(two and self.role is Role.INPUT and not self.is_looked_up and not self.indexes)
+        self.struct[L.collection.unkeyed] = int(not self.is_found_by_values)
 
     @property
     def ways(self) -> list[int]:
@@ -194,10 +194,10 @@ class Collection(CollectionParts):
             return self.read()[0]
         if places * sample > live * live:  # reading all takes less
             columns, _ = self.read()
-            picked = drawn(live, live, sample)
+            picked = random_numbers(live, live, sample)
             return tuple(column[picked] for column in columns)
         table = view(self.struct[L.collection.pairs], places, np.int64)
-        words = table[drawn(live, places, sample * places // live + sample)]
+        words = table[random_numbers(live, places, sample * places // live + sample)]
         return self._values(np.resize(words[words != 0], sample))
 
     def cells(self, number: int, rows: np.ndarray) -> np.ndarray:

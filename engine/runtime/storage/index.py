@@ -39,7 +39,7 @@ class Index:
         words[_GONE + L.items.words] = L.change.size
         words[_KEYS:] = key
         self.struct.words[:] = words
-        self.proposes = self.read = False
+        self.proposes = self.is_read = False
 
     @property
     def address(self) -> int:
@@ -47,7 +47,7 @@ class Index:
 
     def want_values(self) -> None:
         """Lets the index hold values, not rows, if paths ask it for nothing else; all are lowered."""
-        if self.proposes and not self.read and self.collection.arity == 2 and len(self.key) == 1:
+        if self.proposes and not self.is_read and self.collection.arity == 2 and len(self.key) == 1:
             self.struct[L.index.wanted] = 2 - self.key[0]
 
     def hold_rows(self) -> None:

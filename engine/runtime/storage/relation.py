@@ -36,11 +36,11 @@ SHARED_ROWS = 2**19
 class StoredRelation(KeyedColumns):
     """Columns, their set, and the loop's marks of one relation (or one worker's share of it)."""
 
-    _made = False
+    _is_made = False
 
     def __init__(self, name: str, kinds: Sequence[Kind], memory: Memory) -> None:
         super().__init__(name, kinds, memory)
-        self._made = True
+        self._is_made = True
 
     def shape(self, extents: Extents) -> None:
         """Sets extents and widths; rows present are kept (their values fit, or the columns are widened)."""
@@ -236,6 +236,6 @@ class StoredRelation(KeyedColumns):
         self.drop_columns()
 
     def __del__(self) -> None:
-        if self._made and sys is not None and not sys.is_finalizing():
+        if self._is_made and sys is not None and not sys.is_finalizing():
             with DelayedInFinalizer():
                 self.free()

@@ -8,7 +8,7 @@ import numpy as np
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
-def drawn(seed: int, below: int, count: int) -> np.ndarray:
+def random_numbers(seed: int, below: int, count: int) -> np.ndarray:
     """`count` numbers from 0 on `below` a bound, some perhaps more than once: splitmix64 (Steele, Lea, Flood: Fast splittable
     pseudorandom number generators, 2014)."""
     z = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(seed)) * _GAMMA

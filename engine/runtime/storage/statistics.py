@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dlog.engine.runtime.storage.relation import StoredRelation
-from dlog.engine.runtime.storage.sampling import drawn
+from dlog.engine.runtime.storage.sampling import random_numbers
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
 
@@ -19,23 +19,23 @@ class OfTables:
     """Statistics of relations that are tables; of others there are none."""
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
-        self._held = {name: _Held(table) for name, table in tables.items()}
+        self._tables = {name: _StatisticsTable(table) for name, table in tables.items()}
         self._figures: dict[tuple[str, tuple[int, ...]], float] = {}
 
     def rows(self, relation: str) -> int | None:
         """Rows of a relation."""
-        return self._held[relation].rows if relation in self._held else None
+        return self._tables[relation].rows if relation in self._tables else None
 
     def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
         """Distinct values of the columns together, about."""
-        if relation not in self._held:
+        if relation not in self._tables:
             return None
         if (relation, columns) not in self._figures:
-            self._figures[relation, columns] = distinct_values(self._held[relation], columns)
+            self._figures[relation, columns] = distinct_values(self._tables[relation], columns)
         return self._figures[relation, columns]
 
 
-class _Held:
+class _StatisticsTable:
     """A table as far as figures need a relation."""
 
     def __init__(self, table: Table) -> None:
@@ -49,7 +49,7 @@ class _Held:
         return None
 
 
-def distinct_values(relation: StoredRelation | _Held, columns: tuple[int, ...], sample: int = SAMPLE) -> float:
+def distinct_values(relation: StoredRelation | _StatisticsTable, columns: tuple[int, ...], sample: int = SAMPLE) -> float:
     """About how many different values the columns have together, by a sample of so many rows where there are more."""
     rows = relation.rows
     if rows == 0 or not columns:
@@ -74,11 +74,13 @@ def second_moment(relation: StoredRelation, columns: tuple[int, ...], sample: in
     return rows + pairs * scale * scale
 
 
-def _sample_counts(relation: StoredRelation | _Held, columns: tuple[int, ...], sample: int) -> tuple[np.ndarray, float]:
+def _sample_counts(
+    relation: StoredRelation | _StatisticsTable, columns: tuple[int, ...], sample: int
+) -> tuple[np.ndarray, float]:
     """The count of each value in a sample, and the number of rows that each sampled row stands for."""
     rows = relation.rows
     step = max(1, rows // sample)
-    picked = slice(None) if step == 1 else drawn(rows, rows, sample)
+    picked = slice(None) if step == 1 else random_numbers(rows, rows, sample)
     keys = np.zeros(rows if step == 1 else sample, np.int64)
     for number in columns:
         values = relation.column(number)[picked].astype(np.int64)

@@ -19,7 +19,7 @@ from dlog.engine.runtime.incremental.engines.layered import Layered
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.engines.paired import paired_engine
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics, StatisticChange
-from dlog.engine.runtime.incremental.plan_changes.replanning import Replanning, Watched
+from dlog.engine.runtime.incremental.plan_changes.replanning import PlanWatch, Replanning
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from tests.engine.plan.interpret import Random
@@ -46,7 +46,7 @@ def layered_rounds(program: Program, **options: Any) -> RoundsEngine:
     return Layered(program, dict.fromkeys(ruled[::2], "a test says so") | unmaintained(program), **options)
 
 
-class Fickle(Watched):
+class Fickle(PlanWatch):
     """Takes the figures of all strata for others before each commit, and plans at once or, every third time, bit by bit."""
 
     asked = 0
@@ -99,7 +99,7 @@ class Anew(Maintained):
     """Begins anew with each commit of one round."""
 
     def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates], coming: int) -> bool:
-        return not self._taken
+        return not self._reused
 
 
 def anew_rounds(program: Program, **options: Any) -> RoundsEngine:

@@ -121,7 +121,7 @@ def test_the_account_is_even_afterwards() -> None:
     executor = executor_of(text_of("at nodes", "one relation"), {"edge": [(1, 2, 0)], "node": [(1,), (2,)], "first": [(1, 3)]})
     executor.run()
     before = executor.memory.used
-    executor._begun = False  # all rows are there already, and these rules take them twice
+    executor._has_begun = False  # all rows are there already, and these rules take them twice
     executor.run()
     assert rows_of(executor, "p") == [(1, 3), (2, 3)]
     assert executor.memory.used == before

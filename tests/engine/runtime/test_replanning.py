@@ -20,7 +20,7 @@ from dlog.engine.runtime.incremental.plan_changes.planner_statistics import (
     DataflowStatistics,
     RecordingStatistics,
 )
-from dlog.engine.runtime.incremental.plan_changes.replanning import Watched
+from dlog.engine.runtime.incremental.plan_changes.replanning import PlanWatch
 from dlog.engine.runtime.storage.statistics import distinct_values, second_moment
 from dlog.engine.values.updates import Updates
 from tests.engine.runtime.maintaining import engine_of, rows
@@ -311,7 +311,7 @@ def test_rows_of_a_large_commit_are_planned_for_though_a_plan_is_being_made(monk
         commit(engine, [(k, k + 1) for k in range(200)])
         engine._watched.due = 0
         figures = replanning.StatisticChange("rows", "e", (), 1, 1)
-        monkeypatch.setattr(Watched, "out_of_range", lambda *_: dict.fromkeys(engine._flow.scopes, figures))
+        monkeypatch.setattr(PlanWatch, "out_of_range", lambda *_: dict.fromkeys(engine._flow.scopes, figures))
         commit(engine, [(1, 5)])
         assert engine._watched._replanning is not None
         assert "planned anew" not in engine.explain()

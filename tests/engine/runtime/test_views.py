@@ -201,7 +201,7 @@ def test_rows_of_a_filter_that_keeps_few_are_not_looked_for_again_at_each_readin
         for _ in range(viewed.MAX_COMMITS_UNREAD + 2):
             s.insert("e", (5, s.round))
             s.commit()
-        assert s._engine._kept == {}  # type: ignore[attr-defined]
+        assert s._engine._cached == {}  # type: ignore[attr-defined]
         assert set(s["p"]) == {(x, y) for x, y in s["e"] if x < 3} and len(made) == 2
         s.insert("e", [(1, -n) for n in range(1000)])
         s.commit()

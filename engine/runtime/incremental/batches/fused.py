@@ -18,7 +18,7 @@ class FusedBatches:
     """Changes of an input, for batches of so many rounds."""
 
     def __init__(self, given: Collection, updates: Updates, rounds: int) -> None:
-        self.given = given
+        self.input = given
         self.columns = [np.ascontiguousarray(c, np.int64) for c in (*updates.columns, updates.diffs, updates.rounds)]
         self.struct = Struct(L.fused.size)
         self.struct[L.fused.input] = given.address
@@ -48,7 +48,7 @@ class FusedBatches:
     def changes(self, collection: Collection) -> Updates:
         """The changes of the batches that are over."""
         updates = collection.fused_changes()
-        if collection is not self.given or not self.struct[L.fused.repeated]:
+        if collection is not self.input or not self.struct[L.fused.repeated]:
             return updates
         rows = np.unique(np.stack(updates.columns), axis=1, return_inverse=True)[1].reshape(-1)
         places, diffs = net(rows, updates.rounds, updates.diffs)

@@ -132,7 +132,7 @@ class StrataRun:
             for other in stratum.waits:
                 self._followers[other].append(place)
         self._ready = [place for place, missing in enumerate(self._missing) if missing == 0]
-        self._left = len(self._strata)
+        self._unfinished = len(self._strata)
         self._idle = list(runner.workers)
         self._running: dict[Future[int], tuple[BatchWorker, int]] = {}
         self._touched: dict[int, list[int]] = {}
@@ -144,7 +144,7 @@ class StrataRun:
         """Runs all strata. Raises Failed, and what `alone`, `pause` and `rest` raise."""
         before = touched_by(self._flow.work)
         try:
-            while self._left:
+            while self._unfinished:
                 self._start()
                 if self._running:
                     self._attend()
@@ -204,7 +204,7 @@ class StrataRun:
     def _end(self, place: int, touched: list[int]) -> None:
         """A stratum is complete: others may begin that waited for it."""
         self._touched[place] = touched
-        self._left -= 1
+        self._unfinished -= 1
         for follower in self._followers[place]:
             self._missing[follower] -= 1
             if self._missing[follower] == 0:

@@ -30,7 +30,7 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
-Found = TypeVar("Found")
+Reply = TypeVar("Reply")
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Layered(PlainRounds):
         self._again = isinstance(old, StartingPoint) and old.again
         self._lock = RLock()
         self._parts = parts(program, reasons)
-        self._layers = [self._made(part, self._again) for part in self._parts]
+        self._layers = [self._build_layer(part, self._again) for part in self._parts]
         self._ruled = program.derived.keys()
         self._owner = {name: number for number, part in enumerate(self._parts) for name in part.owns}
         self._commits = 0
@@ -72,7 +72,7 @@ class Layered(PlainRounds):
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and so did the way back."""
 
-    def _made(self, part: Part, again: bool) -> _Layer:
+    def _build_layer(self, part: Part, again: bool) -> _Layer:
         starting_point = StartingPoint(self.symbols, self.records, self.round, again=again)
         engine = Maintained if part.why is None else Recompute
         return _Layer(part, engine(part.program, old=starting_point, **self._options))  # type: ignore[arg-type]
@@ -148,7 +148,7 @@ class Layered(PlainRounds):
             layer.engine.close()
         round, self.round = self.round, max(self.round - 1, 0) if begun else self.round
         try:
-            self._layers = [self._made(part, begun or self._again) for part in self._parts]
+            self._layers = [self._build_layer(part, begun or self._again) for part in self._parts]
             if begun:
                 given = {n: insertions(tuple(words(c) for c in t.columns), t.rows, round) for n, t in before.items()}
                 for layer in self._layers:
@@ -166,7 +166,7 @@ class Layered(PlainRounds):
 
     # ------------------------------------------------------------------------------------------------------------- reading
 
-    def _of(self, relation: str, question: Callable[[RoundsEngine], Found]) -> Found:
+    def _of(self, relation: str, question: Callable[[RoundsEngine], Reply]) -> Reply:
         """The reply of the engine that derives a relation, or is given it."""
         with self._lock:
             self._go_back()

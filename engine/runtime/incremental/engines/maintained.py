@@ -30,7 +30,7 @@ from dlog.engine.runtime.incremental.engines.viewed import keeper_of
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics, StatisticChange
 from dlog.engine.runtime.incremental.plan_changes.program_change import followed
 from dlog.engine.runtime.incremental.plan_changes.rebuilding import MIN_REBUILD_ROWS, Before, Fragmentation, all_rows, dwarfs
-from dlog.engine.runtime.incremental.plan_changes.replanning import NEVER, WORK_OF_A_ROW, Watched, with_plans
+from dlog.engine.runtime.incremental.plan_changes.replanning import NEVER, WORK_OF_A_ROW, PlanWatch, with_plans
 from dlog.engine.runtime.incremental.plan_changes.state_reuse import StateReuse, derive_new
 from dlog.engine.runtime.incremental.readable import ReadableRounds
 from dlog.engine.runtime.preload import preload
@@ -79,8 +79,8 @@ class Maintained(ReadableRounds):
         self.worker = self._runner.worker
         self._again = isinstance(old, StartingPoint) and old.again
         """Whether the first commit is still to come, and no limit of iterations holds for it."""
-        self._taken: tuple[str, ...] = ()
-        self._watched = Watched()
+        self._reused: tuple[str, ...] = ()
+        self._watched = PlanWatch()
         self._fragmentation = Fragmentation()
 
     @property
@@ -151,7 +151,7 @@ class Maintained(ReadableRounds):
 
     def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates], coming: int) -> bool:
         """Whether to begin anew: not where others have part of what there is, or all rows may take too many iterations."""
-        if coming < MIN_REBUILD_ROWS or self._taken or self.max_iterations is not None:
+        if coming < MIN_REBUILD_ROWS or self._reused or self.max_iterations is not None:
             return False
         return dwarfs(given, flow) or self._fragmentation.is_fragmented(coming, flow, self.memory.used)
 
@@ -198,7 +198,7 @@ class Maintained(ReadableRounds):
             return flow
         now = self._statistics_now(flow, of_rounds(given, start, NEVER))
         replanning = self._watched.replanned(flow, now)
-        return flow if replanning is None else self._replanned(flow, replanning.left, replanning.plans, start)
+        return flow if replanning is None else self._replanned(flow, replanning.outdated, replanning.plans, start)
 
     def _statistics_now(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> DataflowStatistics:
         return DataflowStatistics(
@@ -314,7 +314,7 @@ class Maintained(ReadableRounds):
 
     @property
     def reused_relations(self) -> frozenset[str]:
-        return frozenset(self._taken)
+        return frozenset(self._reused)
 
     def _follow(self, predecessor: Maintained, inputs: Mapping[str, Updates]) -> int:
         """The first commit, after what another engine has: that is taken over, what is new derived, and then the inputs
@@ -356,10 +356,11 @@ class Maintained(ReadableRounds):
             derive_new(flow, state_reuse, lambda: self._runner.run_new(flow))
         finally:
             predecessor._lending = False
-        self._taken = tuple(n for n in self.whole.relations if flow.collections[n] is old.collections.get(n))
+        self._reused = tuple(n for n in self.whole.relations if flow.collections[n] is old.collections.get(n))
         self._flow = flow
         self._watched.planned(flow)
-        self._watched.noted = {k: [*v] for k, v in predecessor._watched.noted.items() if set(k) <= set(self._taken)}
+        changed, reused = predecessor._watched.changed_plans, set(self._reused)
+        self._watched.changed_plans = {k: [*v] for k, v in changed.items() if set(k) <= reused}
 
     def take_back(self, successor: RoundsEngine) -> None:
         flow, successor = self._flow, keeper_of(successor)
@@ -466,13 +467,13 @@ class Maintained(ReadableRounds):
         text = "\n".join(map(self._explained, flow.scopes.values()))
         if self._flow is None:
             flow.free()
-        kept = [name for stratum in self.program.strata for name in stratum.relations if name in self._taken]
+        kept = [name for stratum in self.program.strata for name in stratum.relations if name in self._reused]
         return f"kept as it was when the rules changed: {', '.join(kept)}\n\n{text}" if kept else text
 
     def _explained(self, scope: Scope) -> str:
         """A plan, and when and why it took the place of another one."""
         heading, rest = explain(scope, self.whole).split("\n", 1)
-        return "\n".join([heading, *(f"  {told}" for told in self._watched.noted.get(scope.relations, ())), rest])
+        return "\n".join([heading, *(f"  {told}" for told in self._watched.changed_plans.get(scope.relations, ())), rest])
 
     def close(self) -> None:
         with self._access.lock:

@@ -39,12 +39,12 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
 def seen_table(view: View, table: Table, kinds: Sequence[Kind], encode: Encode) -> Table:
     """The rows of a view, whose columns have these kinds, of those of its source."""
     chosen = _passing(view, tuple(map(words, table.columns)), encode)
-    source, rows = _chosen(table.columns, table.rows, chosen)
+    source, rows = _masked_rows(table.columns, table.rows, chosen)
 
     def column(term: Variable | Constant | Functor, kind: Kind) -> np.ndarray:
         if isinstance(term, Variable):
             return source[term.id]
-        return from_words(_seen_column(term, tuple(map(words, source)), rows, encode), kind)
+        return from_words(_mapped_column(term, tuple(map(words, source)), rows, encode), kind)
 
     columns = tuple(column(term, kind) for term, kind in zip(view.columns, kinds, strict=True))
     return Table(tuple(kinds), columns, -1 if columns else rows)
@@ -53,22 +53,22 @@ def seen_table(view: View, table: Table, kinds: Sequence[Kind], encode: Encode) 
 def seen_updates(view: View, updates: Updates, encode: Encode) -> Updates:
     """The changes of a view, of those of its source."""
     chosen = _passing(view, updates.columns, encode)
-    (diffs, rounds, *columns), rows = _chosen((updates.diffs, updates.rounds, *updates.columns), updates.rows, chosen)
-    return Updates(_seen(view, columns, rows, encode), diffs, rounds)
+    (diffs, rounds, *columns), rows = _masked_rows((updates.diffs, updates.rounds, *updates.columns), updates.rows, chosen)
+    return Updates(_mapped(view, columns, rows, encode), diffs, rounds)
 
 
 def seen_rows(view: View, columns: Columns, rows: int, encode: Encode) -> tuple[Columns, int]:
     """The same for rows as words."""
-    columns, rows = _chosen(columns, rows, _passing(view, columns, encode))
-    return _seen(view, columns, rows, encode), rows
+    columns, rows = _masked_rows(columns, rows, _passing(view, columns, encode))
+    return _mapped(view, columns, rows, encode), rows
 
 
-def _seen(view: View, columns: Sequence[np.ndarray], rows: int, encode: Encode) -> Columns:
+def _mapped(view: View, columns: Sequence[np.ndarray], rows: int, encode: Encode) -> Columns:
     """What a view makes of rows that pass."""
-    return tuple(_seen_column(term, columns, rows, encode) for term in view.columns)
+    return tuple(_mapped_column(term, columns, rows, encode) for term in view.columns)
 
 
-def _seen_column(term: Variable | Constant | Functor, columns: Sequence[np.ndarray], rows: int, encode: Encode) -> np.ndarray:
+def _mapped_column(term: Variable | Constant | Functor, columns: Sequence[np.ndarray], rows: int, encode: Encode) -> np.ndarray:
     match term:
         case Variable(id=id):
             return columns[id]
@@ -78,7 +78,7 @@ def _seen_column(term: Variable | Constant | Functor, columns: Sequence[np.ndarr
             return np.broadcast_to(words(_value(term, kind, columns, encode)), rows)
 
 
-def _chosen(columns: Columns, rows: int, chosen: np.ndarray | None) -> tuple[Columns, int]:
+def _masked_rows(columns: Columns, rows: int, chosen: np.ndarray | None) -> tuple[Columns, int]:
     """The rows of a mask; None: all."""
     if chosen is None:
         return columns, rows

@@ -35,7 +35,7 @@ MAX_CHANGES_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedView:
     """The rows of a view as of a round, and its changes since, by commit, up to the round `upto`: `unread` commits."""
 
     table: Table
@@ -56,12 +56,12 @@ class Viewed(PlainRounds):
         self._before = old.views if isinstance(old, Viewed) else {}
         self._start = self._previous = inner.round
         """The round before the first commit, which is of one round where it takes anything over; and before the last one."""
-        self._kept: dict[str, _Kept] = {}
+        self._cached: dict[str, _CachedView] = {}
         """By view; another thread may read while this is replaced."""
-        self._shown: dict[str, list[str]] = {name: [] for name in views}
+        self._views_of: dict[str, list[str]] = {name: [] for name in views}
         """What views are of, and views: each with the views of it."""
         for name, view in views.items():
-            self._shown.setdefault(view.source, []).append(name)
+            self._views_of.setdefault(view.source, []).append(name)
         self._base: dict[str, str] = {}
         """The relation with rows that each view is of in the end."""
         for name, view in views.items():
@@ -87,7 +87,7 @@ class Viewed(PlainRounds):
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
         if self.round == self._start:
             self._encode_all()
-        for name in tuple(self._kept):
+        for name in tuple(self._cached):
             self._catch_up(name)
         self._changes, self._previous = {}, self.round
         return self.inner.commit(inputs, frames)
@@ -116,7 +116,7 @@ class Viewed(PlainRounds):
         if not self.views[relation].is_filter or not self._start < round == self.round:
             return
         if table.rows * MIN_SOURCE_SHARE <= self.inner.rows(self._base[relation]):
-            self._kept[relation] = _Kept(table, round)
+            self._cached[relation] = _CachedView(table, round)
 
     def rows(self, relation: str) -> int:
         while (view := self.views.get(relation)) is not None:
@@ -138,7 +138,7 @@ class Viewed(PlainRounds):
     def touched(self) -> Iterable[str]:
         found = [*self.inner.touched, *self._new_views()]
         for name in found:
-            found += self._shown.get(name, ())
+            found += self._views_of.get(name, ())
         return sorted(self._places.keys() & found, key=self._places.__getitem__)
 
     def changes(self, relation: str) -> Updates:
@@ -161,7 +161,7 @@ class Viewed(PlainRounds):
         return None if found is None or found[0] != round else found[1]
 
     def _keep_changes(self, relation: str, round: int, updates: Updates) -> None:
-        if relation in self._shown and updates.rows <= MAX_CHANGES_KEPT:
+        if relation in self._views_of and updates.rows <= MAX_CHANGES_KEPT:
             self._changes[relation] = round, updates
 
     def _all(self, relation: str) -> Updates:
@@ -181,25 +181,25 @@ class Viewed(PlainRounds):
         return "\n".join([self.inner.explain(), *explain_views(self.views)])
 
     def close(self) -> None:
-        self._kept = {}
+        self._cached = {}
         self.inner.close()
 
     # ---------------------------------------------------------------------------------------------------------- rows read
 
-    def _catch_up(self, relation: str) -> _Kept | None:
+    def _catch_up(self, relation: str) -> _CachedView | None:
         """What is kept of a view that was read, with the changes of the last commit; None where that is not known, or nobody
         has read it for long."""
-        kept, round = self._kept.get(relation), self.round
+        kept, round = self._cached.get(relation), self.round
         if kept is None or kept.upto == round:
             return kept
-        found = self._followed(kept, relation, round) if kept.unread < MAX_COMMITS_UNREAD else None
+        found = self._caught_up(kept, relation, round) if kept.unread < MAX_COMMITS_UNREAD else None
         if found is None:
-            self._kept.pop(relation, None)
+            self._cached.pop(relation, None)
         else:
-            self._kept[relation] = found
+            self._cached[relation] = found
         return found
 
-    def _followed(self, kept: _Kept, relation: str, round: int) -> _Kept | None:
+    def _caught_up(self, kept: _CachedView, relation: str, round: int) -> _CachedView | None:
         """None where other rows are there than were before the last commit, or too many to be kept."""
         try:
             changes = self.changes(relation)
@@ -210,21 +210,21 @@ class Viewed(PlainRounds):
         most = kept.table.rows + sum(updates.rows for updates in (*kept.later, changes))
         if most * MIN_SOURCE_SHARE > self.inner.rows(self._base[relation]) + MIN_SOURCE_SHARE:
             return None
-        return _Kept(kept.table, round, (*kept.later, changes) if changes.rows else kept.later, kept.unread + 1)
+        return _CachedView(kept.table, round, (*kept.later, changes) if changes.rows else kept.later, kept.unread + 1)
 
-    def _kept_now(self, relation: str) -> _Kept | None:
+    def _kept_now(self, relation: str) -> _CachedView | None:
         """The rows of a view as of now, if they are kept."""
         kept = self._catch_up(relation)
         if kept is None or not kept.unread:
             return kept
         if not kept.later:
-            self._kept[relation] = found = _Kept(kept.table, kept.upto)
+            self._cached[relation] = found = _CachedView(kept.table, kept.upto)
             return found
         changes = joined(kept.later)
         columns, rows = apply_changes(tuple(map(words, kept.table.columns)), kept.table.rows, changes.columns, changes.diffs)
         kinds = self.program.relations[relation].kinds
         table = Table(kinds, tuple(from_words(c, kind) for c, kind in zip(columns, kinds, strict=True)), rows)
-        self._kept[relation] = found = _Kept(table, kept.upto)
+        self._cached[relation] = found = _CachedView(table, kept.upto)
         return found
 
     # ----------------------------------------------------------------------------------------------------------- constants

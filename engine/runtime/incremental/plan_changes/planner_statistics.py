@@ -55,7 +55,7 @@ class RecordingStatistics:
     def __init__(self, statistics: Statistics) -> None:
         self._statistics = statistics
         self._second_moment: SecondMoment | None = getattr(statistics, "second_moment", None)
-        self._told: dict[StatisticKey, float | None] = {}
+        self._figures: dict[StatisticKey, float | None] = {}
 
     def close(self) -> None:
         """Called after planning: nothing more is asked, and the rows that statistics were taken from need not be kept."""
@@ -64,9 +64,9 @@ class RecordingStatistics:
     def out_of_range(self, now: DataflowStatistics, counted: Iterable[StatisticKey] = ()) -> StatisticChange | None:
         """The first figure that is out of its range by now, of the numbers of rows and of those that are `counted`. What was
         unknown was taken to be of middling size."""
-        sizes = (asked for asked in self._told if asked[0] == "rows")
-        for asked in (*sizes, *(asked for asked in counted if asked in self._told)):
-            before = self._told[asked]
+        sizes = (asked for asked in self._figures if asked[0] == "rows")
+        for asked in (*sizes, *(asked for asked in counted if asked in self._figures)):
+            before = self._figures[asked]
             planned = UNKNOWN_ROWS if before is None else before
             if asked[0] == "rows" and not any(_apart(bound, planned) for bound in now.row_bounds(asked[1])):
                 continue
@@ -77,40 +77,40 @@ class RecordingStatistics:
 
     def countable(self) -> list[StatisticKey]:
         """The statistics that take time to be asked for again: all but numbers of rows."""
-        return [asked for asked, figure in self._told.items() if asked[0] != "rows" and figure is not None]
+        return [asked for asked, figure in self._figures.items() if asked[0] != "rows" and figure is not None]
 
     def entries(self) -> list[StatisticEntry]:
         """All that was told."""
-        return [(what, relation, list(columns), figure) for (what, relation, columns), figure in self._told.items()]
+        return [(what, relation, list(columns), figure) for (what, relation, columns), figure in self._figures.items()]
 
     def rows(self, relation: str) -> int | None:
         found = self._statistics.rows(relation)
-        self._told["rows", relation, ()] = found
+        self._figures["rows", relation, ()] = found
         return found
 
     def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
         found = self._statistics.distinct(relation, columns)
-        self._told["distinct", relation, columns] = found
+        self._figures["distinct", relation, columns] = found
         return found
 
     def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
         found = None if self._second_moment is None else self._second_moment(relation, columns)
-        self._told["pairs", relation, columns] = found
+        self._figures["pairs", relation, columns] = found
         return found
 
 
-class KeptStatistics:
+class FrozenStatistics:
     """Figures that stay as they were first told, while those who tell them, of `now`, are others with each commit."""
 
     def __init__(self) -> None:
         self.now: Statistics | None = None
-        self._told: dict[StatisticKey, float | None] = {}
+        self._figures: dict[StatisticKey, float | None] = {}
 
     def ask(self, asked: StatisticKey) -> float | None:
-        if asked not in self._told:
+        if asked not in self._figures:
             assert self.now is not None
-            self._told[asked] = _ask(self.now, *asked)
-        return self._told[asked]
+            self._figures[asked] = _ask(self.now, *asked)
+        return self._figures[asked]
 
     def rows(self, relation: str) -> int | None:
         found = self.ask(("rows", relation, ()))
@@ -143,7 +143,7 @@ def _apart(one: float, other: float) -> bool:
 
 class DataflowStatistics:
     """Statistics of a dataflow: of `collections` the rows that are there, and of all relations those that wait to come in. Of
-    relations that are neither among the collections nor `known` to have no other rows it knows nothing; nor of derived ones
+    relations that are neither among the collections nor `complete`, without other rows, it knows nothing; nor of derived ones
     where more rows wait than their inputs have."""
 
     def __init__(
@@ -152,22 +152,22 @@ class DataflowStatistics:
         known: frozenset[str],
         collections: Mapping[str, Collection] | None = None,
     ) -> None:
-        self.known = known
+        self.complete = known
         self._waiting = waiting
         self._collections = collections or {}
-        self._found: dict[StatisticKey, float] = {}
-        self._told: dict[str, Updates | None] = {}
+        self._figures: dict[StatisticKey, float] = {}
+        self._sampled_updates: dict[str, Updates | None] = {}
         self._rows: dict[str, _Rows] = {}
         self._outdated = any(_live(c) < waiting[n].rows for n, c in self._collections.items() if n in waiting)
 
     @property
-    def coming(self) -> int:
+    def waiting_rows(self) -> int:
         """How many changes wait."""
         return sum(updates.rows for updates in self._waiting.values())
 
     def _is_known(self, relation: str) -> bool:
         held = self._collections.get(relation)
-        return relation in self.known if held is None else held.role is Role.INPUT or not self._outdated
+        return relation in self.complete if held is None else held.role is Role.INPUT or not self._outdated
 
     def rows(self, relation: str) -> int | None:
         held = self._collections.get(relation)
@@ -177,7 +177,7 @@ class DataflowStatistics:
 
     def row_bounds(self, relation: str) -> tuple[int, int]:
         """What `rows` lies between, if anything is known: told at once, however many changes wait."""
-        held, waiting = self._collections.get(relation), self._coming(relation)
+        held, waiting = self._collections.get(relation), self._waiting_updates(relation)
         there = 0 if held is None else _live(held)
         return there, there + (0 if waiting is None else waiting.rows)
 
@@ -187,7 +187,7 @@ class DataflowStatistics:
     def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
         return self._figure("pairs", relation, columns, second_moment)
 
-    def _coming(self, relation: str) -> Updates | None:
+    def _waiting_updates(self, relation: str) -> Updates | None:
         """The changes of an input that wait."""
         held = self._collections.get(relation)
         return self._waiting.get(relation) if held is None or held.role is Role.INPUT else None
@@ -195,19 +195,19 @@ class DataflowStatistics:
     def _growth(self, relation: str) -> int:
         """How many rows more than now there will be at the most when what waits has come."""
         key: StatisticKey = "coming", relation, ()
-        if key not in self._found:
-            waiting = self._coming(relation)
-            self._found[key] = 0 if waiting is None else int(np.cumsum(waiting.diffs).max(initial=0))
-        return int(self._found[key])
+        if key not in self._figures:
+            waiting = self._waiting_updates(relation)
+            self._figures[key] = 0 if waiting is None else int(np.cumsum(waiting.diffs).max(initial=0))
+        return int(self._figures[key])
 
     def _telling(self, relation: str) -> Updates | None:
         """The rows that wait, if they are so many that values are others by them; where rows come and go, the last ones."""
-        if relation not in self._told:
-            self._told[relation] = self._last_waiting(relation)
-        return self._told[relation]
+        if relation not in self._sampled_updates:
+            self._sampled_updates[relation] = self._last_waiting(relation)
+        return self._sampled_updates[relation]
 
     def _last_waiting(self, relation: str) -> Updates | None:
-        waiting, growth, held = self._coming(relation), self._growth(relation), self._collections.get(relation)
+        waiting, growth, held = self._waiting_updates(relation), self._growth(relation), self._collections.get(relation)
         if waiting is None or growth * ROWS_PER_SAMPLED_GROWTH <= (0 if held is None else _live(held)):
             return None
         last = np.flatnonzero(waiting.diffs > 0)[-growth:]
@@ -218,12 +218,12 @@ class DataflowStatistics:
         if not self._is_known(relation) or (held is not None and held.grouped is not None):
             return None
         key = what, relation, tuple(sorted(set(columns)))
-        if key not in self._found:
+        if key not in self._figures:
             sample = SAMPLE if self._growth(relation) > SMALL_SAMPLE_ROWS else SMALL_SAMPLE_ROWS
             if relation not in self._rows:
                 self._rows[relation] = _Rows(held, self._telling(relation), sample)
-            self._found[key] = figure(self._rows[relation], key[2], sample)
-        return self._found[key]
+            self._figures[key] = figure(self._rows[relation], key[2], sample)
+        return self._figures[key]
 
 
 class _Rows:
@@ -231,7 +231,7 @@ class _Rows:
     relations. Of pairs, which have no numbers, any are told for those that are picked in a sample."""
 
     def __init__(self, held: Collection | None, waiting: Updates | None, sample: int) -> None:
-        self._held = held
+        self._collection = held
         self._waiting = waiting
         paired = held is not None and held.struct[L.collection.pairs] != 0
         self._there = 0 if held is None else held.struct[L.collection.live if paired else L.relation.rows]
@@ -251,8 +251,8 @@ class _Rows:
         parts = [] if self._waiting is None else [self._waiting.columns[number][coming]]
         if self._pairs is not None:
             parts.append(self._pairs[number][: len(there)] if self._sampled else self._pairs[number][there])
-        elif self._held is not None:
-            parts.append(self._held.cells(number, there.astype(np.int32)))
+        elif self._collection is not None:
+            parts.append(self._collection.cells(number, there.astype(np.int32)))
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
@@ -271,11 +271,11 @@ class ReplayedStatistics:
     """Figures as they were told before."""
 
     def __init__(self, told: Sequence[StatisticEntry]) -> None:
-        self._told = {(what, name, tuple(columns)): figure for what, name, columns, figure in told}
+        self._figures = {(what, name, tuple(columns)): figure for what, name, columns, figure in told}
 
     def _figure(self, what: str, relation: str, columns: tuple[int, ...]) -> Any:
         try:
-            return self._told[what, relation, columns]
+            return self._figures[what, relation, columns]
         except KeyError:
             raise IncompatibleImage(f"the planner wants to know more: {what} of {relation}") from None
 

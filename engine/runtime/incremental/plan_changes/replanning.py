@@ -22,7 +22,7 @@ from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.dataflow import CannotReuse, Dataflow, Plan
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import (
     DataflowStatistics,
-    KeptStatistics,
+    FrozenStatistics,
     RecordingStatistics,
     StatisticChange,
     StatisticKey,
@@ -60,7 +60,7 @@ class Replanned:
         return f"planned anew in round {self.round}: {self.why}"
 
 
-class Watched:
+class PlanWatch:
     """Watches the plans of an engine's dataflow: when they are looked at again, and which have changed."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Watched:
         """What has been done since sizes were looked at."""
         self.due = NEVER
         """They are looked at again when so much has been."""
-        self.noted: dict[tuple[str, ...], list[Replanned]] = {}
+        self.changed_plans: dict[tuple[str, ...], list[Replanned]] = {}
         """By the relations of a stratum."""
         self._uncounted = 0
         """What has been done since values began to be counted."""
@@ -106,13 +106,13 @@ class Watched:
         """The plans for strata whose statistics have left their range, once they are made: before a commit that brings much,
         else some steps in each commit."""
         rows = sum(c.struct[L.collection.live] for c in flow.collections.values())
-        at_once = self._urgent or now.coming >= min(rows, ROWS_PER_STATISTIC)
+        at_once = self._urgent or now.waiting_rows >= min(rows, ROWS_PER_STATISTIC)
         found, self._replanning, self._urgent = self._replanning, None, False
         if found is None or found.flow is not flow or at_once:
             left = self.out_of_range(flow, now)
             found = Replanning(flow, left) if left else None
             self._due_later = self.due
-        if found is None or found.go_on(now, None if at_once else 1 + now.coming // ROWS_PER_STEP):
+        if found is None or found.go_on(now, None if at_once else 1 + now.waiting_rows // ROWS_PER_STEP):
             self.due = self._due_later
             return found
         self.due, self._replanning = 0, found
@@ -134,12 +134,12 @@ class Watched:
         self._uncounted += self.work
         rows = sum(c.struct[L.collection.live] for c in flow.collections.values())
         keys = self._keys_left
-        at_once = 1 + now.coming // ROWS_PER_STATISTIC
+        at_once = 1 + now.waiting_rows // ROWS_PER_STATISTIC
         if not keys and self._uncounted >= self._spacing * max(rows, WORK_PER_STATISTICS * self._paths):
             keys = list(dict.fromkeys(asked for number in self._open for asked in flow.recorded_statistics[number].countable()))
             at_once = len(keys) if self._uncounted >= NEVER else at_once
             self._uncounted = 0
-        self._begin(now.coming)
+        self._begin(now.waiting_rows)
         self._keys_left = keys[at_once:]
         if self._keys_left:
             self.due = 0  # the next commit goes on
@@ -148,7 +148,7 @@ class Watched:
     def note(self, changed: Iterable[int], flow: Dataflow, why: Mapping[int, StatisticChange], round: int) -> None:
         """Plans of a dataflow have changed."""
         for number in changed:
-            noted = self.noted.setdefault(flow.scopes[number].relations, [])
+            noted = self.changed_plans.setdefault(flow.scopes[number].relations, [])
             noted.append(Replanned(round, why[number]))
             del noted[:-MAX_NOTED_CHANGES]
 
@@ -186,14 +186,14 @@ def _multiplies(step: nodes.Step, program: Program) -> bool:
 
 
 class Replanning:
-    """The planning of strata whose statistics have `left` their range, as far as it has come: `plans` are there at the end, but
-    for strata of which there are none."""
+    """The planning of strata with `outdated` statistics, which have left their range, as far as it has come: `plans` are there
+    at the end, but for strata of which there are none."""
 
-    def __init__(self, flow: Dataflow, left: dict[int, StatisticChange]) -> None:
+    def __init__(self, flow: Dataflow, outdated: dict[int, StatisticChange]) -> None:
         self.flow = flow
-        self.left = left
+        self.outdated = outdated
         self.plans: dict[int, Plan] = {}
-        self._figures = KeptStatistics()
+        self._figures = FrozenStatistics()
         self._steps = self._plan()
 
     def go_on(self, now: Statistics, steps: int | None) -> bool:
@@ -206,7 +206,7 @@ class Replanning:
 
     def _plan(self) -> Iterator[None]:
         flow, program = self.flow, self.flow.program
-        for number in self.left:
+        for number in self.outdated:
             for asked in flow.recorded_statistics[number].countable():
                 self._figures.ask(asked)  # as the planner is likely to do
                 yield

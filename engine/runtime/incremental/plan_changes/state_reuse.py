@@ -22,7 +22,7 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.shapes import Names
-from dlog.engine.runtime.incremental.dataflow import GIVEN, CannotReuse, Dataflow, Plan
+from dlog.engine.runtime.incremental.dataflow import EXTERNAL_SUFFIX, CannotReuse, Dataflow, Plan
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import UNFOUND
@@ -40,8 +40,8 @@ class ReusedCollection:
     collection: Collection
     name: str
     old_name: str
-    asked: bool
-    found: bool
+    is_looked_up: bool
+    is_found_by_values: bool
     indexes: dict[tuple[int, ...], Index]
     words: list[tuple[Struct, np.ndarray, dict[int, object]]]
     changes: np.ndarray | None = field(default=None)
@@ -63,7 +63,7 @@ class StateReuse:
         self.old = old
         self.program = program
         self._plans = plans or {}
-        self._fed = {io.relation for io in program.io if io.action == "input"} | {n for n, f in program.facts.items() if f}
+        self._inputs = {io.relation for io in program.io if io.action == "input"} | {n for n, f in program.facts.items() if f}
         """The relations that take rows from outside."""
         self._avoid = avoid
         self._reused: dict[str, ReusedCollection] = {}
@@ -81,10 +81,10 @@ class StateReuse:
             return {}
         derived = before.derived.keys() | now.derived.keys()
         same = {name for name in now.relations if name not in derived and self._alike(name)}
-        known = {(s.relations, _said(s)): number for number, s in enumerate(before.strata) if s.rules}
+        known = {(s.relations, _rules_shape(s)): number for number, s in enumerate(before.strata) if s.rules}
         found = {}
         for number, stratum in enumerate(now.strata):
-            old = known.get((stratum.relations, _said(stratum)))
+            old = known.get((stratum.relations, _rules_shape(stratum)))
             if old is not None and self._comes_about_alike(stratum, old, same):
                 same.update(stratum.relations)
                 if stratum.relations[0] not in avoid:
@@ -99,12 +99,12 @@ class StateReuse:
     def _comes_about_alike(self, stratum: Stratum, old: int, same: set[str]) -> bool:
         before, now = self.old.program, self.program
         reads = {on for rule in stratum.rules for on in relations_read(rule)}.difference(stratum.relations)
-        given = {name for name in stratum.relations if name + GIVEN in self.old.collections}
+        given = {name for name in stratum.relations if name + EXTERNAL_SUFFIX in self.old.collections}
         return (
             reads <= same
             and old in self.old.scopes
             and all(self._alike(name) and before.lattices.get(name) == now.lattices.get(name) for name in stratum.relations)
-            and given >= self._fed.intersection(stratum.relations)
+            and given >= self._inputs.intersection(stratum.relations)
         )
 
     def _alike(self, relation: str) -> bool:
@@ -132,7 +132,7 @@ class StateReuse:
         for name in self.inputs():
             found = self.old.input(name)
             assert found is not None
-            yield (name + GIVEN if name in derived else name), found
+            yield (name + EXTERNAL_SUFFIX if name in derived else name), found
         for number, old in self.strata.items():
             scope = self.old.scopes[old]
             for name in scope.relations:
@@ -163,12 +163,13 @@ class StateReuse:
     def _take(self, found: Collection, name: str, scope: Struct | None) -> None:
         structs = [found.struct, *found.histories, *found.lists]
         words = [(struct, struct.words.copy(), dict(struct.keep)) for struct in structs]
-        self._reused[name] = ReusedCollection(found, name, found.name, found.asked, found.found, dict(found.indexes), words)
+        uses = found.is_looked_up, found.is_found_by_values
+        self._reused[name] = ReusedCollection(found, name, found.name, *uses, dict(found.indexes), words)
         found.name = name
-        found.asked, found.found = False, found.role not in UNFOUND
-        found.wanted.clear()
+        found.is_looked_up, found.is_found_by_values = False, found.role not in UNFOUND
+        found.wanted_indexes.clear()
         for index in found.indexes.values():
-            index.proposes = index.read = False
+            index.proposes = index.is_read = False
         if scope is not None:
             found.struct.point(L.collection.scope, scope)
 
@@ -193,14 +194,14 @@ class StateReuse:
             collection, struct = reused.collection, reused.collection.struct
             if not reused.is_observed:
                 continue
-            if struct[L.collection.unkeyed] and collection.found:
+            if struct[L.collection.unkeyed] and collection.is_found_by_values:
                 raise CannotReuse(self._stratum_of(reused.name))
-            if struct[L.collection.no_readers] and collection.asked:
+            if struct[L.collection.no_readers] and collection.is_looked_up:
                 if collection.grouped is not None or _has_absent(collection):
                     raise CannotReuse(self._stratum_of(reused.name))
                 struct[L.collection.no_readers] = 0
             for index in collection.indexes.values():
-                if index.read:
+                if index.is_read:
                     index.hold_rows()
 
     def _stratum_of(self, name: str) -> str:
@@ -245,7 +246,7 @@ class StateReuse:
                     index.free()
             collection.indexes = reused.indexes
             collection.name = reused.old_name
-            collection.asked, collection.found = reused.asked, reused.found
+            collection.is_looked_up, collection.is_found_by_values = reused.is_looked_up, reused.is_found_by_values
             for struct, words, keep in reused.words:
                 struct.words[:] = words
                 struct.keep.clear()
@@ -261,7 +262,7 @@ class StateReuse:
         """Everything belongs to the new dataflow from now on; indexes that nobody asks for go."""
         for reused in self._reused.values():
             reused.collection.status = new.status
-            reused.collection.keep_indexes(reused.collection.wanted)
+            reused.collection.keep_indexes(reused.collection.wanted_indexes)
 
     # ------------------------------------------------------------------------------------------------------------- figures
 
@@ -285,7 +286,7 @@ def own_relations(scope: nodes.Scope) -> list[str]:
     return sorted(own.difference(scope.relations))
 
 
-def _said(stratum: Stratum) -> object:
+def _rules_shape(stratum: Stratum) -> object:
     """The rules of a stratum without their text and places, for comparison."""
     names = Names()
     shape = tuple([(names.rule(rule), rule.variables) for rule in stratum.rules])
