@@ -175,12 +175,12 @@ def run(
         raise DlogError(Diagnostic("bad-argument", '`spark` and `workers` are for engine="spark"'))
     typed = linked(compile_to_run(given, folders, definitions), functors)
     if engine == "spark":
-        from dlog.spark import run_given
+        from dlog.spark import run_on_rows
 
         if strategy not in STRATEGIES:
             raise DlogError(Diagnostic("bad-argument", f"strategy={strategy!r} is not one of {', '.join(STRATEGIES)}"))
         options: dict[str, Any] = {"strategy": strategy} if limit is None else {"strategy": strategy, "memory": limit}
-        return run_given(typed, facts, spark, tasks, None if output is None else str(output), **options)
+        return run_on_rows(typed, facts, spark, tasks, None if output is None else str(output), **options)
     named = () if facts is None or isinstance(facts, str | Path) else check_names(typed, facts)
     executor = Executor(readable(typed, named), threads=cores, memory=limit, on_progress=None)
     if isinstance(facts, str | Path):

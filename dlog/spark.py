@@ -230,7 +230,7 @@ class SparkResult(Previewable, Mapping[str, SparkRelation]):
         return overview("dlog.SparkResult", relations, self._outcome.rows.__getitem__)
 
 
-def run_given(
+def run_on_rows(
     program: rules.Program,
     facts: str | Path | Mapping[str, Any] | None,
     spark: SparkSession | None,
@@ -250,7 +250,7 @@ def run_given(
             inputs = frames_of_files(spark, program, str(facts))
         else:
             given = {name: rows for name, rows in (facts or {}).items() if name in program.relations}
-            tables = rows_given(spark, program, given)
+            tables = input_rows(spark, program, given)
             program = replace(program, facts=_with(program.facts, tables.few))
             read = {name: data for name, data in spark_inputs(spark, program).items() if name not in tables.few}
             inputs = {**read, **tables.frames}
@@ -381,7 +381,7 @@ class _InputRows(NamedTuple):
     few: ConstantRows
 
 
-def rows_given(spark: SparkSession, program: rules.Program, facts: Mapping[str, Any]) -> _InputRows:
+def input_rows(spark: SparkSession, program: rules.Program, facts: Mapping[str, Any]) -> _InputRows:
     """DataFrames stay as they are."""
     from dlog.engine.runtime.static.executor import Executor
 

@@ -61,9 +61,9 @@ def run_on_spark(
 ) -> dict[str, set[Row]]:
     """Every relation of a program as a set of tuples. A row that comes twice is an error."""
     from dlog.pipeline import compile_program
-    from dlog.spark import run_given
+    from dlog.spark import run_on_rows
 
-    result = run_given(compile_program(text), facts, spark, workers, **options)
+    result = run_on_rows(compile_program(text), facts, spark, workers, **options)
     found = {name: list(relation) for name, relation in result.items()}
     assert {name: len(rows) for name, rows in found.items()} == {name: relation.rows for name, relation in result.items()}
     assert all(len({repr(row) for row in rows}) == len(rows) for rows in found.values()), "a row comes twice"

@@ -29,7 +29,7 @@ from dlog.engine.runtime.incremental.engines.choice import is_incremental
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.symbols import SymbolTable
-from dlog.functors import Given, linked
+from dlog.functors import FunctorSource, linked
 from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.pipeline import compile_program, load_inputs, optimized, write_outputs
 from dlog.relation import Relation
@@ -79,7 +79,7 @@ def run_sharded(
     workers: int = 3,
     everywhere: int = EVERYWHERE_ROWS,
     split_rows: int = SPLIT_ROWS,
-    functors: Given = None,
+    functors: FunctorSource = None,
 ) -> dict[str, set[Row]]:
     """Every relation of a program as a set of tuples. A row that two workers have is an error. As on Spark, one worker runs a
     program that is recursive through `count` or `sum`."""

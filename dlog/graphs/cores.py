@@ -16,7 +16,7 @@ from dlog.engine.kernels.graphs import core_changes, core_order, neighbours, pee
 from dlog.engine.runtime.storage.native import Struct
 from dlog.graphs.adjacency import distinct_pairs
 from dlog.graphs.changing import Edited
-from dlog.graphs.former import FormerValues
+from dlog.graphs.former_values import FormerValues
 from dlog.graphs.names import Codes
 from dlog.graphs.numbered import Numbered
 from dlog.graphs.running import Columns
@@ -42,7 +42,7 @@ BY_VERTEX = {
     L.cores.marks: np.int32,
     L.cores.earlier: np.int32,
     L.cores.heap: np.int32,
-    L.cores.found: np.int32,
+    L.cores.candidates: np.int32,
     L.cores.queue: np.int32,
     L.cores.changed: np.int32,
     L.cores.former: np.int32,

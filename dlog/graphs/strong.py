@@ -22,7 +22,7 @@ import numpy as np
 
 from dlog.graphs.adjacency import Adjacency, distinct
 from dlog.graphs.changing import Edited, Growing
-from dlog.graphs.former import FormerValues
+from dlog.graphs.former_values import FormerValues
 from dlog.graphs.names import Codes
 from dlog.graphs.numbered import Numbered
 from dlog.graphs.running import Columns

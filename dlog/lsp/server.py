@@ -121,7 +121,7 @@ def serve(parent: int, include: Sequence[str] = (), macros: Sequence[str] = ()) 
 
 def _greet(server: Server, parent: int) -> None:
     @server.feature(types.INITIALIZE)
-    def begun(params: types.InitializeParams) -> None:
+    def watch_parent(params: types.InitializeParams) -> None:
         """What the editor sends may not end with it: others that it has started can hold the same pipe."""
         if params.process_id is not None:
             end_with(params.process_id, parent)

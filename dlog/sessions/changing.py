@@ -30,7 +30,7 @@ from dlog.sessions.follow.sources import Answers, Named, Source
 from dlog.sessions.follow.subscriptions import LIMIT, Callback, Slow, Subscription, SubscriptionTerms
 from dlog.sessions.ingest.staged_changes import StagedChanges
 from dlog.sessions.ingest.streams import by_relation_of, rounds_of
-from dlog.sessions.ingest.written import rows_of_facts
+from dlog.sessions.ingest.written_facts import rows_of_facts
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import Options
 from dlog.sessions.past_rounds import feed

@@ -42,7 +42,7 @@ class Outbox:
         kinds = (*(t.kind for t in types), Kind.NUMBER, Kind.NUMBER)
         self.collection = Collection(f"{name} sent", kinds, Role.TOTAL, memory)
         self.collection.quieten()
-        self.collection.struct[L.collection.begun] = 1  # no batch settles it
+        self.collection.struct[L.collection.in_batch] = 1  # no batch settles it
 
     def empty(self) -> OutgoingRows:
         """Takes out what was derived since the last time; derivations of a row at one time that make up for each other go
@@ -63,7 +63,7 @@ class Outbox:
     def _forget(self, derived: Struct) -> None:
         control = self.memory.control.address
         batches.settle(control, self.collection.address)
-        self.collection.struct[L.collection.begun] = 1
+        self.collection.struct[L.collection.in_batch] = 1
         lists.list_empty(control, derived.address)
 
     def free(self) -> None:

@@ -20,7 +20,7 @@ from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import TextFormat, directive_error, text_format
 from dlog.engine.formats.record_texts import record_texts
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.formats.render import MADE, NO_TEXTS, SYMBOL, Rendering, Texts, render
+from dlog.engine.formats.render import NO_TEXTS, SYMBOL, TEXT, Rendering, Texts, render
 from dlog.engine.formats.text import column_code, load_text, read_bytes
 from dlog.engine.formats.wrong_lines import names_of
 from dlog.engine.formats.wrong_rows import MAX_TOLD_MISTAKES, wrong_rows
@@ -220,7 +220,7 @@ def _rows(
     for i, (_, type_) in enumerate(relation.attributes):
         if type_.kind is Kind.RECORD:
             texts, which = record_texts(type_, columns[i], program.types, symbols, records, form.rfc4180)
-            columns[i], codes[i] = which + (len(made.offsets) - 1), MADE
+            columns[i], codes[i] = which + (len(made.offsets) - 1), TEXT
             made = Texts(
                 np.concatenate([made.data, texts.data]), np.concatenate([made.offsets, made.offsets[-1] + texts.offsets[1:]])
             )

@@ -18,7 +18,7 @@ from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.values.numerals import WIDEST, write_value
 from dlog.engine.kernels.values.words import copy_bytes
 
-SYMBOL, MADE = 4, 5
+SYMBOL, TEXT = 4, 5
 """Codes of columns beside those of `numerals`: text of an id in the symbols' heap, in the made heap."""
 
 ROWS = 1 << 16
@@ -54,7 +54,7 @@ def write_rows(columns, begin, end, delimiter, quote, heap, offsets, made, made_
         for c in range(columns.shape[0]):
             code = columns[c, 1]
             narrow = columns[c, 2] != 0
-            if code not in (SYMBOL, MADE):
+            if code not in (SYMBOL, TEXT):
                 if address + WIDEST + delimiter.size >= limit:
                     return row, start - base
                 address += write_value(Bytes(address), columns[c, 0], row, code, narrow)

@@ -35,7 +35,7 @@ class Cores(Struct):
     earlier: Numbers  # neighbours that are to rise and come earlier; or, where some fall, those of its level or above
     heap: Numbers
     heap_count: i64
-    found: Numbers
+    candidates: Numbers
     queue: Numbers
 
     # What a commit may cost.

@@ -155,7 +155,7 @@ class Sweep(Instruction):
     swept: i64  # the sink's column that gets it
     bases: i64  # register: the sink's dense code with the least value in that column
     last: i64  # address of the twin whose bitmap has the groups, 0: none; or register: how long the run is
-    seen: i64  # where among the marks rows are remembered; 0: they are not
+    mark_offset: i64  # where among the marks rows are remembered; 0: they are not
     values: Inside[Words]  # registers of the sink's columns
 
 
@@ -246,7 +246,7 @@ class HasGroup(Instruction):
     """Keeps rows whose group has rows, or has none. The group's register is behind those that live."""
 
     arrangement: Arrangement
-    wanted: i64  # whether it is to have some
+    is_positive: i64  # whether it is to have some
     live: i64  # registers that somebody still needs
     registers: Inside[Words]
 
@@ -255,7 +255,7 @@ class Contains(Instruction):
     """Keeps rows whose key is in a relation, or is not. The key's registers are behind those that live."""
 
     relation: Relation
-    wanted: i64
+    is_positive: i64
     live: i64
     registers: Inside[Words]
 
@@ -357,7 +357,7 @@ class Present(Instruction):
     """Keeps rows for which a collection has a row at a view, or has none. Its values' registers are behind those that live."""
 
     collection: Collection
-    wanted: i64
+    is_positive: i64
     neu: i64
     time: i64
     proposer: i64  # who has it anyway; -1: nobody

@@ -54,7 +54,7 @@ PAGE_CODES, PAGE_WORDS = 512, 8
 HEAP_SIZE = heap.size + 65 * machine.HeapBucket.place.size
 """Words of a heap with its buckets."""
 
-SEEN = 1 << 15
+SWEEP_MARKS = 1 << 15
 """Rows that a sweep remembers (sweep.py): no more than the second-level cache holds."""
 
 SUM_MOST = 1 << 61
@@ -63,7 +63,7 @@ SUM_MOST = 1 << 61
 # ----------------------------------------------------------------------------------------------------------------- rounds
 CANDIDATE_NARROW, CANDIDATE_WIDE = 24, 32
 """Bytes of a candidate whose value takes 4 bytes, and of one whose value takes 8."""
-TAG_FREE, TAG_GONE, TAG_ROW = 0, 1, 128
+TAG_FREE, TAG_DELETED, TAG_ROW = 0, 1, 128
 GROUP_NUMBER, GROUP_HAD, GROUP_HAS = 2**32 - 1, 2**32, 2**33
 """Parts of what a change of a result that is its groups has in the place of a row."""
 NEVER = 2**31 - 1
@@ -72,7 +72,7 @@ ROUND = 2**32
 """A time is (round of the batch + 1) * ROUND + iteration; settled times are below ROUND."""
 STOCK = 65
 """Words of a worker's stock of a pool's items: how many there are, and their numbers."""
-FOUND_WORDS = 3
+DERIVED_ROW_WORDS = 3
 """Words of a row that a part of a path has derived."""
 RUN = 1 << 40
 """Added to row numbers that are positions in a slab without capacity."""

@@ -175,7 +175,7 @@ def step(ctl: Control, pc: Instruction, n):
 def step_contains(ctl: Control, pc: Contains, n):
     flags = scratch_block(ctl, 1)
     find_rows(pc.relation, ctl, behind(pc.registers, pc.live), n, scratch_block(ctl, 2), flags)
-    kept = select_flag(flags, pc.wanted, n, scratch_block(ctl, 0))
+    kept = select_flag(flags, pc.is_positive, n, scratch_block(ctl, 0))
     return keep(ctl, pc.registers, pc.live, kept, n)
 
 
@@ -185,7 +185,7 @@ def step_has_group(ctl: Control, pc: HasGroup, n):
     groups = register(ctl, pc.registers[pc.live])
     for i in range(n):
         flags[i] = 0 if group_size(pc.arrangement, groups[i]) > 0 else -1
-    kept = select_flag(flags, pc.wanted, n, scratch_block(ctl, 0))
+    kept = select_flag(flags, pc.is_positive, n, scratch_block(ctl, 0))
     return keep(ctl, pc.registers, pc.live, kept, n)
 
 
@@ -337,7 +337,7 @@ def run_path(path: Path, ctl: Control):
             below.row = -1
             below.at = 0
             below.end = 0
-            below.left = 0
+            below.remaining = 0
             pc = 0
         elif op >= Operation.DERIVE or op in (Operation.INSERT, Operation.APPEND, Operation.MERGE, Operation.MERGE_AND):
             if not sink(ctl, path, Sink(pc), n):

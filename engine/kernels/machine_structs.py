@@ -114,7 +114,7 @@ class Arrangement(Struct):
     pool_size: i64
     pool_capacity: i64
     item: i64  # the column whose values are the items; -1: items are row numbers
-    done: i64  # rows of the relation that have been arranged
+    arranged_rows: i64  # rows of the relation that have been arranged
     only: Words  # a bit per value of one column: rows of others are left out; 0: none are
     only_column: i64
     only_low: i64
@@ -130,7 +130,7 @@ class Level(Struct):
     end: i64
     extra: i64
     chunk: i64  # number of the chunk these positions are in
-    left: i64  # items that follow in later chunks
+    remaining: i64  # items that follow in later chunks
 
 
 class Proposer(Struct):
@@ -147,7 +147,7 @@ class Proposer(Struct):
 class Marks(Struct):
     """Of one `Extend` of one worker."""
 
-    chosen: i64  # the proposer whose values are candidates
+    proposer: i64  # the proposer whose values are candidates
     proposers: Inside[Array[Proposer]]
 
 
@@ -201,7 +201,7 @@ class Union(Struct):
 
     pairs: Relation
     classes: Relation  # values and the names of their classes
-    done: i64  # pairs that have been united
+    united_pairs: i64  # pairs that have been united
     forgets: i64  # whether pairs that have been are forgotten
     count: i64  # values
     capacity: i64

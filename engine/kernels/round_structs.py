@@ -144,9 +144,9 @@ class Collection(Relation):
     log: Log  # its changes by round
     inner_log: Log  # its changes by iteration
     packed: i64  # the log has the words of pairs in the place of row numbers
-    kept: List  # changes of fused batches that are over (fused_batches.py), column after column, `capacity` words each
+    fused_log: List  # changes of fused batches that are over (fused_batches.py), column after column, `capacity` words each
     fresh: i64  # it was empty before this batch of one round
-    begun: i64  # the batch has touched it (activation.py)
+    in_batch: i64  # the batch has touched it (activation.py)
     active: i64  # so has the round of its own scope
 
     # Of rules and reductions.
@@ -201,14 +201,14 @@ class Index(Struct):
     free_group: i64  # the last freed one plus one
     least: i64  # of an index by hash of one column, while its table does not grow: no key is less
     most: i64  # or more
-    coming: Inside[DenseGroups]
+    next_dense: Inside[DenseGroups]
     pool: Numbers
     pool_size: i64
     pool_capacity: i64
     free: Words  # by size, the first free slab
-    wanted: i64  # the column, plus one, whose values the pool may hold in the place of row numbers
+    allowed_values: i64  # the column, plus one, whose values the pool may hold in the place of row numbers
     values: i64  # the column, plus one, whose values it holds; 0: row numbers
-    gone: Changes  # while a batch settles: rows that are to leave long groups (removals.py)
+    leaving_rows: Changes  # while a batch settles: rows that are to leave long groups (removals.py)
 
 
 # ----------------------------------------------------------------------------------------------------------- reductions
@@ -260,7 +260,7 @@ class Work(Struct):
     tasks: Array[Task]
     count: i64
     at: i64  # the task that runs; -1: the inputs' readers are not marked yet
-    begun: i64  # whether it has begun
+    has_begun: i64  # whether it has begun
     over: i64  # all have run
     first: i64  # whether the batch is the first
     rounds: i64
@@ -269,8 +269,8 @@ class Work(Struct):
     marks: Words  # a bit per task
     touched: Array[Pointer[Collection]]  # that the batch has changed or, after it, whose logs are still there
     touched_count: i64
-    kept: Array[Pointer[Collection]]  # with changes of fused batches in `kept`
-    kept_count: i64
+    fused_collections: Array[Pointer[Collection]]  # with changes of fused batches in `fused_log`
+    fused_count: i64
     spare: Changes
     counts: Words
     ran: i64  # tasks that have run so far
@@ -288,7 +288,7 @@ class Fused(Struct):
     at: i64  # those before have been given to a batch
     rounds: i64  # of a batch
     first: i64  # the first round of the last batch
-    begun: i64  # the last batch is not over yet
+    is_open: i64  # the last batch is not over yet
     repeated: i64  # a row may have changed twice in one round
 
 
@@ -318,7 +318,7 @@ class Scope(Struct):
     tick: i64
     round_tick: i64
     delayed: i64  # rows enter at late iterations: not those but the iterations that did something count
-    done: i64  # how many did
+    productive_iterations: i64  # how many did
 
 
 # ---------------------------------------------------------------------------------------------------------------- paths
@@ -435,8 +435,8 @@ class Share(Struct):
     chunk: i64  # and how many changes a step has
     parts: Array[Pointer[Share]]  # what workers use who do a part
     part_count: i64
-    made: i64  # of a part: how much it has made
-    found: List  # of a part: rows that it has derived, FOUND_WORDS each: row and iteration in one word, diff, time
+    work: i64  # of a part: how much it has made
+    derived_rows: List  # of a part: rows that it has derived, DERIVED_ROW_WORDS each: row and iteration in one word, diff, time
     values: List  # and the values of those that are not there yet
     items: List  # derivations: row and iteration in one word, the diff; of other rows what comes of each
     lock: i64  # of the free items of a pool: whoever makes it 1 has it

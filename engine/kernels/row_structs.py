@@ -130,7 +130,7 @@ class StretchKey(Struct):
 
     end: i32  # behind its places, from the first of the stretch on
     dead: i32  # those of them that stay dead
-    coming: i32  # those of them that rows from behind the base get
+    incoming: i32  # those of them that rows from behind the base get
 
 
 StretchKeys = Array[StretchKey]
@@ -144,16 +144,16 @@ class Stretch(Struct):
     start: i64  # the first of their places
     places: i64
     staying: i64  # dead rows that are to stay
-    coming: i64  # rows that are to come
+    incoming: i64  # rows that are to come
     keys: StretchKeys
     runs: RowRuns  # for the places, in their order
     run_count: i64
     others: OtherRows  # the rows that come, in their order
     spots: Words  # `places` for each index by another column: where it has the row for each place
     values: Words  # room for a word for each place
-    given: i64  # while runs are listed: places that have been given to rows,
-    taken: i64  # others that have been listed,
-    left: i64  # dead rows that have still to stay,
+    placed: i64  # while runs are listed: places that have been given to rows,
+    listed: i64  # others that have been listed,
+    dead_to_keep: i64  # dead rows that have still to stay,
     next_dead: i64  # and the first dead row that has not been met; behind the places if there is none
 
 
@@ -204,5 +204,5 @@ class Sums(Struct):
 
     count: i64  # members
     value: i64
-    lost: i64  # what rounding lost
+    compensation: i64  # what rounding lost
     odd: i64  # members that are not finite: NaN, inf, -inf, 21 bits each

@@ -160,7 +160,7 @@ def filtered(rule: Rule, filters: frozenset[ColumnFilter], kinds: tuple[Kind, ..
             continue
         if not isinstance(term, Variable | Constant):
             rule, term = with_named_head(rule, f.column, kinds[f.column])
-        test = _asked_of(f.test, term)
+        test = _with_value(f.test, term)
         if all(_unplaced(x) != test for x in rule.body):
             rule = replace(rule, body=(*rule.body, test))
     return rule
@@ -184,7 +184,7 @@ def _constant_outcome(test: Test, term: Term) -> bool | None:
             return None
 
 
-def _asked_of(test: Test, value: Variable | Constant) -> Test:
+def _with_value(test: Test, value: Variable | Constant) -> Test:
     """The test with the value in the place of `COLUMN`."""
     match test:
         case Compare(op=op, right=right, kind=kind):

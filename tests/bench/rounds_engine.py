@@ -110,7 +110,7 @@ def native_rounds(engine: Maintained, stream: Stream) -> Nanos:
     clock, commit, resume = time.perf_counter_ns, kernels.commit_one, kernels.run_batch
     going_on, done = int(Status.YIELD), int(Status.DONE)  # looked up here, as that is no compiled code
     for r in range(stream.rounds):
-        control[L.control.running] = control[L.control.work] = work[L.work.begun] = 0
+        control[L.control.running] = control[L.control.work] = work[L.work.has_begun] = 0
         start = clock()
         status = commit(work.address, control.address, target, at + r * step, each, 1)
         while status == going_on:

@@ -205,7 +205,7 @@ def test_a_library_that_somebody_else_may_have_left_is_not_loaded(
     monkeypatch.setattr(library, "library_path", lambda: path)
     monkeypatch.setattr(library, "_is_whole", lambda content: content != b"")
     monkeypatch.setattr(library, "build", lambda path: path.write_bytes(made))
-    assert library._made() == made
+    assert library._library_bytes() == made
     assert (tmp_path / "theirs").read_bytes() == b"planted"
 
 
@@ -217,7 +217,7 @@ def test_a_library_in_a_folder_that_others_can_write_to_is_not_loaded(tmp_path: 
     monkeypatch.setattr(library, "library_path", lambda: path)
     monkeypatch.setattr(library, "_is_whole", lambda content: content != b"")
     monkeypatch.setattr(library, "build", lambda path: path.write_bytes(b"made here"))
-    assert library._made() == b"made here"
+    assert library._library_bytes() == b"made here"
     assert path.read_bytes() == b"planted"
 
 

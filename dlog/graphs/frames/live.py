@@ -16,7 +16,7 @@ import pyarrow as pa
 from dlog.display.preview import Preview
 from dlog.graphs.analyses import Analyses
 from dlog.graphs.frames.changing import ChangedNumbers, ChangingFrame
-from dlog.graphs.frames.following import SparkMaintained, SparkRecomputed
+from dlog.graphs.frames.followers import SparkMaintained, SparkRecomputed
 from dlog.graphs.frames.frame_changes import edges_of, ids_of
 from dlog.graphs.frames.lineage import Origin
 from dlog.graphs.frames.numbers import Numbers, values_of

@@ -44,14 +44,14 @@ class SparkRunning:
         """The same with a program file or a program's text."""
         from dlog.engine.ir.rules import Io
         from dlog.engine.spark.application import need_context
-        from dlog.spark import run_given
+        from dlog.spark import run_on_rows
 
         need_context(self.spark)
         typed = _compiled(source, tuple(macros))
         shown = tuple(io for io in typed.io if io.action == "input" or io.relation in wanted)
         missing = [name for name in wanted if all(io.relation != name for io in shown)]
         shown += tuple(Io("output", name) for name in missing)
-        return run_given(replace(typed, io=shown), facts, self.spark, None, **options)
+        return run_on_rows(replace(typed, io=shown), facts, self.spark, None, **options)
 
     def session(self, program: Program, facts: Facts) -> Any:
         """A `dlog.Session` on a program and its first facts."""

@@ -160,12 +160,12 @@ def _content() -> bytes | Exception:
     """The library's file, which is made where there is none or a damaged one; or why it cannot be made, which takes as long to
     find out a second time."""
     try:
-        return _made()
+        return _library_bytes()
     except (OSError, ValueError, RuntimeError) as problem:
         return problem
 
 
-def _made() -> bytes:
+def _library_bytes() -> bytes:
     """`_content`. Raises OSError, ValueError or RuntimeError."""
     try:
         path = library_path()

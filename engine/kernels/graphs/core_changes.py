@@ -92,8 +92,8 @@ def separate(cores: Cores, left, right):
         unlink(cores, vertex, level)
         put_last(cores, vertex, level - 1)
     for i in range(counted):
-        cores.marks[cores.found[i]] = 0
-        cores.earlier[cores.found[i]] = 0
+        cores.marks[cores.candidates[i]] = 0
+        cores.earlier[cores.candidates[i]] = 0
 
 
 @kernel
@@ -108,7 +108,7 @@ def count_at(cores: Cores, vertex, level, counted, falling):
         held += 1 if cores.numbers[neighbour_at(cores, at)] >= level else 0
     cores.earlier[vertex] = held
     cores.marks[vertex] = COUNTED
-    cores.found[counted] = vertex
+    cores.candidates[counted] = vertex
     return counted + 1, have_fall(cores, vertex, level, falling)
 
 
@@ -139,13 +139,13 @@ def connect(cores: Cores, left, right):
         vertex = pop(cores)
         if cores.earlier[vertex] + cores.later[vertex] > level:
             cores.marks[vertex] = RISING
-            cores.found[rising] = vertex
+            cores.candidates[rising] = vertex
             rising += 1
             await_later(cores, vertex, level)
         elif cores.earlier[vertex] > 0:
             settle(cores, vertex, level)
     for i in range(rising - 1, -1, -1):
-        vertex = cores.found[i]
+        vertex = cores.candidates[i]
         if cores.marks[vertex] == RISING:
             note(cores, vertex)
             unlink(cores, vertex, level)

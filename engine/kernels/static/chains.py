@@ -53,7 +53,7 @@ def grow_arrangement(ctl: Control, arrangement: Arrangement, end):
         data = Numbers(column_of(relation, item).data)
     dense = arrangement.map == KeyMap.DENSE
     some = arrangement.only.address != 0
-    for row in range(arrangement.done, end):
+    for row in range(arrangement.arranged_rows, end):
         if some and not is_wanted(arrangement, relation, row):
             continue
         if dense:
@@ -70,7 +70,7 @@ def grow_arrangement(ctl: Control, arrangement: Arrangement, end):
             value = data[row]
         if not append(ctl, arrangement, chain_of(arrangement, group), value):
             return False
-    arrangement.done = end
+    arrangement.arranged_rows = end
     return True
 
 

@@ -91,23 +91,23 @@ def wipe_from(table: Numbers, at, count):
 @entry()
 def empty_arrangement(arrangement: Arrangement):
     """Takes all rows out of a growing arrangement whose relation still has them."""
-    if arrangement.done == 0:
+    if arrangement.arranged_rows == 0:
         return
     if arrangement.map == KeyMap.DENSE:
         empty_chains(arrangement)
     else:
         empty_groups(arrangement)
-    arrangement.done = 0
+    arrangement.arranged_rows = 0
     arrangement.pool_size = 0
 
 
 @kernel
 def empty_chains(arrangement: Arrangement):
     """A chain is two words."""
-    if 2 * arrangement.groups <= WIPED * arrangement.done:
+    if 2 * arrangement.groups <= WIPED * arrangement.arranged_rows:
         clear_words(Words(arrangement.chains.address), 2 * arrangement.groups)
         return
-    for row in range(arrangement.done):
+    for row in range(arrangement.arranged_rows):
         clear_words(Words(chain_of(arrangement, dense_group(arrangement, row)).address), 2)
 
 

@@ -260,8 +260,8 @@ def extend(ctl: Control, code: Extend, level: Level, source: Words):
         at = level.at
         end = level.end
         if at >= end:
-            if level.left > 0:
-                arrangement = code.listed[marks.chosen].arrangement
+            if level.remaining > 0:
+                arrangement = code.listed[marks.proposer].arrangement
                 next_chunk(arrangement, level, load_position(arrangement.pool.address, end))
                 continue
             row += 1
@@ -269,10 +269,10 @@ def extend(ctl: Control, code: Extend, level: Level, source: Words):
                 break
             chosen = choose_proposer(ctl, code, row)
             if chosen >= 0:
-                marks.chosen = chosen
+                marks.proposer = chosen
                 open_proposer(ctl, code, level, chosen, row)
             continue
-        chosen = marks.chosen
+        chosen = marks.proposer
         count = min(end - at, BLOCK - n)
         level.at = at + count
         if is_pair_marked(ctl, code, chosen, row):

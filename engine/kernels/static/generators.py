@@ -36,7 +36,7 @@ def range_values(ctl: Control, code: Range, level: Level, source: Words):
     target = register(ctl, code.target)
     n = 0
     while n < BLOCK:
-        if level.left == Way.NONE:
+        if level.remaining == Way.NONE:
             if level.row + 1 >= rows:
                 break
             level.row += 1
@@ -69,13 +69,13 @@ def open_range(ctl: Control, code: Range, level: Level, row):
     level.at = a
     level.end = b
     level.extra = step
-    level.left = Way.NONE
+    level.remaining = Way.NONE
     if step == 0:
-        level.left = Way.ONCE if a != b else Way.NONE
+        level.remaining = Way.ONCE if a != b else Way.NONE
     elif up:
-        level.left = Way.UP if a < b else Way.NONE
+        level.remaining = Way.UP if a < b else Way.NONE
     else:
-        level.left = Way.DOWN if b < a else Way.NONE
+        level.remaining = Way.DOWN if b < a else Way.NONE
 
 
 @kernel
@@ -88,13 +88,13 @@ def open_floats(level: Level, first, end, step_bits, has_step):
     level.at = first
     level.end = end
     level.extra = as_bits(step)
-    level.left = Way.NONE
+    level.remaining = Way.NONE
     if step > 0.0:
-        level.left = Way.UP if a < b else Way.NONE
+        level.remaining = Way.UP if a < b else Way.NONE
     elif step < 0.0:
-        level.left = Way.DOWN if b < a else Way.NONE
+        level.remaining = Way.DOWN if b < a else Way.NONE
     else:
-        level.left = Way.ONCE if a != b else Way.NONE
+        level.remaining = Way.ONCE if a != b else Way.NONE
 
 
 @kernel
@@ -104,7 +104,7 @@ def fill_integers(level: Level, source: Words, target: Words, n, sign):
     end = level.end
     step = level.extra
     row = level.row
-    way = level.left
+    way = level.remaining
     while n < BLOCK and way != Way.NONE:
         source[n] = row
         target[n] = value ^ sign
@@ -119,7 +119,7 @@ def fill_integers(level: Level, source: Words, target: Words, n, sign):
             way = Way.NONE
         value = following
     level.at = value
-    level.left = way
+    level.remaining = way
     return n
 
 
@@ -130,7 +130,7 @@ def fill_floats(level: Level, source: Words, target: Words, n):
     end = as_float(level.end)
     step = as_float(level.extra)
     row = level.row
-    way = level.left
+    way = level.remaining
     while n < BLOCK and way != Way.NONE:
         source[n] = row
         target[n] = float_word(value)
@@ -145,7 +145,7 @@ def fill_floats(level: Level, source: Words, target: Words, n):
             way = Way.NONE
         value = following
     level.at = as_bits(value)
-    level.left = way
+    level.remaining = way
     return n
 
 

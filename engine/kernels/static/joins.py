@@ -150,7 +150,7 @@ def match_chains(arrangement: Arrangement, groups: Words, level: Level, source: 
     n = 0
     while n < BLOCK:
         if at >= end:
-            if level.left > 0:
+            if level.remaining > 0:
                 next_chunk(arrangement, level, load_position(arrangement.pool.address, end))
             else:
                 row += 1
@@ -180,7 +180,7 @@ def open_chain(arrangement: Arrangement, level: Level, group):
     """Points the level at the first chunk of a growing arrangement's group."""
     chain = chain_of(arrangement, group)
     level.chunk = -1
-    level.left = chain.count
+    level.remaining = chain.count
     next_chunk(arrangement, level, chain.start)
 
 
@@ -188,10 +188,10 @@ def open_chain(arrangement: Arrangement, level: Level, group):
 def next_chunk(arrangement: Arrangement, level: Level, start):
     """Points the level at the chain's next chunk, which starts at `start`."""
     number = level.chunk + 1
-    left = level.left
+    left = level.remaining
     count = min(left, chunk_items(number))
     level.chunk = number
-    level.left = left - count
+    level.remaining = left - count
     level.at = start
     level.end = start + count
 

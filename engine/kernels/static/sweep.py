@@ -10,7 +10,7 @@ from dlog.engine.kernels.codes import ArrangementKind, Operation, SetKind
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import atomic_add, bit_length, prefetch, wrapped_product
 from dlog.engine.kernels.instructions import Sweep
-from dlog.engine.kernels.layout import BLOCK, SEEN
+from dlog.engine.kernels.layout import BLOCK, SWEEP_MARKS
 from dlog.engine.kernels.machine_structs import Arrangement, Column, Level, Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import chain_of, column_of
@@ -96,11 +96,11 @@ def was_seen(ctl: Control, code: Sweep, bases: Words, row, group):
 
     It need not go again, not even in a later iteration when the group has grown: the path that begins with the group's changes
     meets it. So what joins on the way to it, and is forgotten, counts once however often it does."""
-    place = code.seen
+    place = code.mark_offset
     if place == 0:
         return False
     key = (bases[row] << 32) + group + 1
-    at = place + ((wrapped_product(key, _MIX) >> 40) & (SEEN - 1))
+    at = place + ((wrapped_product(key, _MIX) >> 40) & (SWEEP_MARKS - 1))
     marks = ctl.marks
     if Words(marks)[at] == key:
         return True
@@ -179,7 +179,7 @@ def sweep_chains(ctl: Control, code: Sweep, level: Level):
             kept = test_words(code, level, groups[row], bases[row], row, candidates, kept)
             continue
         if at >= end:
-            if level.left > 0:
+            if level.remaining > 0:
                 next_chunk(arrangement, level, load_position(pool.address, end))
             else:
                 row += 1
@@ -198,7 +198,7 @@ def sweep_chains(ctl: Control, code: Sweep, level: Level):
                 matches = chain_of(arrangement, group).count
                 if words == 0 and matches >= MIN_REMEMBERED_MATCHES and was_seen(ctl, code, bases, row, group):
                     level.at = level.end
-                    level.left = 0
+                    level.remaining = 0
             continue
         count = min(end - at, BLOCK - kept)
         base = bases[row]
@@ -218,11 +218,11 @@ def open_words(code: Sweep, level: Level):
     """Points the level at the words of the group that was opened, if it is long enough and has a twin; returns its matches
     then, 0 if not."""
     level.extra = 0
-    matches = level.end - level.at + level.left
+    matches = level.end - level.at + level.remaining
     if code.last == 0 or matches < swept_words(code):
         return 0
     level.extra = 1
-    level.left = 0
+    level.remaining = 0
     level.at = 0
     level.end = swept_words(code)
     return matches

@@ -29,7 +29,7 @@ INITIAL_VALUES = 1024
 def unite_changes(ctl: Control, union: Union):
     """Unites the values of the pairs that came since the last time, and adds the rows of those that are in another class than
     before. False with ctl.error set when out of memory."""
-    if union.done == union.pairs.rows:
+    if union.united_pairs == union.pairs.rows:
         return True
     known = union.count
     merged = unite_pairs(ctl, union)
@@ -48,7 +48,7 @@ def unite_pairs(ctl: Control, union: Union):
     twos, two_width = two.data, two.width
     rows = union.pairs.rows
     merged = 0
-    for row in range(union.done, rows):
+    for row in range(union.united_pairs, rows):
         if union.count + 2 > union.capacity and not make_room(ctl, union):
             return -1
         left = find_root(union.parents, number_of(union, load_cell(ones, one_width, row)))
@@ -60,7 +60,7 @@ def unite_pairs(ctl: Control, union: Union):
         union.parents[right] = left
         union.merged[merged] = right
         merged += 1
-    union.done = rows
+    union.united_pairs = rows
     return merged
 
 
@@ -223,7 +223,7 @@ def forget_pairs(union: Union):
         slots = Numbers(pairs.slots)
         for at in range(pairs.slot_count):
             slots[at] = 0
-    union.done = 0
+    union.united_pairs = 0
     pairs.rows = 0
     pairs.lo = 0
     pairs.hi = 0

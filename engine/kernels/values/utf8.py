@@ -51,7 +51,7 @@ def character_bytes(address: Bytes, length):
 
 
 @kernel
-def begun(word):
+def count_starts(word):
     """How many of eight bytes begin a character: all but those of the form 10xxxxxx."""
     inner = word & ~(word << np.uint64(1)) & _HIGH
     return 8 - np.int64(((inner >> np.uint64(7)) * _ONES) >> np.uint64(56))
@@ -62,7 +62,7 @@ def count_characters(address, length):
     stop = address + length
     count = 0
     while address + 8 <= stop:
-        count += begun(load_word(address))
+        count += count_starts(load_word(address))
         address += 8
     while address < stop:
         count += load_u8(address, 0) & 0xC0 != 0x80
@@ -76,7 +76,7 @@ def skip_characters(address, length, count):
     stop = address + length
     at = address
     while count >= 8 and at + 8 <= stop:
-        count -= begun(load_word(at))
+        count -= count_starts(load_word(at))
         at += 8
     while at < stop and (count > 0 or load_u8(at, 0) & 0xC0 == 0x80):
         count -= load_u8(at, 0) & 0xC0 != 0x80

@@ -79,13 +79,13 @@ def _has_match(body: Query, keys: Sequence[Term], wanted: Sequence[Term], readin
     if body.conditions or names is None:
         return False
 
-    def found(names: Substitution, left: Sequence[Reading]) -> bool:
+    def matches_all(names: Substitution, left: Sequence[Reading]) -> bool:
         if not left:
             return True
         matches = (_matched(left[0].args, r.args, names) for r in readings if r.relation == left[0].relation)
-        return any(found(more, left[1:]) for more in matches if more is not None)
+        return any(matches_all(more, left[1:]) for more in matches if more is not None)
 
-    return found(names, body.readings)
+    return matches_all(names, body.readings)
 
 
 def _is_said(reading: Reading, look_up: LookUp, keys: Sequence[Term], body: Query, query: Query) -> bool:

@@ -255,7 +255,7 @@ class Dataflow:
 
     def touched_by_fused_batches(self) -> list[str]:
         """The collections of `observed` with kept changes of fused batches."""
-        addresses = view(self.work[L.work.kept], self.work[L.work.kept_count], np.int64).tolist()
+        addresses = view(self.work[L.work.fused_collections], self.work[L.work.fused_count], np.int64).tolist()
         return [self._names[address] for address in addresses]
 
     def keep_changes(self) -> None:
@@ -265,7 +265,7 @@ class Dataflow:
             for collection in self.observed.values():
                 collection.keep_changes()
             self._keeps = True
-        fused_batches.forget_kept(self.work.address, self.memory.control.address)
+        fused_batches.forget_fused_logs(self.work.address, self.memory.control.address)
 
     def note_input_changes(self, names: Iterable[str]) -> None:
         """Notes that inputs change."""
@@ -287,7 +287,7 @@ class Dataflow:
         work = Struct(L.work.size)
         self._plan_work(work, range(len(self._tasks)))
         work.point(L.work.touched, Struct(len(self.collections)))
-        work.point(L.work.kept, Struct(len(self.collections)))
+        work.point(L.work.fused_collections, Struct(len(self.collections)))
         work.point(L.work.spare, self.spare)
         work.point(L.work.counts, Struct(256))
         work[L.work.first] = 1

@@ -18,8 +18,8 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Comparison, Operation, RangeForm
 from dlog.engine.kernels.values.texts import Text
 from dlog.engine.runtime.lowering.code import Code
+from dlog.engine.runtime.lowering.liveness import live_after
 from dlog.engine.runtime.lowering.lowered import LoweredPath, ProducedRows, Tables
-from dlog.engine.runtime.lowering.needed import needed_after
 from dlog.engine.runtime.lowering.sweeping import is_twin, swept_columns
 from dlog.engine.runtime.lowering.terms import TermLowering
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
@@ -65,7 +65,7 @@ class PathLowering:
         constant = constant or (lambda term: tables.constant(storage.encode(term)))
         self.terms = TermLowering(self.code, storage.records, tables, constant)
         self.swept = False
-        self.needed = needed_after(path)
+        self.needed = live_after(path)
 
     def lower(self) -> LoweredPath:
         self._seed()
@@ -173,7 +173,7 @@ class PathLowering:
             swept=place,
             bases=base,
             last=last,
-            seen=self._reserve_seen(),
+            mark_offset=self._reserve_seen(),
         )
         self.code.emit(op, *head, *values)
         self.swept = True
@@ -184,7 +184,7 @@ class PathLowering:
         if not self.tables.remembers or len(self.path.steps) < 2:
             return 0
         place = self.tables.marks + 1
-        self.tables.marks = place + L.SEEN
+        self.tables.marks = place + L.SWEEP_MARKS
         return place
 
     def _group(self, arrangement: StoredArrangement, key: Sequence[Term]) -> int:
@@ -245,13 +245,13 @@ class PathLowering:
             relation = self.storage.set_of(name)
             keys = [self.terms.register(t) for t in terms]
             live = self.code.live(needed)
-            head = I.Contains.operands(relation=relation.address, wanted=int(wanted), live=len(live))
+            head = I.Contains.operands(relation=relation.address, is_positive=int(wanted), live=len(live))
             self.code.emit(Operation.CONTAINS, *head, *live, *keys)
         else:
             arrangement = self.storage.arrangement(nodes.Arrangement(name, columns))
             group = self._group(arrangement, terms)
             live = self.code.live(needed)
-            head = I.HasGroup.operands(arrangement=arrangement.address, wanted=int(wanted), live=len(live))
+            head = I.HasGroup.operands(arrangement=arrangement.address, is_positive=int(wanted), live=len(live))
             self.code.emit(Operation.HAS_GROUP, *head, *live, group)
 
     def _filter(self, compare: Compare, needed: frozenset[int]) -> None:

@@ -281,13 +281,13 @@ class RoundLowering(PathLowering):
             live = self.code.live(needed)
             self.code.emit(Operation.ANY, *I.HasAny.operands(index=index, group=group, live=len(live)), *live)
             return
-        self.references.refer("found", name)
+        self.references.refer("found_by_values", name)
         keys = [self.terms.register(a) for a in args if a is not None]
         if not self.rounds.is_inner(name):
             live = self.code.live(needed)
             head = I.Present.operands(
                 collection=collection,
-                wanted=int(wanted),
+                is_positive=int(wanted),
                 neu=neu,
                 time=self.code.registers[TIME],
                 proposer=proposer,

@@ -14,9 +14,9 @@ from dlog.engine.ir.rules import Variable
 from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Operation
+from dlog.engine.runtime.lowering.liveness import reads
 from dlog.engine.runtime.lowering.lower import PathLowering, Storage
 from dlog.engine.runtime.lowering.lowered import LoweredPath, Tables
-from dlog.engine.runtime.lowering.needed import reads
 from dlog.engine.runtime.lowering.sweeping import has_bitmap, is_plain
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.native import Struct, words

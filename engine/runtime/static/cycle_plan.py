@@ -15,8 +15,8 @@ from dlog.engine.kernels.codes import Move as Do
 from dlog.engine.kernels.combine import Combine
 from dlog.engine.plan.static.build import build_scope
 from dlog.engine.plan.static.iterations import MARK
+from dlog.engine.runtime.static.iteration_statistics import IterationStatistics
 from dlog.engine.runtime.static.moves import Add, Begin, Call, Count, Empty, Evaluate, Move, Where, copied, renamed
-from dlog.engine.runtime.static.moving import MovingStatistics
 from dlog.engine.runtime.static.scope import finish_reduction, is_mean
 from dlog.engine.runtime.static.thread_pool import ThreadPool
 from dlog.engine.runtime.storage.catalog import Catalog
@@ -140,7 +140,7 @@ class CyclePlan:
     def _planned(self, move: Evaluate) -> nodes.Scope:
         """The plan of a step, whose own relations have names that no other step has."""
         stratum = Stratum(move.into, tuple(rule for rule, _ in move.rules), False)
-        statistics = MovingStatistics(self.catalog, self.setting.moving, self.looping)
+        statistics = IterationStatistics(self.catalog, self.setting.moving, self.looping)
         scope = self.scopes[move.step] = build_scope(stratum, self.setting.program, statistics)
         self.tested |= set(_tested(_all_paths(scope)))
         own = [r.relation for made in (scope.temporaries, scope.reductions, scope.folds) for r in made]

@@ -81,7 +81,7 @@ class IteratedRun:
             for p in PAIRED:
                 self.catalog.add(part(name, p), (Kind.NUMBER, *self._stored(name).kinds))
         try:
-            self._take_given()
+            self._load_external()
             self._make([*self._derive("enter", recursive=False), *self._settle()])
             self._begin()
             self._make([Begin(tuple((name, part(name, "delta")) for name in self._relations)), *self._iterate()], looping=True)
@@ -103,7 +103,7 @@ class IteratedRun:
         for rule, costs in self._cycle.costs.items():
             self.costs.setdefault(rule, RuleCosts()).add(costs.cycles, costs.derived, costs.new)
 
-    def _take_given(self) -> None:
+    def _load_external(self) -> None:
         """Rows from outside go through rules, as all others, or where there is a choice are the first that stand."""
         for name in self._relations:
             stored = self._stored(name)
@@ -165,13 +165,13 @@ class IteratedRun:
             yield from self._sift(name)
         for name in self._relations:
             if self.steps.retention(name).dominated or self.steps.retention(name).join is not None:
-                yield self._remove_gone(name)
+                yield self._remove_leaving(name)
             yield Add(name, part(name, "delta"))
         for name in self._relations:
             if rules := self.steps.overtaken(name):
                 yield Evaluate(f"overtaken {name}", tuple(rules), (part(name, "gone"),))
-                yield self._remove_gone(name, "delta")
-                yield self._remove_gone(name)
+                yield self._remove_leaving(name, "delta")
+                yield self._remove_leaving(name)
 
     def _sift(self, name: str) -> Iterator[Move]:
         """Says which rows of one relation are accepted, and which leave."""
@@ -188,7 +188,7 @@ class IteratedRun:
             yield Empty(part(name, "delta"))
             yield Add(part(name, "delta"), part(name, "chosen" if kept.keys else "fresh"))
 
-    def _remove_gone(self, name: str, of: str = "") -> Move:
+    def _remove_leaving(self, name: str, of: str = "") -> Move:
         rows = part(name, of) if of else name
         kept = Evaluate(f"kept {name}{MARK}{of}", tuple(self.steps.remaining(name, of)), (part(name, "kept"),))
         return Where(part(name, "gone"), (kept, Empty(rows), Add(rows, part(name, "kept"))))

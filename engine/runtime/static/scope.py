@@ -171,9 +171,9 @@ class ScopeRun(CatalogStorage):
         if not self._connects():
             relation.order_changes()
         if given is not None:
-            self._copy_given(relation)
+            self._copy_preloaded(relation)
 
-    def _copy_given(self, relation: StoredRelation) -> None:
+    def _copy_preloaded(self, relation: StoredRelation) -> None:
         """Merges rows that a lattice relation had from input."""
         self._needed = {}
         binds = tuple((c, c) for c in range(relation.arity))

@@ -134,7 +134,7 @@ class Collection(CollectionParts):
         where pairs do, rows of its own where groups are the rows, contributions before they are all there, and for each index
         rows where values do."""
         streamed = self.grouped is not None and self.grouped.struct[L.reduction.streamed] != 0
-        values = [self.indexes[key].struct[L.index.wanted] for key in sorted(self.indexes)]
+        values = [self.indexes[key].struct[L.index.allowed_values] for key in sorted(self.indexes)]
         left = [self.struct[field] for field in (L.collection.no_readers, L.collection.unkeyed, L.collection.pairable)]
         return [*left, int(self.grouped is not None), int(streamed), *values]
 
@@ -145,7 +145,7 @@ class Collection(CollectionParts):
             return False
         self.struct[L.collection.no_readers], self.struct[L.collection.unkeyed], self.struct[L.collection.pairable] = ways[:3]
         for key, column in zip(sorted(self.indexes), ways[5:], strict=True):
-            self.indexes[key].struct[L.index.wanted] = column
+            self.indexes[key].struct[L.index.allowed_values] = column
         if self.grouped is not None:
             self.grouped.struct[L.reduction.streamed] = ways[4]
             if not ways[3]:
@@ -243,13 +243,13 @@ class Collection(CollectionParts):
 
     def keep_changes(self) -> None:
         """Has fused batches leave their changes here; none have."""
-        if L.collection.kept not in self.struct.keep:
-            self.struct.point(L.collection.kept, new_list(self.arity + 2))
-        self.struct.keep[L.collection.kept][L.items.count] = 0  # type: ignore[index]
+        if L.collection.fused_log not in self.struct.keep:
+            self.struct.point(L.collection.fused_log, new_list(self.arity + 2))
+        self.struct.keep[L.collection.fused_log][L.items.count] = 0  # type: ignore[index]
 
     def fused_changes(self) -> Updates:
         """The changes that fused batches have left (see `updates`)."""
-        kept = self.struct.keep[L.collection.kept]
+        kept = self.struct.keep[L.collection.fused_log]
         assert isinstance(kept, Struct)
         count, capacity, columns = (kept[field] for field in (L.items.count, L.items.capacity, L.items.words))
         block = self.memory.array_pool.words(columns * count).reshape(columns, count)

@@ -152,7 +152,7 @@ def _lists_of(role: Role) -> list[tuple[int, int]]:
 
 _LISTS = (
     *dict.fromkeys(field for role in Role for field, _ in _lists_of(role)),
-    L.collection.kept,
+    L.collection.fused_log,
 )
 
 

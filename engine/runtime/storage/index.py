@@ -11,15 +11,16 @@ from dlog.engine.runtime.storage.collection_parts import CollectionParts
 from dlog.engine.runtime.storage.memory_map import give_back, index_arrays, index_cells
 from dlog.engine.runtime.storage.native import Place, Places, Struct
 
-_GONE = L.index.size
-_FREE = _GONE + L.log.size
+_LEAVING_ROWS = L.index.size
+_FREE = _LEAVING_ROWS + L.log.size
 _KEYS = _FREE + FREE_SIZES
 """Where the parts of an index are, in one struct with it."""
 
 
 @cache
 def _places(keys: int) -> Places:
-    return {L.index.gone: Place(_GONE, L.log.size), L.index.free: Place(_FREE, FREE_SIZES), L.index.keys: Place(_KEYS, keys)}
+    leaving_rows = Place(_LEAVING_ROWS, L.log.size)
+    return {L.index.leaving_rows: leaving_rows, L.index.free: Place(_FREE, FREE_SIZES), L.index.keys: Place(_KEYS, keys)}
 
 
 class Index:
@@ -34,9 +35,9 @@ class Index:
         words = [0] * (_KEYS + len(key))
         words[L.index.collection], words[L.index.key_count] = collection.address, len(key)
         words[L.index.dense] = int(len(key) <= 1)
-        for field, start in ((L.index.gone, _GONE), (L.index.free, _FREE), (L.index.keys, _KEYS)):
+        for field, start in ((L.index.leaving_rows, _LEAVING_ROWS), (L.index.free, _FREE), (L.index.keys, _KEYS)):
             words[field] = self.address + 8 * start
-        words[_GONE + L.items.words] = L.change.size
+        words[_LEAVING_ROWS + L.items.words] = L.change.size
         words[_KEYS:] = key
         self.struct.words[:] = words
         self.proposes = self.is_read = False
@@ -48,11 +49,11 @@ class Index:
     def want_values(self) -> None:
         """Lets the index hold values, not rows, if paths ask it for nothing else; all are lowered."""
         if self.proposes and not self.is_read and self.collection.arity == 2 and len(self.key) == 1:
-            self.struct[L.index.wanted] = 2 - self.key[0]
+            self.struct[L.index.allowed_values] = 2 - self.key[0]
 
     def hold_rows(self) -> None:
         """Has the index hold rows from now on, whatever it was wanted for."""
-        self.struct[L.index.wanted] = 0
+        self.struct[L.index.allowed_values] = 0
         if not self.struct[L.index.values]:
             return
         made, collection = Index(self.collection, self.key), self.collection

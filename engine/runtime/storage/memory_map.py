@@ -69,9 +69,9 @@ INDEX = (
     L.index.free_group,
     L.index.least,
     L.index.most,
-    L.index.coming_low,
-    L.index.coming_groups,
-    L.index.coming_copied,
+    L.index.next_dense_low,
+    L.index.next_dense_groups,
+    L.index.next_dense_copied,
     L.index.pool_size,
     L.index.pool_capacity,
     L.index.values,
@@ -183,7 +183,7 @@ def index_arrays(index: HasStruct) -> Iterator[Array]:
     struct, group = index.struct, L.slab.size * 4
     yield Array(struct, L.index.slabs, struct[L.index.groups] * group, struct[L.index.group_capacity] * group, L.slab.size)
     yield _whole(struct, L.index.slots, struct[L.index.slot_homes_room] * 4)
-    yield _whole(struct, L.index.coming_slabs, struct[L.index.coming_groups] * group, L.slab.size)
+    yield _whole(struct, L.index.next_dense_slabs, struct[L.index.next_dense_groups] * group, L.slab.size)
     yield Array(struct, L.index.pool, struct[L.index.pool_size] * 4, struct[L.index.pool_capacity] * 4)
 
 

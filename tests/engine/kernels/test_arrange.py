@@ -180,7 +180,8 @@ def test_a_growing_arrangement_follows_its_relation(given: Given, key: tuple[int
     columns = [0, 1, 2] if item < 0 else [item]
     for start in range(0, len(given.rows) + 1, size):
         desk.insert(relation, given.rows[start : start + size])
-        check(arrangement, rows_of(relation)[: arrangement.struct[L.arrangement.done]], some_keys(given, len(key)), columns)
+        rows = rows_of(relation)[: arrangement.struct[L.arrangement.arranged_rows]]
+        check(arrangement, rows, some_keys(given, len(key)), columns)
         grow(relation, arrangement)
         check(arrangement, rows_of(relation), some_keys(given, len(key)), columns)
 

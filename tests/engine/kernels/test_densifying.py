@@ -39,7 +39,7 @@ def test_a_row_copies_few_groups() -> None:
     steps, copied = 0, 0
     for first in range(0, len(keys), 8):
         store.batch([[((key, 1), 1) for key in keys[first : first + 8]]])
-        now = struct[L.index.coming_copied] if struct[L.index.coming_slabs] else 0
+        now = struct[L.index.next_dense_copied] if struct[L.index.next_dense_slabs] else 0
         if now:
             assert now - copied <= 8 * GROUPS_COPIED_PER_ROW
             steps += 1
@@ -54,7 +54,7 @@ def test_groups_wait_for_pages() -> None:
     struct, account = store.collection.indexes[KEY].struct, store.memory.bytes
     account[L.account.small], account[L.account.waiting] = 2 * len(keys), 1
     store.batch([[((key, 1), 1) for key in keys[:4500]]])
-    assert struct[L.index.coming_slabs] and not struct[L.index.coming_copied] and not store.is_dense(KEY)
+    assert struct[L.index.next_dense_slabs] and not struct[L.index.next_dense_copied] and not store.is_dense(KEY)
     account[L.account.waiting] = 0
     store.batch([[((key, 1), 1) for key in keys[4500:5000]]])
     assert store.is_dense(KEY)
@@ -88,7 +88,7 @@ def test_groups_that_are_copied_follow_what_comes_and_goes(seed: int, low: int) 
         going = random.sample(rows, min(len(rows), random.choice([0, 1, 30])))
         store.batch([[(row, 1) for row in coming], [(row, -1) for row in going]])
         rows = sorted(store.rows)
-        if struct[L.index.coming_slabs]:
+        if struct[L.index.next_dense_slabs]:
             copying += 1
             if copying % 3 == 0:
                 store.check_index(KEY)

@@ -21,7 +21,7 @@ from dlog.engine.kernels.round_structs import Collection, Control, Log, Reductio
 @entry()
 def touch(ctl: Control, collection: Collection):
     """Before a collection's first change in a batch: it begins, and the task that completes it will run."""
-    if collection.begun != 0:
+    if collection.in_batch != 0:
         return
     work = ctl.batch
     begin(ctl, collection, work.rounds)

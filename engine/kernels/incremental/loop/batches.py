@@ -26,7 +26,7 @@ ROWS_AHEAD = 8
 def begin(ctl: Control, collection: Collection, rounds):
     """Begins a batch of so many rounds, with an empty log; a collection without rows is fresh if there is one round."""
     live = with_rows(collection).live
-    collection.begun = 1
+    collection.in_batch = 1
     collection.old = live
     if live == 0 and rounds == 1:
         # Row numbers begin anew: all rows are those of this batch.
@@ -46,7 +46,7 @@ def begin(ctl: Control, collection: Collection, rounds):
 @kernel
 def rows_before(collection: Collection):
     """How many rows there were before the batch."""
-    return collection.old if collection.begun != 0 else with_rows(collection).live
+    return collection.old if collection.in_batch != 0 else with_rows(collection).live
 
 
 @entry()
@@ -84,7 +84,7 @@ def settle(ctl: Control, collection: Collection):
     reduction = collection.reduction
     if reduction and reduction.missing:
         list_empty(ctl, reduction.missing)
-    collection.begun = 0
+    collection.in_batch = 0
     collection.indexed = 0
     outer.base = 0
     if inner:

@@ -27,7 +27,7 @@ _UNLIMITED = 4611686018427387904
 def run_fused(fused: Fused, work: Work, ctl: Control):
     """Runs (or resumes) the fused batches. Returns a `Status`."""
     while True:
-        if fused.begun == 0:
+        if fused.is_open == 0:
             if fused.at == fused.count:
                 return Status.DONE
             if not next_batch(fused, work, ctl):
@@ -37,7 +37,7 @@ def run_fused(fused: Fused, work: Work, ctl: Control):
             return status
         if not keep_changes(fused, work, ctl):
             return Status.FAILED
-        fused.begun = 0
+        fused.is_open = 0
 
 
 @kernel
@@ -58,9 +58,9 @@ def next_batch(fused: Fused, work: Work, ctl: Control):
         batch[c] = behind(columns[c], first)
     fused.at = last
     fused.first = start
-    fused.begun = 1
+    fused.is_open = 1
     ctl.running = 0
-    work.begun = 0
+    work.has_begun = 0
     begin_batch(work, ctl, fused.rounds)
     touch(ctl, fused.input)
     return bring_changes(ctl, fused.input, batch, start, last - first)
@@ -75,11 +75,11 @@ def keep_changes(fused: Fused, work: Work, ctl: Control):
     done = True
     for i in range(work.touched_count):
         collection = touched[i]
-        kept = collection.kept
+        kept = collection.fused_log
         changes = collection.log.count
         if kept and changes > 0:
             if kept.count == 0:
-                append(work.kept, work.ref.kept_count, collection)
+                append(work.fused_collections, work.ref.fused_count, collection)
             done = done and keep_log(ctl, collection, fused.first, changes)
     ctl.limit = limit
     if may_repeat(fused.input.log):
@@ -91,7 +91,7 @@ def keep_changes(fused: Fused, work: Work, ctl: Control):
 def keep_log(ctl: Control, collection: Collection, first, changes):
     """Appends the changes of a log of so many entries, rounds counted from `first` on, to those kept; false with ctl.error
     set."""
-    kept = collection.kept
+    kept = collection.fused_log
     count = kept.count
     room = changes if not collection.grouped else 2 * changes
     if not columns_room(ctl, kept, count + room):
@@ -127,9 +127,9 @@ def columns_room(ctl: Control, kept: List, wanted):
 
 
 @entry()
-def forget_kept(work: Work, ctl: Control):
+def forget_fused_logs(work: Work, ctl: Control):
     """Lets go of the changes that earlier fused batches have kept."""
-    kept = work.kept
-    for i in range(work.kept_count):
-        list_again(ctl, kept[i].kept)
-    work.kept_count = 0
+    kept = work.fused_collections
+    for i in range(work.fused_count):
+        list_again(ctl, kept[i].fused_log)
+    work.fused_count = 0

@@ -240,8 +240,8 @@ def next_iteration(scope: Scope):
 @kernel
 def iterations_of(scope: Scope, iteration):
     """How many iterations a round has had when it comes to one: its number where rows enter at the first."""
-    done = scope.done + 1
-    scope.done = done
+    done = scope.productive_iterations + 1
+    scope.productive_iterations = done
     return iteration if scope.delayed == 0 else done
 
 
@@ -341,7 +341,7 @@ def run_scope(scope: Scope, work: Work, ctl: Control):
             if not next_round(scope, work):
                 return Status.DONE
             scope.iteration = 0
-            scope.done = -1
+            scope.productive_iterations = -1
             scope.round_tick = next_tick(work)
             scope.tick = scope.round_tick
             scope.phase = ScopePhase.ENTER
@@ -437,12 +437,12 @@ def run_task(work: Work, task: Task, ctl: Control):
         if Reduction(what).missing:
             mark_readers(work, Reduction(what).missing)
         return Status.DONE if done else Status.FAILED
-    if work.begun == 0:
+    if work.has_begun == 0:
         start_scope(Scope(what), work)
-        work.begun = 1
+        work.has_begun = 1
     status = run_scope(Scope(what), work, ctl)
     if status == Status.DONE:
-        work.begun = 0
+        work.has_begun = 0
         end_scope(Scope(what), work)
     return status
 

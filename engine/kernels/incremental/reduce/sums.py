@@ -43,7 +43,7 @@ def add_to_sum(op, place: Sums, value, diff):
     part = grown - total
     lost = (total - (grown - part)) + (term - part)
     place.value = as_bits(grown)
-    place.lost = as_bits(as_float(place.lost) + lost)
+    place.compensation = as_bits(as_float(place.compensation) + lost)
 
 
 @kernel
@@ -60,7 +60,7 @@ def sum_value(op, place: Sums):
         if odd & 0x1FFFFF != 0 or (rising != 0 and falling != 0):
             return NAN
         return _INFINITE if rising != 0 else _INFINITE | _TOP
-    total = as_float(place.value) + as_float(place.lost)
+    total = as_float(place.value) + as_float(place.compensation)
     if op == Combine.MEAN:
         return as_bits(total / place.count / _SCALE)
     return as_bits(total / _SCALE)

@@ -20,7 +20,7 @@ from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Share
 from dlog.engine.kernels.static.storage import behind, scratch_block
 
-_FIRST, _NOTED, _FLAGS = 1, 2, 2
+_FIRST, _HAS_ENTRY, _FLAGS = 1, 2, 2
 """Of a bucket's row: it was not touched in this round before; its history knows. The bits below its change."""
 _DONE = -1
 """In the place of a row: nothing is left to be done."""
@@ -78,7 +78,7 @@ def evaluate_shared(ctl: Control, share: Share, row, found: Words):
     inner = collection.inner
     if out == 1 and share.time >= inner.base and get_bit(inner.bits, row) == 0 and inner.iters[row] == NEVER:
         inner.iters[row] = share.time - inner.base
-        flags |= _NOTED
+        flags |= _HAS_ENTRY
     found[0] = row | ((later + 1) << 32)
     found[1] = flags
     return True
@@ -108,6 +108,6 @@ def change_row(ctl: Control, share: Share, row, later, flags):
     out = flags >> _FLAGS
     if out == 0:
         return True
-    if flags & _NOTED == 0 and not add_entry(ctl, collection.inner, row, share.time, out):
+    if flags & _HAS_ENTRY == 0 and not add_entry(ctl, collection.inner, row, share.time, out):
         return False
     return push_change(ctl, collection.inner_log, row, share.time, out, 0)

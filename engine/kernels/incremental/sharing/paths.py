@@ -13,7 +13,7 @@ from dlog.engine.kernels.incremental.store.collections import find_or_add
 from dlog.engine.kernels.incremental.store.direct import prefetch_direct
 from dlog.engine.kernels.incremental.store.lists import list_room, push_change
 from dlog.engine.kernels.incremental.store.slots import hash_values, warm_slot
-from dlog.engine.kernels.layout import FOUND_WORDS
+from dlog.engine.kernels.layout import DERIVED_ROW_WORDS
 from dlog.engine.kernels.machine import run_path
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Path, Share
@@ -49,7 +49,7 @@ def follow_part(ctl: Control, share: Share, part, parts):
     """Runs the path over a part of the changes. Where it finds more than it may, or memory does not suffice, it gives up:
     nobody knows before what comes of a change. False with ctl.error set."""
     own = ctl.share
-    own.found.count = 0
+    own.derived_rows.count = 0
     own.values.count = 0
     own.gathers = Gathers.ROWS
     changes = share.end - share.next
@@ -59,7 +59,7 @@ def follow_part(ctl: Control, share: Share, part, parts):
     ctl.work = 0
     ctl.budget = MAX_ROWS_OF_PART
     own.status = run_path(share.path, ctl)
-    own.made = ctl.work
+    own.work = ctl.work
     ctl.work = work
     ctl.budget = budget
     own.gathers = Gathers.NOTHING
@@ -82,9 +82,9 @@ def end_part(ctl: Control, share: Share):
     most = 0
     for part in range(share.part_count):
         other = share.parts[part]
-        rows += other.found.count
-        most = max(most, other.made)
-        ctl.work += other.made
+        rows += other.derived_rows.count
+        most = max(most, other.work)
+        ctl.work += other.work
     if most * 4 < MAX_ROWS_OF_PART:
         share.chunk <<= 1
     share.next = share.end
@@ -92,7 +92,7 @@ def end_part(ctl: Control, share: Share):
         return Status.DONE
     touch_derived(ctl, share.collection)
     for part in range(share.part_count):
-        if not take_found(ctl, share, share.parts[part]):
+        if not take_derived_rows(ctl, share, share.parts[part]):
             return Status.FAILED
     if share.items.count >= share.least:
         return Status.BULK if begin_supports(ctl, share) else Status.FAILED
@@ -100,13 +100,13 @@ def end_part(ctl: Control, share: Share):
 
 
 @kernel
-def take_found(ctl: Control, share: Share, other: Share):
+def take_derived_rows(ctl: Control, share: Share, other: Share):
     """Derives the rows that a part has found, or notes their derivations; false with ctl.error set."""
     collection = share.collection
     arity = collection.arity
     values = other.values.data
-    for i in range(other.found.count):
-        found = behind(other.found.data, i * FOUND_WORDS)
+    for i in range(other.derived_rows.count):
+        found = behind(other.derived_rows.data, i * DERIVED_ROW_WORDS)
         row = found[0] & ROW
         if row == ROW_UNKNOWN:
             ahead = behind(values, ROWS_AHEAD * arity)
@@ -116,7 +116,7 @@ def take_found(ctl: Control, share: Share, other: Share):
             if row < 0:
                 return False
             values = behind(values, arity)
-        if not derive_found(ctl, share, row, found):
+        if not derive_row(ctl, share, row, found):
             return False
     return True
 
@@ -131,8 +131,8 @@ def warm_values(collection: Collection, values: Words, arity):
 
 
 @kernel
-def derive_found(ctl: Control, share: Share, row, found: Words):
-    """`take_found` of a row; false with ctl.error set."""
+def derive_row(ctl: Control, share: Share, row, found: Words):
+    """`take_derived_rows` of a row; false with ctl.error set."""
     collection = share.collection
     if collection.scope:
         items = share.items

@@ -15,7 +15,7 @@ from dlog.engine.kernels.incremental.reduce.streamed import stream_block
 from dlog.engine.kernels.incremental.steps.finding import find_block
 from dlog.engine.kernels.incremental.store.lists import list_room, push_change
 from dlog.engine.kernels.instructions import Derive, Instruction, Reduce
-from dlog.engine.kernels.layout import FOUND_WORDS
+from dlog.engine.kernels.layout import DERIVED_ROW_WORDS
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Share
 from dlog.engine.kernels.static.storage import behind, register, scratch_block
@@ -56,14 +56,15 @@ def gather_block(ctl: Control, collection: Collection, pc: Derive, rows: Words, 
 
 @kernel
 def note_block(ctl: Control, share: Share, pc: Derive, rows: Words, n):
-    """Notes a block's rows, -1 of those that are not there yet, for `take_found` (sharing.py); false with ctl.error set."""
+    """Notes a block's rows, -1 of those that are not there yet, for `take_derived_rows` (sharing.py); false with ctl.error
+    set."""
     arity = pc.collection.arity
-    if not list_room(ctl, share.found, n) or not list_room(ctl, share.values, n * arity):
+    if not list_room(ctl, share.derived_rows, n) or not list_room(ctl, share.values, n * arity):
         return False
     iterations = register(ctl, pc.iteration) if pc.iteration >= 0 else Words(0)
     diffs = register(ctl, pc.diff)
     times = register(ctl, pc.time)
-    found = behind(share.found.data, share.found.count * FOUND_WORDS)
+    found = behind(share.derived_rows.data, share.derived_rows.count * DERIVED_ROW_WORDS)
     values = behind(share.values.data, share.values.count)
     noted = 0
     for i in range(n):
@@ -71,14 +72,14 @@ def note_block(ctl: Control, share: Share, pc: Derive, rows: Words, n):
         if iterations:
             iteration += iterations[i]
         row = rows[i]
-        found[i * FOUND_WORDS] = (row if row >= 0 else ROW_UNKNOWN) | (iteration << 32)
-        found[i * FOUND_WORDS + 1] = diffs[i]
-        found[i * FOUND_WORDS + 2] = times[i]
+        found[i * DERIVED_ROW_WORDS] = (row if row >= 0 else ROW_UNKNOWN) | (iteration << 32)
+        found[i * DERIVED_ROW_WORDS + 1] = diffs[i]
+        found[i * DERIVED_ROW_WORDS + 2] = times[i]
         if row < 0:
             for c in range(arity):
                 values[noted + c] = register(ctl, pc.values[c])[i]
             noted += arity
-    share.found.count += n
+    share.derived_rows.count += n
     share.values.count += noted
     return True
 

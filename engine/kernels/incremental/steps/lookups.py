@@ -106,7 +106,7 @@ def step_row(ctl: Control, pc: HasRow, n):
 @kernel
 def step_present(ctl: Control, pc: Present, n):
     """Keeps rows whose key is (not) present; rows that the instruction's own proposer chose are kept unasked."""
-    wanted = pc.wanted
+    wanted = pc.is_positive
     neu = pc.neu
     times = register(ctl, pc.time)
     own = pc.proposer

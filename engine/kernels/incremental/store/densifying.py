@@ -55,7 +55,7 @@ def group_of(ctl: Control, index: Index, row):
 def densify(ctl: Control, index: Index, row):
     """Before a row comes to an index by hash of one column: has it become a dense one, or goes on with that, if its keys fill
     their range. False with ctl.error set."""
-    if not index.coming.slabs:
+    if not index.next_dense.slabs:
         # Before there are more slots: keys that came in no order may have filled their range by now.
         if (index.used + 1) * 2 <= index.slot_homes.count or not are_close(index):
             return True
@@ -67,7 +67,7 @@ def densify(ctl: Control, index: Index, row):
         copy_groups(index, index.groups)
     elif may_move(ctl, 1):
         copy_groups(index, GROUPS_COPIED_PER_ROW)
-    if index.coming.slabs and index.coming.copied == index.groups:
+    if index.next_dense.slabs and index.next_dense.copied == index.groups:
         end_densifying(ctl, index)
     return True
 
@@ -92,10 +92,10 @@ def begin_densifying(ctl: Control, index: Index):
     slabs = zeroed(ctl, count * Slab.size)
     if slabs == 0:
         return False
-    index.coming.slabs = Slabs(slabs)
-    index.coming.low = low
-    index.coming.groups = count
-    index.coming.copied = 0
+    index.next_dense.slabs = Slabs(slabs)
+    index.next_dense.low = low
+    index.next_dense.groups = count
+    index.next_dense.copied = 0
     return True
 
 
@@ -103,7 +103,7 @@ def begin_densifying(ctl: Control, index: Index):
 def has_place(ctl: Control, index: Index, value):
     """Sees to it that a key has a place among the slabs that are made, if these are not too many then: else there is to be no
     dense index for now. False with ctl.error set."""
-    coming = index.coming
+    coming = index.next_dense
     group = value - coming.low
     if 0 <= group < coming.groups:
         return True
@@ -120,15 +120,15 @@ def has_place(ctl: Control, index: Index, value):
 @kernel
 def give_up_densifying(ctl: Control, index: Index):
     """The index stays one by hash."""
-    release(ctl, index.coming.slabs.address, index.coming.groups * Slab.size)
-    index.coming.slabs = Slabs(0)
-    index.coming.groups = 0
+    release(ctl, index.next_dense.slabs.address, index.next_dense.groups * Slab.size)
+    index.next_dense.slabs = Slabs(0)
+    index.next_dense.groups = 0
 
 
 @kernel
 def copy_groups(index: Index, fuel):
     """Copies the slabs of so many more groups. Their rows are asked for before any, and then where the slabs go."""
-    coming = index.coming
+    coming = index.next_dense
     if not coming.slabs:
         return
     first = coming.copied
@@ -147,7 +147,7 @@ def copy_groups(index: Index, fuel):
 @kernel
 def copy_again(index: Index, group, row):
     """Notes that the slab of a group has changed; a row of it, which need not be there any more, has its key."""
-    coming = index.coming
+    coming = index.next_dense
     if coming.slabs and group < coming.copied:
         slab = slab_at(index, group)
         place = coming.slabs[key_of(index, 0, row) - coming.low]
@@ -160,7 +160,7 @@ def copy_again(index: Index, group, row):
 @kernel
 def end_densifying(ctl: Control, index: Index):
     """All slabs are where a dense index has them: it is one from now on."""
-    coming = index.coming
+    coming = index.next_dense
     release(ctl, index.slabs.address, index.group_capacity * Slab.size)
     release(ctl, index.slots.address, index.slot_homes.room * 4)
     index.slabs = coming.slabs

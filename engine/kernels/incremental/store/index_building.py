@@ -81,8 +81,8 @@ def build_index(ctl: Control, index: Index, rows):
 @kernel
 def hold_values(index: Index):
     """Lets an empty index hold the values of the column it is wanted for, if they take 4 bytes."""
-    if index.wanted != 0 and fits_values(index, index.wanted):
-        index.values = index.wanted
+    if index.allowed_values != 0 and fits_values(index, index.allowed_values):
+        index.values = index.allowed_values
 
 
 @kernel

@@ -170,7 +170,7 @@ def index_remove(ctl: Control, index: Index, row):
     else:
         group = 0
     if slab_at(index, group).count > LONG_GROUP_ROWS:
-        return push_change(ctl, index.gone, row, group, 0, 0)
+        return push_change(ctl, index.leaving_rows, row, group, 0, 0)
     done = take_row(ctl, index, group, slot, row)
     copy_again(index, group, row)
     return done

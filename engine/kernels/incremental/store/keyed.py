@@ -70,7 +70,7 @@ def grow_slots(ctl: Control, index: Index, keys):
     fuel = GROUPS_PER_MOVE * SLOTS_MOVED_PER_GROUP
     is_due = index.slot_homes.edge != 0 and keys % GROUPS_PER_MOVE == 0
     # One that is about to become dense makes do.
-    if keys * 2 > index.slot_homes.count and (not index.coming.slabs or keys * 8 > index.slot_homes.count * 5):
+    if keys * 2 > index.slot_homes.count and (not index.next_dense.slabs or keys * 8 > index.slot_homes.count * 5):
         while index.slot_homes.edge != 0:
             if not move_groups(ctl, index, MAX_HOMES_GROWN_AT_ONCE):
                 return False

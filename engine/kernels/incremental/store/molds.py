@@ -50,7 +50,7 @@ def free_collection(ctl: Control, collection: Collection):
     free_list(ctl, collection.maybe_dead)
     free_list(ctl, collection.log)
     free_list(ctl, collection.inner_log)
-    free_list(ctl, collection.kept)
+    free_list(ctl, collection.fused_log)
     free_list(ctl, collection.touched)
     for i in range(collection.index_count):
         free_index(ctl, collection.indexes[i])

@@ -45,7 +45,7 @@ def find_others(ctl: Control, collection: Collection, home: Index, stretch: Stre
     base = collection.base
     n = 0
     for key in range(stretch.first, stretch.last):
-        if n == stretch.coming:
+        if n == stretch.incoming:
             break
         group = base.low + key - home.low
         if key + KEYS_AHEAD < stretch.last and 0 <= group + KEYS_AHEAD < home.groups:
@@ -79,7 +79,7 @@ def list_others(ctl: Control, collection: Collection, home: Index, slab: Slab, s
     offsets = collection.base.offsets
     left = slab.count - count_bits(collection.alive, offsets[key], offsets[key + 1])
     for i in range(slab.count):
-        if left == 0 or n == stretch.coming:
+        if left == 0 or n == stretch.incoming:
             break
         item = slab.start
         if slab.capacity != 0:
@@ -139,19 +139,19 @@ def list_runs(collection: Collection, stretch: Stretch):
     """Lists what the places get, key after key. Most keys have the rows that they had, and are parts of longer runs."""
     offsets = collection.base.offsets
     stretch.next_dead = next_clear_bit(collection.alive, stretch.start, stretch.start + stretch.places)
-    stretch.left = stretch.staying
+    stretch.dead_to_keep = stretch.staying
     for key in range(stretch.first, stretch.last):
         place = stretch.keys[key - stretch.first]
-        comes = stretch.taken < stretch.coming and stretch.others[stretch.taken].key == key
+        comes = stretch.listed < stretch.incoming and stretch.others[stretch.listed].key == key
         if comes or stretch.next_dead < offsets[key + 1]:
-            taken = stretch.taken
+            taken = stretch.listed
             merge_key(collection, stretch, key, place)
-            place.coming = stretch.taken - taken
+            place.incoming = stretch.listed - taken
         else:
             place.dead = 0
-            place.coming = 0
+            place.incoming = 0
             push_run(stretch, offsets[key], offsets[key + 1] - offsets[key])
-        place.end = stretch.given
+        place.end = stretch.placed
 
 
 @kernel
@@ -165,10 +165,10 @@ def merge_key(collection: Collection, stretch: Stretch, key, place: StretchKey):
         push_living(collection, stretch, key, row, living)
         row = living
         if row < last:
-            if stretch.left > 0:
+            if stretch.dead_to_keep > 0:
                 push_others(collection, stretch, key, row)
                 push_run(stretch, -1 - row, 1)
-                stretch.left -= 1
+                stretch.dead_to_keep -= 1
                 place.dead += 1
             row += 1
             stretch.next_dead = next_clear_bit(collection.alive, row, stretch.start + stretch.places)
@@ -179,13 +179,13 @@ def merge_key(collection: Collection, stretch: Stretch, key, place: StretchKey):
 def push_living(collection: Collection, stretch: Stretch, key, row, last):
     """Lists the living rows [row, last) of a key, and those that come between them."""
     others = stretch.others
-    while row < last and stretch.taken < stretch.coming and others[stretch.taken].key == key:
-        at = first_behind(collection, others[stretch.taken].row, row, last)
+    while row < last and stretch.listed < stretch.incoming and others[stretch.listed].key == key:
+        at = first_behind(collection, others[stretch.listed].row, row, last)
         push_run(stretch, row, at - row)
         row = at
         if row < last:
-            push_run(stretch, others[stretch.taken].row, 1)
-            stretch.taken += 1
+            push_run(stretch, others[stretch.listed].row, 1)
+            stretch.listed += 1
     push_run(stretch, row, last - row)
 
 
@@ -209,12 +209,12 @@ def first_behind(collection: Collection, other, row, last):
 def push_others(collection: Collection, stretch: Stretch, key, row):
     """Lists the rows that come to a key before one of its rows, or all that are left."""
     others = stretch.others
-    while stretch.taken < stretch.coming and others[stretch.taken].key == key:
-        other = others[stretch.taken].row
+    while stretch.listed < stretch.incoming and others[stretch.listed].key == key:
+        other = others[stretch.listed].row
         if row >= 0 and compare_rows(collection, collection.base.key, other, row) > 0:
             break
         push_run(stretch, other, 1)
-        stretch.taken += 1
+        stretch.listed += 1
 
 
 @kernel
@@ -222,7 +222,7 @@ def push_run(stretch: Stretch, row, count):
     """Lists rows from one on, perhaps none, or a dead one that stays."""
     if count <= 0:
         return
-    stretch.given += count
+    stretch.placed += count
     if stretch.run_count > 0:
         last = stretch.runs[stretch.run_count - 1]
         if row >= 0 and last.row >= 0 and last.row + last.count == row:

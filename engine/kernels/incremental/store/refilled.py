@@ -31,7 +31,7 @@ def write_stretch(collection: Collection, number, stretch: Stretch):
     write_cells(collection, stretch)
     free_others(collection, stretch)
     write_offsets(collection, stretch)
-    collection.base.dead -= stretch.coming
+    collection.base.dead -= stretch.incoming
 
 
 @kernel
@@ -93,7 +93,7 @@ def write_slab(collection: Collection, home: Index, slab: Slab, place: StretchKe
     if end - begin == slab.count:
         write_run(home, slab, begin)
     elif slab.capacity != 0 and home.values == 0:
-        at = keep_others(home.pool, slab.start, slab.count, place.coming, collection.base.rows)
+        at = keep_others(home.pool, slab.start, slab.count, place.incoming, collection.base.rows)
         for row in range(begin, end):
             if get_bit(alive, row) != 0:
                 home.pool[at] = row
@@ -157,7 +157,7 @@ def move_cells(cells, before, stretch: Stretch):
 @kernel
 def free_others(collection: Collection, stretch: Stretch):
     """Gives up slots and numbers of the rows that were behind the base, which their places have now."""
-    for i in range(stretch.coming):
+    for i in range(stretch.incoming):
         row = stretch.others[i].row
         remove_slot(collection, row)
         clear_bit(collection.alive, row)

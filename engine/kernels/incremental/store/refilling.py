@@ -95,7 +95,7 @@ def fill_places(ctl: Control, collection: Collection, number, first, last, dead,
     stretch.start = start
     stretch.places = places
     stretch.staying = dead - coming
-    stretch.coming = coming
+    stretch.incoming = coming
     stretch.keys = StretchKeys(stretch.address + Stretch.size)
     stretch.runs = RowRuns(stretch.keys.address + (last - first) * StretchKey.size)
     stretch.others = OtherRows(stretch.runs.address + runs * RowRun.size)

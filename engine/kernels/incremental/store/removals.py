@@ -31,7 +31,7 @@ _PLACED = 1 << 40
 @kernel
 def leave_groups(ctl: Control, index: Index):
     """Takes the rows out that have left long groups in this batch; false with ctl.error set."""
-    gone = index.gone
+    gone = index.leaving_rows
     if gone.count == 0:
         return True
     counts = ctl.scratch

@@ -40,7 +40,7 @@ from dlog.engine.kernels.incremental.store.slots import (
     slotted,
     warm_slot,
 )
-from dlog.engine.kernels.layout import TAG_FREE, TAG_GONE, TAG_ROW
+from dlog.engine.kernels.layout import TAG_DELETED, TAG_FREE, TAG_ROW
 from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.pages import may_move
@@ -168,7 +168,7 @@ def take_out(collection: Collection, first, last, rows: Words, hashes: Words):
     gone = 0
     for at in range(first, last):
         tag = tags[at]
-        gone += 1 if tag == TAG_GONE else 0
+        gone += 1 if tag == TAG_DELETED else 0
         if tag >= TAG_ROW:
             row = table[at]
             rows[n] = row

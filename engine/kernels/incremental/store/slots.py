@@ -17,7 +17,7 @@ from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.direct import find_direct, set_direct
 from dlog.engine.kernels.incremental.store.homes import home_of
 from dlog.engine.kernels.incremental.store.implied import cell_at
-from dlog.engine.kernels.layout import TAG_FREE, TAG_GONE, TAG_ROW
+from dlog.engine.kernels.layout import TAG_DELETED, TAG_FREE, TAG_ROW
 from dlog.engine.kernels.machine_structs import Homes, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection
 from dlog.engine.kernels.static.storage import MAX_DOUBLED_ITEMS, mix
@@ -169,7 +169,7 @@ def remove_slot(collection: Collection, row):
         tags[at] = TAG_FREE
         collection.used_slots -= 1
     else:
-        tags[at] = TAG_GONE
+        tags[at] = TAG_DELETED
 
 
 @kernel

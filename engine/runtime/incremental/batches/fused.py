@@ -38,7 +38,7 @@ class FusedBatches:
     @property
     def is_begun(self) -> bool:
         """Whether a batch has begun of which the changes are not kept yet."""
-        return bool(self.struct[L.fused.begun])
+        return bool(self.struct[L.fused.is_open])
 
     @property
     def has_changed(self) -> bool:

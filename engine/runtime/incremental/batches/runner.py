@@ -136,7 +136,7 @@ class BatchRunner:
         def resume() -> int:
             return int(rounds.run_tasks(flow.work.address, self.control.address, stratum.last))
 
-        flow.work[L.work.at], flow.work[L.work.begun] = stratum.first, 0
+        flow.work[L.work.at], flow.work[L.work.has_begun] = stratum.first, 0
         self._finish(flow, resume(), resume)
 
     def _is_waited_for(self) -> bool:
@@ -176,7 +176,7 @@ class BatchRunner:
         return int(rounds.run_batch(flow.work.address, self.control.address))
 
     def _reset(self, flow: Dataflow) -> None:
-        self.control[L.control.running] = self.control[L.control.work] = flow.work[L.work.begun] = 0
+        self.control[L.control.running] = self.control[L.control.work] = flow.work[L.work.has_begun] = 0
 
     def _forget_shared(self) -> None:
         """Gives back what steps needed that workers did together."""

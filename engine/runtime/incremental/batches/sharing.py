@@ -31,9 +31,9 @@ class Share:
     def __init__(self, control: Struct, workers: int) -> None:
         self.control = control
         self.struct = Struct(L.share.size)
-        self.items, self.found, self.values = new_list(2), new_list(L.FOUND_WORDS), new_list(1)
+        self.items, self.derived_rows, self.values = new_list(2), new_list(L.DERIVED_ROW_WORDS), new_list(1)
         self.struct.point(L.share.items, self.items)
-        self.struct.point(L.share.found, self.found)
+        self.struct.point(L.share.derived_rows, self.derived_rows)
         self.struct.point(L.share.values, self.values)
         self.struct.point(L.share.stocks, Struct(workers * L.STOCK))
         self.struct[L.share.workers] = workers
@@ -53,7 +53,7 @@ class Share:
 
     def end(self) -> None:
         """Gives back what a batch needed."""
-        for items in (self.items, self.found, self.values):
+        for items in (self.items, self.derived_rows, self.values):
             lists.list_free(self.control.address, items.address)
 
     def run(self, pool: Executor, shares: Sequence[Share]) -> None:

@@ -56,7 +56,7 @@ class BatchWorker:
         """Begins with a stratum, of which these tasks are to run."""
         self._stratum = stratum
         set_marks(self.work, numbers)
-        self.work[L.work.at], self.work[L.work.begun] = stratum.first, 0
+        self.work[L.work.at], self.work[L.work.has_begun] = stratum.first, 0
         self.work[L.work.touched_count] = self.control[L.control.running] = 0
         for reduction in stratum.reductions:
             reduction.struct.point(L.reduction.work, self.work)

@@ -220,7 +220,7 @@ class StateReuse:
         for reused in self._reused.values():
             if reused.is_observed:
                 collection = reused.collection
-                collection.struct[L.collection.begun], collection.struct[L.collection.old] = 1, 0
+                collection.struct[L.collection.in_batch], collection.struct[L.collection.old] = 1, 0
                 _history(collection)[L.history.base] = L.ROUND
                 if collection.log.address in seeds:
                     _tell_all(collection, reused)
@@ -230,7 +230,7 @@ class StateReuse:
         for reused in self._reused.values():
             if reused.is_observed:
                 collection = reused.collection
-                _history(collection)[L.history.base] = collection.struct[L.collection.begun] = 0
+                _history(collection)[L.history.base] = collection.struct[L.collection.in_batch] = 0
                 for struct, words, _ in reused.words:
                     if struct is collection.log:
                         struct.words[:] = words

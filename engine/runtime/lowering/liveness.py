@@ -9,7 +9,7 @@ from dlog.engine.ir.rules import Functor, Record, Term, Variable
 from dlog.engine.plan.joins.emit import sink_terms
 
 
-def needed_after(path: nodes.Path) -> list[frozenset[int]]:
+def live_after(path: nodes.Path) -> list[frozenset[int]]:
     """Per step, the variables that later steps or the sinks read."""
     needed: set[int] = set()
     for sink in path.sinks:

@@ -18,7 +18,7 @@ plan that goes through all of them in each iteration takes the square of their n
 
 
 @dataclass(frozen=True)
-class MovingStatistics:
+class IterationStatistics:
     """Statistics for plans that serve all iterations: nothing is taken for granted of relations that change."""
 
     catalog: Catalog
