@@ -11,8 +11,9 @@ import numpy as np
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.incremental.inputs import loading
 from dlog.engine.kernels.incremental.loop import reading
-from dlog.engine.kernels.incremental.store import implied, loading, molds
+from dlog.engine.kernels.incremental.store import implied, molds
 from dlog.engine.kernels.incremental.store.histories import copy_present, copy_ranks
 from dlog.engine.kernels.incremental.store.pairs import copy_pairs, split_pairs
 from dlog.engine.runtime.incremental.batches.changes import no_updates

@@ -1,4 +1,4 @@
-"""Rows by key outside of a dataflow, for upserts: which one with that key replaces (kernels/incremental/store/upserts.py)."""
+"""Rows by key outside of a dataflow, for upserts: which one with that key replaces (kernels/incremental/inputs/upserts.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.incremental.store import upserts
+from dlog.engine.kernels.incremental.inputs import upserts
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import Role, new_list

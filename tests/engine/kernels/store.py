@@ -9,8 +9,9 @@ import numpy as np
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.incremental.inputs import loading
 from dlog.engine.kernels.incremental.loop import batches as batch
-from dlog.engine.kernels.incremental.store import indexes, loading, slots
+from dlog.engine.kernels.incremental.store import indexes, slots
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import Role

@@ -14,7 +14,8 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import JIT
-from dlog.engine.kernels.incremental.loop import batches, inputs
+from dlog.engine.kernels.incremental.inputs import input_changes
+from dlog.engine.kernels.incremental.loop import batches
 from dlog.engine.kernels.incremental.store import indexes, keyed, slots
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection
@@ -96,7 +97,7 @@ class Store:
         batches.begin(control.address, address, 2)
         unlimited = control[L.control.limit]
         control[L.control.limit] = unlimited if limit is None else self.memory.used + limit
-        done = bool(inputs.apply_input(control.address, address, int(staged.ctypes.data), len(staged)))
+        done = bool(input_changes.apply_input(control.address, address, int(staged.ctypes.data), len(staged)))
         control[L.control.limit] = unlimited
         if not done:
             assert control[L.control.error] == Error.MEMORY
@@ -126,7 +127,7 @@ class Store:
         changed = numbers[self.there[numbers] != (diff > 0)]
         staged = np.zeros((len(changed), arity + 2), np.int64)
         staged[:, :arity], staged[:, arity], staged[:, arity + 1] = self.all[changed], -diff, 1
-        assert inputs.apply_input(control.address, address, int(staged.ctypes.data), len(staged))
+        assert input_changes.apply_input(control.address, address, int(staged.ctypes.data), len(staged))
 
     def check(self, some: np.ndarray) -> None:
         columns, count = self.collection.read()

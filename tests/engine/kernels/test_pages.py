@@ -13,7 +13,8 @@ import pytest
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.blocks import HUGE_PAGE, MIN_GROWING_BYTES, MIN_MAPPED_BYTES
 from dlog.engine.kernels.core.jit import JIT
-from dlog.engine.kernels.incremental.loop import batches, inputs
+from dlog.engine.kernels.incremental.inputs import input_changes
+from dlog.engine.kernels.incremental.loop import batches
 from dlog.engine.kernels.static import pages, storage
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view
@@ -154,7 +155,7 @@ def test_columns_of_one_relation_come_to_their_pages_in_different_commits() -> N
         staged = np.zeros((250, 5), np.int64)
         staged[:, :3], staged[:, 3] = rows[start : start + 250], 1
         batches.begin(control.address, address, 2)
-        assert inputs.apply_input(control.address, address, int(staged.ctypes.data), 250)
+        assert input_changes.apply_input(control.address, address, int(staged.ctypes.data), 250)
         assert batches.settle(control.address, address)
         batches.forget_changes(control.address, address)
         pages.end_small(control.address, 250)

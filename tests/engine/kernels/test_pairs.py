@@ -15,9 +15,9 @@ from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import JIT
+from dlog.engine.kernels.incremental.inputs import input_changes, loading
 from dlog.engine.kernels.incremental.loop import batches as batch
-from dlog.engine.kernels.incremental.loop import inputs
-from dlog.engine.kernels.incremental.store import loading, pairs
+from dlog.engine.kernels.incremental.store import pairs
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection
@@ -56,7 +56,7 @@ class Store:
         staged = np.array(listed, np.int64).reshape(len(listed), 4)
         batch.forget_changes(control, address)
         batch.begin(control, address, len(rounds))
-        assert inputs.apply_input(control, address, int(staged.ctypes.data), len(staged))
+        assert input_changes.apply_input(control, address, int(staged.ctypes.data), len(staged))
         assert self.read(before=True) == self.rows
         assert self.told(len(rounds)) == [self.followed(round) for round in rounds]
         assert batch.settle(control, address)

@@ -10,9 +10,9 @@ import pytest
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import JIT
-from dlog.engine.kernels.incremental.store import refilling
-from dlog.engine.kernels.incremental.store.refilling import STRETCH_PLACES as STRETCH
-from dlog.engine.kernels.incremental.store.renewal import REFILLED_IF_IMPLIED, REFILLED_PER_REMOVAL, SHARE_OF_MANY
+from dlog.engine.kernels.incremental.inputs import refilling
+from dlog.engine.kernels.incremental.inputs.refilling import STRETCH_PLACES as STRETCH
+from dlog.engine.kernels.incremental.inputs.renewal import REFILLED_IF_IMPLIED, REFILLED_PER_REMOVAL, SHARE_OF_MANY
 from tests.engine.kernels.store import Store
 from tests.engine.kernels.workbench import Row
 

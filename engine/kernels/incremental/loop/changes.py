@@ -1,7 +1,7 @@
 """Changes of collections: rows become present or absent for the rest of the world; derived rows of the total model.
 
-There rows are derived at rounds, and a row is present where its count of derivations is positive. (Inputs: inputs.py; rows
-derived at iterations, too: distinct.py; what is left when a batch is over: batches.py.)
+There rows are derived at rounds, and a row is present where its count of derivations is positive. (Of inputs: input_changes.py;
+rows derived at iterations, too: distinct.py; what is left when a batch is over: batches.py.)
 """
 
 from __future__ import annotations

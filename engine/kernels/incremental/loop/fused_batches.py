@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.incremental.inputs.loading import bring_changes
 from dlog.engine.kernels.incremental.loop.activation import append, touch
 from dlog.engine.kernels.incremental.loop.reading import copy_changes, may_repeat
 from dlog.engine.kernels.incremental.loop.rounds import begin_batch, run_batch
 from dlog.engine.kernels.incremental.store.lists import list_again
-from dlog.engine.kernels.incremental.store.loading import bring_changes
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Fused, Work
 from dlog.engine.kernels.row_structs import List

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.codes import Error, Gathers, ScopePhase, Shared, Status, TaskKind
 from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.incremental.inputs.loading import bring_in
 from dlog.engine.kernels.incremental.loop.activation import (
     mark_readers,
     mark_readers_from,
@@ -32,7 +33,6 @@ from dlog.engine.kernels.incremental.steps.prefetch import warm_rounds
 from dlog.engine.kernels.incremental.steps.small_deltas import run_few
 from dlog.engine.kernels.incremental.store.bits import clear_bit, next_bit
 from dlog.engine.kernels.incremental.store.collections import enter_indexes
-from dlog.engine.kernels.incremental.store.loading import bring_in
 from dlog.engine.kernels.incremental.store.slot_room import meet_expectation
 from dlog.engine.kernels.layout import ROUND
 from dlog.engine.kernels.machine import run_path

@@ -262,7 +262,7 @@ def take_pair(table: Words, count, old, edge, word, home):
 
 @kernel
 def apply_pairs(ctl: Control, collection: Collection, columns: WordColumns, step, start, count):
-    """`apply_columns` (inputs.py) of pairs; false with ctl.error set."""
+    """`apply_columns` (input_changes.py) of pairs; false with ctl.error set."""
     fresh = collection.fresh != 0
     for first in range(0, count, STEP):
         size = min(STEP, count - first)

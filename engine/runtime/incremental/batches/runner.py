@@ -12,8 +12,8 @@ from dlog.engine.interruption import check
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Status
+from dlog.engine.kernels.incremental.inputs import loading
 from dlog.engine.kernels.incremental.loop import activation, fused_batches, rounds
-from dlog.engine.kernels.incremental.store import loading
 from dlog.engine.kernels.static import pages
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
 from dlog.engine.runtime.incremental.batches.changes import staged

@@ -7,14 +7,14 @@ a long group leave it when they are many (removals.py), at the latest before a n
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.incremental.inputs.loading import load_columns
+from dlog.engine.kernels.incremental.inputs.renewal import renew
 from dlog.engine.kernels.incremental.store.collections import add_values, remove_row, trim_rows
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.implied import cell_at, imply_key
 from dlog.engine.kernels.incremental.store.indexes import find_group, index_insert
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room
-from dlog.engine.kernels.incremental.store.loading import load_columns
 from dlog.engine.kernels.incremental.store.removals import leave_groups
-from dlog.engine.kernels.incremental.store.renewal import renew
 from dlog.engine.kernels.incremental.store.slots import find_values, has_values, hash_values
 from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Index

@@ -13,14 +13,14 @@ go, or fewer. A base of few is left: its rows become ordinary ones, as all that 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.inputs.base_building import MIN_BASE_ROWS, choose_key, load_base
+from dlog.engine.kernels.incremental.inputs.refilling import home_index, refill
 from dlog.engine.kernels.incremental.store.base import drop_base
-from dlog.engine.kernels.incremental.store.base_building import MIN_BASE_ROWS, choose_key, load_base
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import bytes_per_row, free_number, trim_rows
 from dlog.engine.kernels.incremental.store.direct import drop_direct
 from dlog.engine.kernels.incremental.store.implied import imply_key, is_implied, write_keys
 from dlog.engine.kernels.incremental.store.index_building import build_index, clear_index
-from dlog.engine.kernels.incremental.store.refilling import home_index, refill
 from dlog.engine.kernels.incremental.store.slot_room import drop_slots, resize_slots
 from dlog.engine.kernels.incremental.store.slots import more_slots, slotted
 from dlog.engine.kernels.layout import BLOCK

@@ -6,12 +6,12 @@ None of this can fail.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.inputs.refill_plan import number_of
 from dlog.engine.kernels.incremental.store.bits import clear_bit, fill_bits, get_bit, next_bit
 from dlog.engine.kernels.incremental.store.densifying import copy_again
 from dlog.engine.kernels.incremental.store.groups import slab_at
 from dlog.engine.kernels.incremental.store.implied import SAMPLE_BITS, is_implied, key_column
 from dlog.engine.kernels.incremental.store.indexes import free_slab
-from dlog.engine.kernels.incremental.store.refill_plan import number_of
 from dlog.engine.kernels.incremental.store.slots import remove_slot
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Index

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.incremental.loop.inputs import apply_columns, apply_input, make_rows, may_be_pairs
-from dlog.engine.kernels.incremental.store.base_building import MIN_BASE_ROWS, choose_key, load_base
+from dlog.engine.kernels.incremental.inputs.base_building import MIN_BASE_ROWS, choose_key, load_base
+from dlog.engine.kernels.incremental.inputs.input_changes import apply_columns, apply_input, make_rows, may_be_pairs
+from dlog.engine.kernels.incremental.inputs.renewal import renew
 from dlog.engine.kernels.incremental.store.bits import put_bit
 from dlog.engine.kernels.incremental.store.collections import cell, enter_indexes, put_cell, reserve_rows
 from dlog.engine.kernels.incremental.store.pairs import can_be_pairs, load_pairs
-from dlog.engine.kernels.incremental.store.renewal import renew
 from dlog.engine.kernels.incremental.store.slot_room import keep_last_free, resize_slots
 from dlog.engine.kernels.incremental.store.slots import enter_slot, slot_of, slots_for, tag_of, warm_slots
 from dlog.engine.kernels.layout import BLOCK, TAG_FREE

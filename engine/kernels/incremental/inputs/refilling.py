@@ -12,11 +12,11 @@ A stretch with few dead places takes as long as one with many, so none is taken 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.inputs.refill_plan import plan_stretch
+from dlog.engine.kernels.incremental.inputs.refilled import write_stretch
 from dlog.engine.kernels.incremental.store.bits import count_bits
 from dlog.engine.kernels.incremental.store.collections import room_to_free
 from dlog.engine.kernels.incremental.store.groups import slab_at
-from dlog.engine.kernels.incremental.store.refill_plan import plan_stretch
-from dlog.engine.kernels.incremental.store.refilled import write_stretch
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Index
 from dlog.engine.kernels.row_structs import OtherRow, OtherRows, RowRun, RowRuns, Stretch, StretchKey, StretchKeys
