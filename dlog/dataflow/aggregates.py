@@ -12,19 +12,25 @@ from dlog.dataflow.kinds import Kind, Objects, comparable, decode, float_words, 
 from dlog.dataflow.rows import rows_of, words_of
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Columns
-from dlog.engine.operators.groups import Groups, Outcome
+from dlog.engine.operators.groups import Groups, Logic, Outcome, Sums
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
-def count(groups: Groups) -> Outcome:
-    """The sum of the diffs."""
-    sums = groups.sums(groups.diffs)
-    kept = np.flatnonzero(sums)
-    return Outcome(kept, (sums[kept],), np.ones(len(kept), np.int64))
+class Count(Sums):
+    """The sums of the diffs, of as many components; of nothing where all are zero."""
+
+    def __init__(self, components: int = 1) -> None:
+        self.components = components
+
+    def outcome(self, sums: np.ndarray) -> Outcome:
+        kept = np.flatnonzero(sums.any(axis=0))
+        return Outcome(kept, tuple(sums[:, kept]), np.ones(len(kept), np.int64))
 
 
-def totals(kinds: Sequence[Kind]) -> Callable[[Groups], Outcome]:
+def totals(kinds: Sequence[Kind]) -> Logic:
     """The sums of the components of diffs, whose parts are the rows: a component and a value, times the diff."""
+    if float not in kinds:
+        return Count(len(kinds))
 
     def run(groups: Groups) -> Outcome:
         components, values = groups.columns
@@ -47,17 +53,19 @@ def totals(kinds: Sequence[Kind]) -> Callable[[Groups], Outcome]:
     return run
 
 
-def threshold(function: Callable[[np.ndarray], Any]) -> Callable[[Groups], Outcome]:
+@dataclass(frozen=True, slots=True)
+class Threshold(Sums):
     """The key as often as a function of how often it is there says."""
 
-    def run(groups: Groups) -> Outcome:
-        counts = np.asarray(function(groups.sums(groups.diffs)))
-        if counts.shape != (groups.count,):
+    function: Callable[[np.ndarray], Any]
+
+    def outcome(self, sums: np.ndarray) -> Outcome:
+        there = np.flatnonzero(sums[0])
+        counts = np.asarray(self.function(sums[0, there]))
+        if counts.shape != there.shape:
             raise DlogError(Diagnostic("bad-rows", "the function of `threshold` must give a number for each it gets"))
         kept = np.flatnonzero(counts)
-        return Outcome(kept, (), counts[kept].astype(np.int64))
-
-    return run
+        return Outcome(there[kept], (), counts[kept].astype(np.int64))
 
 
 def at_least_once(counts: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.dataflow.base import Base, Definition
-from dlog.dataflow.expressions import Expression, column_or
+from dlog.dataflow.expressions import Values, column_or
 from dlog.dataflow.scopes import Scope
 from dlog.dataflow.site import Site
 from dlog.engine.operators.arrange import entering
@@ -38,7 +38,7 @@ class Borders(Base):
         expression = column_or(iteration)
         if expression.kind(self.schema) is not int:
             raise bad_argument("iteration", "an expression of integers", expression)
-        return self._changed("enter_at", partial(_enter_at, expression, site), scope=scope)
+        return self._changed("enter_at", partial(_enter_at, expression.values(self.schema), site), scope=scope)
 
     def leave(self) -> Self:
         """The collection as the scope around has it: out of a loop, what it comes to in the end."""
@@ -47,8 +47,8 @@ class Borders(Base):
         return self._changed("leave", without_loop_time if self.scope.is_loop else _without_nudge, scope=self.scope.parent)
 
 
-def _enter_at(expression: Expression, site: Site, delta: Delta) -> Delta:
-    iterations = expression.evaluate(site.frame(delta)).astype(np.int64)
+def _enter_at(values: Values, site: Site, delta: Delta) -> Delta:
+    iterations = values(site.frame(delta))
     if len(iterations) and int(iterations.min()) < 0:
         raise DlogError(Diagnostic("bad-time", "`enter_at` needs iterations of 0 or more"))
     return Delta(delta.columns, np.concatenate([delta.times, iterations[None, :]]), delta.diffs)

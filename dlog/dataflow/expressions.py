@@ -22,19 +22,30 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 class DeltaFrame:
     """The columns of a delta, as values."""
 
+    __slots__ = ("_decoded", "objects", "rows", "schema", "words")
+
     def __init__(self, schema: Schema, words: Columns, rows: int, objects: Objects) -> None:
         self.schema, self.words, self.rows, self.objects = schema, words, rows, objects
-        self._decoded: dict[str, np.ndarray] = {}
+        self._decoded: dict[int, np.ndarray] = {}
+
+    def values(self, place: int) -> np.ndarray:
+        """The values of the column at a place."""
+        if place not in self._decoded:
+            self._decoded[place] = decode(self.schema.kinds[place], self.words[place], self.objects)
+        return self._decoded[place]
 
     def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self._decoded:
-            place = self.schema.place(name)
-            self._decoded[name] = decode(self.schema.kinds[place], self.words[place], self.objects)
-        return self._decoded[name]
+        return self.values(self.schema.place(name))
+
+
+Values = Callable[[DeltaFrame], np.ndarray]
+"""What gives a value for each row of a frame."""
+Operand = Values | np.generic
+"""The same, or one value for all rows."""
 
 
 class Expression(ABC):
-    """Something with a value for each row."""
+    """Something with a value for each row. It is bound to a schema once, and then applied to frames of it."""
 
     @property
     def label(self) -> str | None:
@@ -44,11 +55,17 @@ class Expression(ABC):
     @abstractmethod
     def kind(self, schema: Schema) -> Kind: ...
     @abstractmethod
-    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
-        """The values, as many as the frame has rows."""
+    def values(self, schema: Schema) -> Values:
+        """What gives its values: numbers of 64 bits, truth values, or objects."""
 
-    def words(self, frame: DeltaFrame) -> np.ndarray:
-        return encode(self.kind(frame.schema), self.evaluate(frame), frame.objects)
+    def words(self, schema: Schema) -> Values:
+        """What gives its values as words."""
+        kind, values = self.kind(schema), self.values(schema)
+        return values if kind is int else lambda frame: encode(kind, values(frame), frame.objects)
+
+    def operand(self, schema: Schema) -> Operand:
+        """Its values, or the one that it has for all rows."""
+        return self.values(schema)
 
     def alias(self, name: str) -> Expression:
         """The same under a name."""
@@ -134,11 +151,13 @@ class Column(Expression):
     def kind(self, schema: Schema) -> Kind:
         return schema.kind(self.name)
 
-    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
-        return frame[self.name]
+    def values(self, schema: Schema) -> Values:
+        place = schema.place(self.name)
+        return self.words(schema) if schema.kinds[place] is int else lambda frame: frame.values(place)
 
-    def words(self, frame: DeltaFrame) -> np.ndarray:
-        return frame.words[frame.schema.place(self.name)]
+    def words(self, schema: Schema) -> Values:
+        place = schema.place(self.name)
+        return lambda frame: frame.words[place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +170,19 @@ class Literal(Expression):
         found = type(self.value.item() if isinstance(self.value, np.generic) else self.value)
         return found if found in KINDS else object
 
-    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
-        kind = self.kind(frame.schema)
-        values: np.ndarray = np.empty(frame.rows, object if kind in (str, object) else kind)
-        values.fill(self.value)
-        return values
+    def values(self, schema: Schema) -> Values:
+        dtype = np.dtype(object if self.kind(schema) in (str, object) else self.kind(schema))
+
+        def repeat(frame: DeltaFrame) -> np.ndarray:
+            values = np.empty(frame.rows, dtype)
+            values.fill(self.value)
+            return values
+
+        return repeat
+
+    def operand(self, schema: Schema) -> Operand:
+        kind = self.kind(schema)
+        return np.dtype(kind).type(self.value) if kind in (int, float, bool) else self.values(schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +197,14 @@ class Named(Expression):
     def kind(self, schema: Schema) -> Kind:
         return self.inner.kind(schema)
 
-    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
-        return self.inner.evaluate(frame)
+    def values(self, schema: Schema) -> Values:
+        return self.inner.values(schema)
 
-    def words(self, frame: DeltaFrame) -> np.ndarray:
-        return self.inner.words(frame)
+    def words(self, schema: Schema) -> Values:
+        return self.inner.words(schema)
+
+    def operand(self, schema: Schema) -> Operand:
+        return self.inner.operand(schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,12 +223,18 @@ class Binary(Expression):
         names = f"{self.left.kind(schema).__name__} and {self.right.kind(schema).__name__}"
         raise DlogError(Diagnostic("bad-expression", f"there is no `{self.sign}` of {names}"))
 
-    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
-        left, right = self.left.evaluate(frame), self.right.evaluate(frame)
-        if self.kind(frame.schema) is int:
-            left, right = left.astype(np.int64), right.astype(np.int64)
-        with np.errstate(all="ignore"):
-            return np.asarray(self.function(left, right))
+    def values(self, schema: Schema) -> Values:
+        kind = self.kind(schema)
+        left, right = _operands(self.left, self.right, schema, whole=kind is int)
+        found = _of_both(self.function, left, right)
+        if kind is int and self.sign in "+-*":
+            return found
+
+        def quiet(frame: DeltaFrame) -> np.ndarray:
+            with np.errstate(all="ignore"):
+                return np.asarray(found(frame))
+
+        return quiet
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,8 +252,35 @@ class Comparison(Expression):
             raise DlogError(Diagnostic("bad-expression", f"there is no `{self.sign}` of {names}"))
         return bool
 
-    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
-        return np.asarray(self.function(self.left.evaluate(frame), self.right.evaluate(frame)), bool)
+    def values(self, schema: Schema) -> Values:
+        kinds = {self.left.kind(schema), self.right.kind(schema)}
+        if kinds <= {int, float, bool}:
+            return _of_both(self.function, *_operands(self.left, self.right, schema))
+        left, right = self.left.values(schema), self.right.values(schema)
+        return lambda frame: np.asarray(self.function(left(frame), right(frame)), bool)
+
+
+def _operands(left: Expression, right: Expression, schema: Schema, whole: bool = False) -> tuple[Operand, Operand]:
+    """What two expressions of numbers give, not both one value for all rows; with `whole` truth values are numbers, too."""
+    first, second = left.operand(schema), right.operand(schema)
+    if isinstance(first, np.generic) and isinstance(second, np.generic):
+        first = left.values(schema)
+    return (_whole(first), _whole(second)) if whole else (first, second)
+
+
+def _whole(operand: Operand) -> Operand:
+    if isinstance(operand, np.generic):
+        return np.int64(operand)
+    return lambda frame: operand(frame).astype(np.int64, copy=False)
+
+
+def _of_both(function: Callable[[Any, Any], Any], left: Operand, right: Operand) -> Values:
+    if isinstance(left, np.generic):
+        assert not isinstance(right, np.generic)
+        return lambda frame: function(left, right(frame))
+    if isinstance(right, np.generic):
+        return lambda frame: function(left(frame), right)
+    return lambda frame: function(left(frame), right(frame))
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,11 +296,15 @@ class Applied(Expression):
     def _compiled(self) -> Callable[..., Any]:
         return import_numba().vectorize(nopython=True)(self.function)  # type: ignore[no-any-return]
 
-    def evaluate(self, frame: DeltaFrame) -> np.ndarray:
-        values = [argument.evaluate(frame) for argument in self.arguments]
-        if not frame.rows:
-            return np.empty(0, self.result)
-        return np.asarray(self._compiled(*values), self.result)
+    def values(self, schema: Schema) -> Values:
+        arguments = [argument.values(schema) for argument in self.arguments]
+
+        def run(frame: DeltaFrame) -> np.ndarray:
+            if not frame.rows:
+                return np.empty(0, self.result)
+            return np.asarray(self._compiled(*(argument(frame) for argument in arguments)), self.result)
+
+        return run
 
 
 def col(name: str) -> Expression:

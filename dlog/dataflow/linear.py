@@ -14,14 +14,14 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
-from dlog.dataflow.expressions import Column, DeltaFrame, Expression, column_or, expression
+from dlog.dataflow.expressions import Column, Expression, Values, column_or, expression
 from dlog.dataflow.kinds import Kind, decode, float_words
 from dlog.dataflow.rows import shown_time, time_words, words_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.site import Bound, LinearStep, Site
 from dlog.dataflow.windows import sliding
 from dlog.engine.operators.delta import Delta, repeated, together
-from dlog.engine.values.differences import equal_rows
+from dlog.engine.trace.layer import sums_of_equal
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
@@ -159,9 +159,11 @@ def _map(chosen: list[tuple[str, Expression]], keep: bool, site: Site) -> Bound:
         raise DlogError(Diagnostic("repeated-column", f"columns of one name: {', '.join(names)}"))
     schema = site.schema.with_columns(names, [e.kind(site.schema) for _, e in chosen])
 
+    words = [e.words(site.schema) for _, e in chosen]
+
     def run(delta: Delta) -> Delta:
         frame = site.frame(delta)
-        return delta.with_columns((*(e.words(frame) for _, e in chosen), *site.hidden(delta)))
+        return delta.with_columns((*(each(frame) for each in words), *site.hidden(delta)))
 
     return schema, run
 
@@ -188,8 +190,10 @@ def _filter(predicate: Expression, site: Site) -> Bound:
     if predicate.kind(site.schema) is not bool:
         raise bad_argument("predicate", "an expression that is true or false", predicate.kind(site.schema).__name__)
 
+    holds = predicate.values(site.schema)
+
     def run(delta: Delta) -> Delta:
-        kept = predicate.evaluate(site.frame(delta))
+        kept = holds(site.frame(delta))
         return delta if kept.all() else delta.only(kept)
 
     return site.schema, run
@@ -264,17 +268,18 @@ def _explode(chosen: list[tuple[str, Expression]], weights: list[Expression], si
     if not set(kinds) <= {int, float, bool}:
         raise bad_argument("diff", "a number, or a tuple of numbers", ", ".join(k.__name__ for k in kinds))
     kinds = tuple(float if k is float else int for k in kinds)
+    values = [w.values(site.schema) for w in weights]
     if kinds == (int,):
-        return mapped, lambda delta: _weighted(run_map(delta), weights[0].evaluate(site.frame(delta)))
+        return mapped, lambda delta: _weighted(run_map(delta), values[0](site.frame(delta)))
     plain(site.schema, "`explode` to another group")
     schema = Schema(mapped.names, mapped.kinds, kinds)
 
     def run(delta: Delta) -> Delta:
         rows, frame = run_map(delta), site.frame(delta)
-        values = [w.evaluate(frame) for w in weights]
         if float not in kinds:
-            rows, values = _summed(rows, values)
-        return together([_part(rows, k, kind, v) for k, (kind, v) in enumerate(zip(kinds, values, strict=True))])
+            return _summed_parts(rows, np.array([value(frame) for value in values], np.int64))
+        parts = enumerate(zip(kinds, values, strict=True))
+        return together([_part(rows, k, kind, value(frame)) for k, (kind, value) in parts])
 
     return schema, run
 
@@ -283,14 +288,15 @@ def _weighted(delta: Delta, weights: np.ndarray) -> Delta:
     return _without_zeros(Delta(delta.columns, delta.times, delta.diffs * weights.astype(np.int64)))
 
 
-def _summed(delta: Delta, weights: list[np.ndarray]) -> tuple[Delta, list[np.ndarray]]:
-    """Each row once at a time, with the sums of its weights times their diffs: often far fewer than there are rows."""
-    if not delta.rows:
-        return delta, weights
-    order, starts = equal_rows((*delta.columns, *delta.times), delta.rows)
-    sums = [np.add.reduceat((w.astype(np.int64) * delta.diffs)[order], starts) for w in weights]
-    found = delta.only(order[starts])
-    return Delta(found.columns, found.times, np.ones(len(starts), np.int64)), sums
+def _summed_parts(delta: Delta, weights: np.ndarray) -> Delta:
+    """All components of diffs, which are integers: of each row and time the sums of its weights times their diffs, as often far
+    fewer than there are rows. A row of `weights` is of one component."""
+    firsts, sums = sums_of_equal(delta.columns, delta.times, delta.diffs, weights)
+    parts = np.flatnonzero(sums)
+    components, groups = np.divmod(parts, max(len(firsts), 1))
+    found = delta.only(firsts[groups])
+    columns = (*found.columns, components, np.zeros(len(parts), np.int64))
+    return Delta(columns, found.times, sums[components, groups])
 
 
 def _part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:
@@ -309,14 +315,14 @@ def _without_zeros(delta: Delta) -> Delta:
 
 
 def _generate_series(start: Expression, stop: Expression, name: str, site: Site) -> Bound:
-    _numbers(site, start, stop)
+    first_of, last_of = _numbers(site, start, stop)
     schema = site.schema.with_columns((*site.schema.names, name), (*site.schema.kinds, int))
     split = len(site.schema.names)
 
     def run(delta: Delta) -> Delta:
         frame = site.frame(delta)
-        first = start.evaluate(frame).astype(np.int64)
-        counts = np.maximum(stop.evaluate(frame).astype(np.int64) - first + 1, 0)
+        first = first_of(frame)
+        counts = np.maximum(last_of(frame) - first + 1, 0)
         owners, numbers = repeated(first, counts)
         chosen = delta.only(owners)
         return chosen.with_columns((*chosen.columns[:split], numbers, *chosen.columns[split:]))
@@ -325,14 +331,16 @@ def _generate_series(start: Expression, stop: Expression, name: str, site: Site)
 
 
 def _repeat_row(times: Expression, site: Site) -> Bound:
-    _numbers(site, times)
-    return site.schema, lambda delta: _weighted(delta, times.evaluate(site.frame(delta)))
+    (values,) = _numbers(site, times)
+    return site.schema, lambda delta: _weighted(delta, values(site.frame(delta)))
 
 
-def _numbers(site: Site, *expressions: Expression) -> None:
+def _numbers(site: Site, *expressions: Expression) -> list[Values]:
+    """What gives their values. Raises DlogError where these are no integers."""
     for each in expressions:
         if each.kind(site.schema) is not int:
             raise bad_argument("expression", "one of integers", each.kind(site.schema).__name__)
+    return [each.values(site.schema) for each in expressions]
 
 
 def _unpack_changes(halves: list[tuple[Mapping[str, str], str, int]], site: Site) -> Bound:
@@ -340,14 +348,14 @@ def _unpack_changes(halves: list[tuple[Mapping[str, str], str, int]], site: Site
     for names, present, sign in halves:
         chosen: list[tuple[str, Expression]] = [(name, Column(column)) for name, column in names.items()]
         schema, run = _map(chosen, False, site)
-        bound.append((schema, run, Column(present), sign))
+        bound.append((schema, run, Column(present).values(site.schema), sign))
     if bound[0][0] != bound[1][0]:
         raise DlogError(Diagnostic("unlike-collections", f"before: ({bound[0][0]}) and after: ({bound[1][0]})"))
 
     def unpack(delta: Delta) -> Delta:
         parts = []
         for _, run, present, sign in bound:
-            kept = delta.only(present.evaluate(site.frame(delta)).astype(bool))
+            kept = delta.only(present(site.frame(delta)).astype(bool))
             parts.append(_weighted(run(kept), np.full(kept.rows, sign)))
         return together(parts)
 
@@ -358,24 +366,20 @@ def _unpack_changes(halves: list[tuple[Mapping[str, str], str, int]], site: Site
 
 
 def _temporal(lower: Expression | None, upper: Expression | None, site: Site) -> Bound:
-    _numbers(site, *(bound for bound in (lower, upper) if bound is not None))
+    starts, ends = (None if bound is None else _numbers(site, bound)[0] for bound in (lower, upper))
 
     def run(delta: Delta) -> Delta:
         frame = site.frame(delta)
-        start = delta.rounds if lower is None else np.maximum(delta.rounds, _rounds(lower, frame, site))
+        start = delta.rounds if starts is None else np.maximum(delta.rounds, starts(frame) * site.scope.scale)
         came = Delta(delta.columns, np.concatenate([start[None, :], delta.times[1:]]), delta.diffs)
-        if upper is None:
+        if ends is None:
             return came
-        end = _rounds(upper, frame, site)
+        end = ends(frame) * site.scope.scale
         kept = end > start
         gone = Delta(delta.columns, np.concatenate([end[None, :], delta.times[1:]]), -delta.diffs)
         return together([came.only(kept), gone.only(kept)])
 
     return site.schema, run
-
-
-def _rounds(bound: Expression, frame: DeltaFrame, site: Site) -> np.ndarray:
-    return np.asarray(bound.evaluate(frame).astype(np.int64) * site.scope.scale)
 
 
 def _delay(function: Callable[[Any], Any], site: Site) -> Bound:

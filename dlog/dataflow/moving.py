@@ -35,7 +35,7 @@ class Aggregate:
         return self.result or (int if given is bool else given)
 
     def words(self, windows: Windows, frame: DeltaFrame, rows: np.ndarray) -> np.ndarray:
-        values = self.of.evaluate(frame)[rows]
+        values = self.of.values(frame.schema)(frame)[rows]
         values = values.astype(np.int64) if values.dtype == bool else values
         with np.errstate(all="ignore"):
             return encode(self.kind(frame.schema), self.function(windows, values), frame.objects)

@@ -186,10 +186,12 @@ def _frame(schema: Schema, groups: Groups, objects: Objects) -> DeltaFrame:
 def _fold(
     function: Callable[..., Any], arguments: list[Expression], schema: Schema, state: Schema, sort: Sorting, objects: Objects
 ) -> Fold:
+    arguments_of = [argument.values(schema) for argument in arguments]
+
     def run(groups: Groups, start: Columns) -> GroupOutput:
         events = sort(groups)
         frame = _frame(schema, groups, objects)
-        values = [argument.evaluate(frame)[events.rows].tolist() for argument in arguments]
+        values = [argument(frame)[events.rows].tolist() for argument in arguments_of]
         begun = [decode(kind, words, objects).tolist() for kind, words in zip(state.kinds, start, strict=True)]
         states = _states(function, list(zip(*begun, strict=True)), events.owners.tolist(), values)
         columns = zip(state.kinds, zip(*states, strict=True) if states else [()] * len(begun), strict=True)

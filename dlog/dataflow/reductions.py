@@ -28,22 +28,22 @@ class Reductions(Base):
     def distinct(self) -> Self:
         """Each row once that is there at least once."""
         plain(self.schema, "`distinct`")
-        logic = aggregates.threshold(aggregates.at_least_once)
+        logic = aggregates.Threshold(aggregates.at_least_once)
         return self._reduced(self.schema.names, logic, self.schema, Definition("distinct", (self,)))
 
     def threshold(self, function: Callable[..., Any] | Expression) -> Self:
         """Each row as often as a Python function of how often it is there says, an array of such numbers; or an expression over
         a column `count`, which may also say whether it is there."""
         plain(self.schema, "`threshold`")
-        logic = aggregates.threshold(self._of_counts(function) if isinstance(function, Expression) else function)
+        logic = aggregates.Threshold(self._of_counts(function) if isinstance(function, Expression) else function)
         return self._reduced(self.schema.names, logic, self.schema, Definition("threshold", (self,), (function,)))
 
     def _of_counts(self, expression: Expression) -> Callable[[np.ndarray], np.ndarray]:
         kind = expression.kind(COUNTS)
         if kind not in (int, bool):
             raise bad_argument("function", "an expression that is an integer, or true or false", kind.__name__)
-        objects = self.graph.objects
-        return lambda counts: expression.evaluate(DeltaFrame(COUNTS, (counts,), len(counts), objects))
+        objects, values = self.graph.objects, expression.values(COUNTS)
+        return lambda counts: values(DeltaFrame(COUNTS, (counts,), len(counts), objects))
 
     def count(self, *names: str, by: Any = None) -> Self:
         """How often each row is there, or each key if `by` names one: the sum of the diffs, in a column `count`. The sums of
@@ -55,7 +55,7 @@ class Reductions(Base):
             raise DlogError(
                 Diagnostic("bad-argument", f"`count` needs {len(kinds)} names: one for each component of the diffs")
             )
-        logic = aggregates.totals(kinds) if kinds else aggregates.count
+        logic = aggregates.totals(kinds) if kinds else aggregates.Count()
         schema = Schema((*keyed.schema.names, *found), (*keyed.schema.kinds, *(kinds or (int,))))
         return keyed._reduced(keyed.schema.names, logic, schema, Definition("count", (keyed,), found))
 

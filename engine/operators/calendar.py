@@ -15,20 +15,25 @@ class _Block:
     """Updates of a port in ascending order of rounds, of which the first have been taken."""
 
     def __init__(self, delta: Delta) -> None:
-        self.delta = delta.only(np.argsort(delta.rounds, kind="stable"))
+        rounds = delta.rounds
+        ascend = bool((rounds[:-1] <= rounds[1:]).all())
+        self.delta = delta if ascend else delta.only(np.argsort(rounds, kind="stable"))
         self.start = 0
 
     @property
     def rows(self) -> int:
         return self.delta.rows - self.start
 
+    def _part(self, start: int, end: int) -> Delta:
+        return self.delta if end - start == self.delta.rows else self.delta.only(np.arange(start, end))
+
     def rest(self) -> Delta:
-        return self.delta.only(np.arange(self.start, self.delta.rows))
+        return self._part(self.start, self.delta.rows)
 
     def take(self, high: int) -> Delta | None:
         """The updates of rounds before `high`."""
         end = self.start + int(np.searchsorted(self.delta.rounds[self.start :], high))
-        taken = self.delta.only(np.arange(self.start, end)) if end > self.start else None
+        taken = self._part(self.start, end) if end > self.start else None
         self.start = end
         return taken
 

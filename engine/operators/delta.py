@@ -6,7 +6,6 @@ Columns are int64 words, times an int64 array of shape (depth, n), diffs int64. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -41,7 +40,7 @@ class Delta:
         return Delta(tuple(c[places] for c in self.columns), self.times[:, places], self.diffs[places])
 
     def with_columns(self, columns: Sequence[np.ndarray]) -> Delta:
-        return replace(self, columns=tuple(columns))
+        return Delta(tuple(columns), self.times, self.diffs)
 
     def consolidated(self) -> Delta:
         """The same updates in order of (row, time), each pair once, without zeros."""
@@ -53,7 +52,10 @@ class Delta:
         if not self.rows:
             return
         moments = self.times[1:]
-        if not len(moments) or (moments == moments[:, :1]).all():
+        if not len(moments):
+            yield (), self
+            return
+        if (moments == moments[:, :1]).all():
             yield tuple(moments[:, 0].tolist()), self
             return
         order = T.order(moments)
@@ -65,7 +67,7 @@ class Delta:
 
 def of_layer(layer: Layer) -> Delta:
     """All updates of a layer, in its order."""
-    return Delta(layer.columns(), layer.times(), layer.diffs())
+    return Delta(*layer.updates())
 
 
 def empty(arity: int, depth: int) -> Delta:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
 
 from dlog.dataclass import dataclass
 from dlog.engine.kernels.trace.gathering import count_groups, fill_groups
+from dlog.engine.kernels.trace.reducing import active_rounds, sum_groups
 from dlog.engine.operators.delta import Columns, run_starts
-from dlog.engine.operators.readings import Matches
+from dlog.engine.operators.readings import Matches, Reading
 from dlog.engine.trace.layer import address_of, build
 
 
@@ -25,14 +27,17 @@ class Active:
     """Where the rounds of each key begin, and behind the last."""
 
     @staticmethod
-    def of(keys: Columns, rounds: np.ndarray) -> Active:
-        """Of keys that may repeat, each with a round. There is at least one."""
+    def of(keys: Columns, rounds: np.ndarray, before: bool = False) -> Active:
+        """Of keys that may repeat, each with a round, of which there is at least one; with `before`, also the round before the
+        first one of each key."""
         layer = build(keys, rounds[None, :], 1)
         assert layer is not None
-        columns, ordered = layer.columns(), layer.times()[0]
-        starts = run_starts(columns, layer.rows)
-        owners = np.repeat(np.arange(len(starts)), np.diff(starts, append=layer.rows))
-        return Active(tuple(c[starts] for c in columns), owners, ordered, np.append(starts, layer.rows))
+        rows = layer.rows
+        found = np.empty((6, rows + 1), np.int64)
+        firsts, starts, owners, ordered = found[0], found[1], found[2:4].reshape(-1), found[4:].reshape(-1)
+        count = active_rounds(layer.address, int(before), *map(address_of, (firsts, starts, owners, ordered)))
+        end = rows + count if before else rows
+        return Active(layer.columns(firsts[:count]), owners[:end], ordered[:end], starts[: count + 1])
 
     @property
     def count(self) -> int:
@@ -49,11 +54,15 @@ class Active:
         every = Active.of((np.concatenate([self.owners, owners]),), np.concatenate([self.rounds, rounds]))
         return Active(self.keys, every.keys[0][every.owners], every.rounds, every.starts)
 
-    def next(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each round whether the key has another one, and that."""
-        has_next = np.zeros(len(self.owners), bool)
-        has_next[:-1] = self.owners[1:] == self.owners[:-1]
-        return has_next, np.append(self.rounds[1:], 0)
+    def sums(self, reading: Reading, components: int) -> np.ndarray:
+        """For each component and round the sum of the diffs up to it of the rows that a reading has of the key. Where there are
+        several, the column behind the key says to which one a diff belongs."""
+        found = np.zeros((components, len(self.rounds)), np.int64)
+        packed, ranges = np.array(self.keys, np.int64), np.empty(2 * self.count, np.int64)
+        seek = address_of(packed), len(self.keys), self.count, address_of(ranges)
+        active = address_of(self.starts), address_of(self.rounds)
+        sum_groups(*reading.addressed, *seek, *active, components, address_of(found))
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +101,22 @@ class Outcome:
 
 
 Logic = Callable[[Groups], Outcome]
+
+
+class Sums(ABC):
+    """A logic that needs of each group the sum of its diffs alone: of several components, if the column behind the key says to
+    which one a diff belongs."""
+
+    components = 1
+
+    @abstractmethod
+    def outcome(self, sums: np.ndarray) -> Outcome:
+        """Of groups by their sums, for each component an array; nothing comes of sums that are all zero."""
+
+    def __call__(self, groups: Groups) -> Outcome:
+        parts = groups.columns[0] if self.components > 1 else np.zeros(len(groups.diffs), np.int64)
+        weights = (np.where(parts == component, groups.diffs, 0) for component in range(self.components))
+        return self.outcome(np.array([groups.sums(each) for each in weights]))
 
 
 def group(active: Active, found: Matches) -> tuple[Groups, np.ndarray]:

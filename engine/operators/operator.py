@@ -9,6 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from dlog.dataclass import dataclass
 from dlog.engine.operators.calendar import Calendar
 from dlog.engine.operators.delta import Delta, Moment, together
@@ -93,11 +95,14 @@ class Operator(ABC):
 
     def accept(self, port: int, delta: Delta) -> None:
         """Puts updates where they wait for their moment; those of rounds after the batch, where they wait for that."""
-        high = self.rounds.high
-        if int(delta.rounds.max()) >= high:
-            future = delta.rounds >= high
-            self.later.add(port, delta.only(future))
+        rounds, high = delta.rounds, self.scheduler.rounds.high * self.scope.scale
+        if len(rounds) and np.maximum.reduce(rounds) >= high:
+            future = rounds >= high
+            every = bool(future.all())
+            self.later.add(port, delta if every else delta.only(future))
             self.scheduler.expect(self)
+            if every:
+                return
             delta = delta.only(~future)
         for moment, part in delta.by_moment():
             self.inbox.setdefault(moment, []).append((port, part))

@@ -77,8 +77,7 @@ class _Clumps:
     def active(self) -> Active:
         """The clumps at the rounds at which they change, and before."""
         clumps = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=self.marks.count))
-        found = Active.of((clumps[self.marks.owners],), self.marks.rounds)
-        return found.also(np.arange(found.count), found.first - 1)
+        return Active.of((clumps[self.marks.owners],), self.marks.rounds, before=True)
 
     def next(self, extent: Extent) -> _Clumps | None:
         """With clumps together that reach into each other, and more to be read where that was not enough; None if nothing is
@@ -138,10 +137,8 @@ class Ordered(Operator):
                 break
             clumps = following
         outcome = self._outcome(view, extent, clumps.key)
-        active = view.active
-        changed = changes(active, view.numbers[outcome.owners], outcome)
-        before = changed.rounds == active.first[changed.probes]
-        self._send(at_moment(clumps.key, changed.only(~before), moment).consolidated(), end)
+        changed = changes(view.active, view.numbers[outcome.owners], outcome, after_first=True)
+        self._send(at_moment(clumps.key, changed, moment).consolidated(), end)
 
     def _view(self, clumps: _Clumps, reading: Reading) -> View:
         slices = Slices(reading, clumps.key, len(clumps.first))

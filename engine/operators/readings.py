@@ -57,6 +57,11 @@ class Reading:
         self.layers, self.arity, self.depth, self.pads, self.end = layers, arity, depth, pads, end
         self._addresses = np.array([layer.address for layer in layers], np.int64)
 
+    @property
+    def addressed(self) -> tuple[int, int]:
+        """The address of those of its layers, and how many there are."""
+        return address_of(self._addresses), len(self.layers)
+
     def padded(self, pads: int) -> Reading:
         return Reading(self.layers, self.arity, self.depth, pads, self.end) if pads != self.pads else self
 
@@ -69,8 +74,7 @@ class Reading:
         ranges = np.empty((len(self.layers), 2, probes), np.int64)
         if not probes or not self.layers:
             return Ranges(ranges, probes, 0)
-        layers, count = address_of(self._addresses), len(self.layers)
-        found = seek_layers(layers, count, address_of(packed), len(keys), probes, address_of(ranges))
+        found = seek_layers(*self.addressed, address_of(packed), len(keys), probes, address_of(ranges))
         return Ranges(ranges, probes, int(found))
 
     def gather(self, found: Ranges) -> Matches:
@@ -78,9 +82,8 @@ class Reading:
         numbers = np.empty(found.total, np.int64)
         fields = np.empty((self.arity + self.depth + 1, found.total), np.int64)
         if found.total:
-            layers, ranges = address_of(self._addresses), address_of(found.ranges)
             out = address_of(numbers), address_of(fields)
-            gather_layers(layers, len(self.layers), ranges, found.probes, found.total, *out)
+            gather_layers(*self.addressed, address_of(found.ranges), found.probes, found.total, *out)
         times = fields[self.arity : -1]
         if self.pads:
             times = np.concatenate([times, np.zeros((self.pads, found.total), np.int64)])

@@ -16,14 +16,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dlog.engine.kernels.trace.reducing import write_changes
 from dlog.engine.operators.arrange import Arranged
 from dlog.engine.operators.delta import Columns, Delta, Moment, repeated
-from dlog.engine.operators.groups import Active, Logic, Outcome, group
+from dlog.engine.operators.groups import Active, Logic, Outcome, Sums, group
 from dlog.engine.operators.operator import Operator, joined
 from dlog.engine.operators.readings import Matches, Trace, key_of
 from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.scope import Scope
-from dlog.engine.trace.layer import build
+from dlog.engine.trace.layer import address_of, build
 
 
 def reduction(scheduler: Scheduler, scope: Scope, source: Arranged, logic: Logic, outputs: int) -> Operator:
@@ -44,15 +45,15 @@ class ReduceTotal(Operator):
         delta = joined(arrived[0])
         if delta is None:
             return
-        active = Active.of(key_of(delta, self.keys), delta.rounds)
-        active = active.also(np.arange(active.count), active.first - 1)
-        found = clipped(_look_up(self.source, active), active)
-        groups, numbers = group(active, found)
-        outcome = self.logic(groups)
-        rows = numbers[outcome.owners]
-        changed = changes(active, rows, outcome)
-        first = changed.rounds == active.first[changed.probes]  # what was there before
-        made = at_moment(active.keys, changed.only(~first), moment)
+        active = Active.of(key_of(delta, self.keys), delta.rounds, before=True)
+        if isinstance(self.logic, Sums):
+            outcome = self.logic.outcome(active.sums(self.source.now(), self.logic.components))
+            rows = outcome.owners
+        else:
+            groups, numbers = group(active, clipped(_look_up(self.source, active), active))
+            outcome = self.logic(groups)
+            rows = numbers[outcome.owners]
+        made = at_moment(active.keys, changes(active, rows, outcome, after_first=True), moment)
         self.emit(made if (rows[1:] > rows[:-1]).all() else made.consolidated())  # of one row each, no two are the same
 
 
@@ -122,25 +123,18 @@ class Changes:
     def __init__(self, probes: np.ndarray, columns: Columns, rounds: np.ndarray, diffs: np.ndarray) -> None:
         self.probes, self.columns, self.rounds, self.diffs = probes, columns, rounds, diffs
 
-    def only(self, chosen: np.ndarray) -> Changes:
-        return Changes(self.probes[chosen], tuple(c[chosen] for c in self.columns), self.rounds[chosen], self.diffs[chosen])
 
-
-def changes(active: Active, numbers: np.ndarray, outcome: Outcome) -> Changes:
+def changes(active: Active, numbers: np.ndarray, outcome: Outcome, after_first: bool = False) -> Changes:
     """Each row of an outcome comes at its active round and goes at the next one of its key, unless that has it too. `numbers`
-    are the active rounds of the rows, in order."""
-    has_next, following = active.next()
-    stays = np.zeros(len(numbers), bool)
-    stays[:-1] = has_next[numbers[:-1]] & (numbers[1:] == numbers[:-1] + 1)
-    for column in (*outcome.columns, outcome.diffs):
-        stays[:-1] &= column[1:] == column[:-1]
-    coming, going = np.ones(len(numbers), bool), has_next[numbers] & ~stays
-    coming[1:] = ~stays[:-1]
-    rows = np.concatenate([np.flatnonzero(coming), np.flatnonzero(going)])
-    came = int(coming.sum())
-    rounds = np.concatenate([active.rounds[numbers[rows[:came]]], following[numbers[rows[came:]]]])
-    diffs = np.concatenate([outcome.diffs[rows[:came]], -outcome.diffs[rows[came:]]])
-    return Changes(active.owners[numbers[rows]], tuple(c[rows] for c in outcome.columns), rounds, diffs)
+    are the active rounds of the rows, in order. What comes at a key's first one is left out with `after_first`."""
+    rows, width = len(numbers), len(outcome.columns)
+    given = np.array((*outcome.columns, outcome.diffs), np.int64)
+    found = np.empty((width + 3, 2 * rows), np.int64)
+    times = address_of(active.starts), address_of(active.owners), address_of(active.rounds)
+    places = np.ascontiguousarray(numbers)
+    count = write_changes(rows, address_of(places), address_of(given), width, *times, int(after_first), address_of(found))
+    *columns, diffs, probes, rounds = found[:, :count]
+    return Changes(probes, tuple(columns), rounds, diffs)
 
 
 def _corrected(wanted: Changes, there: Matches) -> Changes:

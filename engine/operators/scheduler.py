@@ -129,7 +129,7 @@ class Scheduler:
         if self._ranks is None:
             self._rank_all()
         path = self._paths[number]
-        return (path[0], *chain.from_iterable(zip(moment, path[1:], strict=True)))
+        return path if not moment else (path[0], *chain.from_iterable(zip(moment, path[1:], strict=True)))
 
     def next_round(self) -> int | None:
         """The first round for which something waits already."""

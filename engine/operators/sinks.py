@@ -10,7 +10,7 @@ from dlog.engine.operators.delta import Delta, Moment, empty, of_layer, together
 from dlog.engine.operators.operator import Operator, joined
 from dlog.engine.operators.readings import Trace
 from dlog.engine.operators.scheduler import Scheduler
-from dlog.engine.operators.scope import Scope
+from dlog.engine.operators.scope import Rounds, Scope
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.cursor import Cursor
@@ -30,18 +30,42 @@ class Inspect(Operator):
             self.show(delta)
 
 
+MAX_WAITING = 128
+"""Deltas that wait to become one batch of a trace that is only read from outside: trades memory against making batches."""
+MAX_WAITING_ROWS = 1 << 12
+"""Updates that wait: more of them are worth a batch."""
+
+
 class Capture(Operator):
-    """Keeps a collection to be read from outside: as it is, and with `history` as it was at any time."""
+    """Keeps a collection to be read from outside: as it is, and with `history` as it was at any time. The latest updates wait,
+    as they came, until there are enough of them for a batch, or until they are read."""
 
     def __init__(self, scheduler: Scheduler, scope: Scope, arity: int, history: bool) -> None:
         super().__init__(scheduler, scope)
-        self.trace = Trace(arity, scope.depth)
-        self.trace.keeps_all = history
+        self._trace = Trace(arity, scope.depth)
+        self._trace.keeps_all = history
+        self._waiting: list[Delta] = []
+        self._rows = 0
+        self._last: tuple[Rounds, Moment] = Rounds(0, 0), ()
 
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
-        delta = joined(arrived[0])
-        if delta is not None:
-            self.trace.insert(delta, self.rounds, moment)
+        self._waiting += arrived[0]
+        self._rows += sum(delta.rows for delta in arrived[0])
+        self._last = self.rounds, moment
+        if len(self._waiting) >= MAX_WAITING or self._rows >= MAX_WAITING_ROWS:
+            self._seal()
+
+    def _seal(self) -> None:
+        """Makes a batch of what waits."""
+        if self._waiting:
+            self._trace.insert(together(self._waiting), *self._last)
+            self._waiting, self._rows = [], 0
+
+    @property
+    def trace(self) -> Trace:
+        """All that has come."""
+        self._seal()
+        return self._trace
 
     @property
     def traces(self) -> Sequence[Trace]:
@@ -50,8 +74,9 @@ class Capture(Operator):
     def cursor(self) -> Cursor:
         """All up to the rounds that are done, as far as times are still told apart."""
         end = Antichain((self.rounds.end(self.scope.depth - 1),))
-        self.trace.forget_before(max(self.rounds.high - 1, 0))
-        spine = self.trace.spine
+        trace = self.trace
+        trace.forget_before(max(self.rounds.high - 1, 0))
+        spine = trace.spine
         return Cursor(spine.arity, spine.depth, spine.batches, spine.since, end)
 
     def read_at(self, time: Time) -> Delta:

@@ -8,6 +8,7 @@ that equal frontiers compare equal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from dlog.dataclass import dataclass
 from dlog.engine.times.lattice import Time, join, less_equal, minimum
@@ -45,6 +46,7 @@ class Antichain:
         return Antichain((time,))
 
     @staticmethod
+    @cache
     def start(depth: int) -> Antichain:
         """The frontier of all times."""
         return Antichain((minimum(depth),))
@@ -55,12 +57,16 @@ class Antichain:
 
     def precedes(self, other: Antichain) -> bool:
         """Whether every element of `other` is in advance of this frontier; the empty one comes after all others."""
+        if len(self.elements) == len(other.elements) == 1:
+            return less_equal(self.elements[0], other.elements[0])
         return all(self.dominates(e) for e in other.elements)
 
     def join(self, other: Antichain) -> Antichain:
         """The earliest frontier that both precede: the times in advance of both."""
         if self.elements == other.elements:
             return self
+        if len(self.elements) == len(other.elements) == 1:
+            return Antichain((join(self.elements[0], other.elements[0]),))
         return Antichain.of(join(a, b) for a in self.elements for b in other.elements)
 
     def __iter__(self) -> Iterator[Time]:

@@ -22,6 +22,8 @@ def less_equal(a: Time, b: Time) -> bool:
     >>> less_equal((0, 1), (2, 1)), less_equal((0, 1), (1, 0))
     (True, False)
     """
+    if len(a) == len(b) == 1:
+        return a[0] <= b[0]
     return all(x <= y for x, y in zip(a, b, strict=True))
 
 
@@ -31,6 +33,8 @@ def join(a: Time, b: Time) -> Time:
     >>> join((0, 1), (1, 0))
     (1, 1)
     """
+    if len(a) == len(b) == 1:
+        return a if a[0] >= b[0] else b
     return tuple(max(x, y) for x, y in zip(a, b, strict=True))
 
 

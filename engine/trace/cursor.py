@@ -86,9 +86,9 @@ class Cursor:
             return ()
         # Not all batches are there, so their descriptions touch no longer: these are made for this merge only.
         parts = [Batch(Description(start, start, since), b.layers) for b in chosen]
-        merged = reduce(lambda later, earlier: Merge(earlier, later, since).result, reversed(parts[:-1]), parts[-1])
+        merged = reduce(lambda later, earlier: Merge((earlier, later), since).result, reversed(parts[:-1]), parts[-1])
         if len(parts) == 1 and not (len(merged.layers) == 1 and merged.layers[0].settled):
-            merged = Merge(merged, Batch(Description(start, end, since), ()), since).result
+            merged = Merge((merged, Batch(Description(start, end, since), ())), since).result
         return merged.layers
 
     # ------------------------------------------------------------------------------------------------------------- what may
@@ -127,8 +127,8 @@ def _time_text(time: Time) -> str:
 
 def _all_of(layer: Layer, time: Time | None) -> TimedUpdates:
     """All updates of a layer, at one time where it is given."""
-    times = layer.times() if time is None else np.repeat(T.one(time), layer.rows, axis=1)
-    return TimedUpdates(layer.columns(), times, layer.diffs())
+    columns, times, diffs = layer.updates()
+    return TimedUpdates(columns, times if time is None else np.repeat(T.one(time), layer.rows, axis=1), diffs)
 
 
 def joined(parts: list[TimedUpdates], arity: int, depth: int) -> TimedUpdates:

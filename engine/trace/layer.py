@@ -14,8 +14,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dlog.dataclass import dataclass
+from dlog.engine.kernels.trace.gathering import unpack_layer
 from dlog.engine.kernels.trace.seeking import seek
 from dlog.engine.kernels.trace.sorting import build_layer
+from dlog.engine.kernels.trace.summing import sum_equal_updates
 from dlog.engine.kernels.trace_structs import Field, LayerHeader, PackedField
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.pages import Pages, allocate
@@ -116,6 +118,12 @@ class Layer:
     def diffs(self, chosen: np.ndarray | None = None) -> np.ndarray:
         return self.values(self.fields - 1, chosen)
 
+    def updates(self) -> tuple[tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
+        """`columns`, `times` and `diffs`, read in one go."""
+        fields, arity = np.empty((self.fields, self.rows), np.int64), self.arity
+        unpack_layer(self.address, address_of(fields))
+        return tuple(fields[:arity]), fields[arity:-1], fields[-1]
+
     def index(self) -> np.ndarray | None:
         """The first row of each value of the first column, one entry more than there are values."""
         if not self.indexed:
@@ -162,6 +170,20 @@ def build(
     build_layer(reading, writing, writing + 8 * size, reading + 8 * size)
     found = int(memory[_HEADER.rows])
     return Layer(memory[:size], memory, found, writing) if found else None
+
+
+def sums_of_equal(
+    columns: Sequence[np.ndarray], times: np.ndarray, diffs: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the first of equal updates, rows and times, and for each component the sums over them of its weights times
+    the diffs. Words as for `build`; `weights` are contiguous, a row for each component."""
+    fields: list[np.ndarray | int] = [*columns, *times, diffs]
+    described = np.array(_describe(len(columns), len(times), fields), np.int64)
+    components, rows = weights.shape
+    found = np.empty((1 + components, rows), np.int64)
+    at = address_of(found)
+    groups = sum_equal_updates(address_of(described), address_of(weights), components, at, at + 8 * rows)
+    return found[0, :groups], found[1:, :groups]
 
 
 def _describe(arity: int, depth: int, fields: list[np.ndarray | int]) -> list[int]:

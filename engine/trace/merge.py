@@ -1,10 +1,13 @@
-"""The merge of two adjacent batches, done a little at a time.
+"""The merge of adjacent batches, done a little at a time.
 
-While it goes on both batches stay as they are and in use; when it is done they are replaced by one. Times are advanced to the
+While it goes on the batches stay as they are and in use; when it is done one replaces them. Times are advanced to the
 frontier that was `since` when the merge began, equal (row, time) pairs add up, zeros go. Nothing but merging compacts.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -24,19 +27,18 @@ _MERGE, _INPUT = MergeHeader.place, MergeInput.place
 
 
 class Merge:
-    """`first` comes before `second`. `work` until it says that it is done, then take the `result`."""
+    """Of at most 32 batches, the oldest first. `work` until it says that it is done, then take the `result`."""
 
-    __slots__ = (
-        "_address", "_control", "_layers", "_outputs", "_pages", "_result", "_scratch", "description", "first", "second",
-    )
+    __slots__ = ("_address", "_control", "_layers", "_outputs", "_pages", "_result", "_scratch", "batches", "description")
 
-    def __init__(self, first: Batch, second: Batch, since: Antichain, pages: Pages | None = None) -> None:
-        self.first, self.second, self._pages = first, second, pages
-        self.description = first.description.followed_by(second.description, since)
-        self._layers = first.layers + second.layers
+    def __init__(self, batches: Sequence[Batch], since: Antichain, pages: Pages | None = None) -> None:
+        self.batches, self._pages = batches, pages
+        descriptions = (batch.description for batch in batches)
+        self.description = reduce(lambda earlier, later: earlier.followed_by(later, since), descriptions)
+        self._layers = tuple(layer for batch in batches for layer in batch.layers)
         self._result: Batch | None = None
         if self._layers:
-            self._prepare(split=first.oldest)
+            self._prepare(split=batches[0].oldest)
         else:
             self._result = Batch(self.description, ())
 

@@ -4,7 +4,8 @@ Batches lie on levels; level k takes batches of up to 2^k updates (more where me
 higher levels. A second batch on a level starts a merge there, whose result moves up. Merging a large level takes long, so it is
 paid for in small steps: each insert of a batch of level k does `effort * 8 * 2^k` updates' worth of work on *every* merge under
 way, which is enough for each to be done before its level is needed again: no insert ever waits for a large merge. Readers see
-the two batches until their merge is done. Batches are immutable and held by reference: a cursor keeps those it has.
+the two batches until their merge is done. Batches are immutable and held by reference: a cursor keeps those it has. Small ones
+wait until there are some of them, and go to a level as one.
 
 `since` says from when on times are told apart. It only moves forward, and only merges act on it: a merge compacts to what
 `since` was when it began. `exert` merges and compacts while there is nothing else to do. `effort` 0 finishes a merge at once.
@@ -26,6 +27,11 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 Level = Batch | Merge | None
 
+WAITING_BATCHES = 8
+"""Small batches after which they are merged: a merge costs as much as many lookups in so small a layer."""
+WAITING_ROWS = 512
+"""Updates that wait in all. A batch of more than half as many does not."""
+
 
 class Spine:
     """The trace of one collection. Inserting is for one thread at a time; handles and cursors are for any."""
@@ -37,6 +43,7 @@ class Spine:
         self.upper = Antichain.at(begin + 1, *rest) if begin else Antichain.start(depth)
         self.since = Antichain.at(begin, *rest)
         self._levels: list[Level] = []
+        self._waiting: list[Batch] = []  # the newest ones
         self._handles: set[TraceHandle] = set()
         self.pages = Pages()
         """Where large blocks go that no one reads any more; have large batches built with it."""
@@ -52,10 +59,10 @@ class Spine:
             found: list[Batch] = []
             for level in reversed(self._levels):
                 if isinstance(level, Merge):
-                    found += (level.first, level.second)
+                    found += level.batches
                 elif level is not None:
                     found.append(level)
-            return tuple(found)
+            return (*found, *self._waiting)
 
     @property
     def rows(self) -> int:
@@ -94,13 +101,27 @@ class Spine:
             if self._absorbed is not None:
                 batch = _from(batch, self._absorbed.description.lower)
                 self._absorbed = None
-            level = _level_of(batch.rows)
-            self._work_on_all(8 * self.effort << level if self.effort else ALL)
-            self._introduce(batch, level)
+            self._work_on_all(8 * self.effort << _level_of(batch.rows) if self.effort else ALL)
+            waits = self.effort > 0 and 2 * batch.rows <= WAITING_ROWS
+            if not waits or sum(each.rows for each in self._waiting) + batch.rows > WAITING_ROWS:
+                self._introduce_waiting()
+            if waits:
+                self._waiting.append(batch)
+                if len(self._waiting) < WAITING_BATCHES:
+                    return
+                self._introduce_waiting()
+            else:
+                self._introduce(batch)
             if self.effort == 0:
                 self._work_on_all(ALL)
             self._lower_top()
             self.pages.give_back(max(RELEASE_BYTES, 16 * batch.nbytes))
+
+    def _introduce_waiting(self) -> None:
+        """Has the batches that wait become one of a level."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._introduce(Merge(waiting, self.since, self.pages).result if len(waiting) > 1 else waiting[0])
 
     def drop_before(self, frontier: Antichain) -> None:
         """Drops the oldest batches whose updates are all before `frontier`: of a trace of changes, whose readers add up what
@@ -108,19 +129,22 @@ class Spine:
         with self._lock:
             for level in reversed(range(len(self._levels))):
                 at = self._levels[level]
-                newest = at.second if isinstance(at, Merge) else at
+                newest = at.batches[-1] if isinstance(at, Merge) else at
                 if newest is None or newest.description.upper.precedes(frontier):
                     self._levels[level] = None
-                elif isinstance(at, Merge) and at.first.description.upper.precedes(frontier):
-                    self._levels[level] = at.second
+                elif isinstance(at, Merge) and at.batches[0].description.upper.precedes(frontier):
+                    self._levels[level] = newest
                     break
                 else:
                     break
+            else:
+                self._waiting = [b for b in self._waiting if not b.description.upper.precedes(frontier)]
             self._lower_top()
 
     def exert(self, fuel: int = 1 << 16) -> bool:
         """Merges while there is nothing else to do: about `fuel` updates. False when it is one batch, compacted to `since`."""
         with self._lock:
+            self._introduce_waiting()
             if not self.merging and not self._start_idle_merge():
                 return False
             self._work_on_all(fuel)
@@ -158,11 +182,12 @@ class Spine:
         at = self._levels[level]
         if isinstance(at, Merge):  # what was completed met another batch one level up, or came back to this one
             raise InternalError("trace", f"level {level} is taken twice")
-        self._levels[level] = batch if at is None else Merge(at, batch, self.since, self.pages)
+        self._levels[level] = batch if at is None else Merge((at, batch), self.since, self.pages)
 
-    def _introduce(self, batch: Batch, level: int) -> None:
+    def _introduce(self, batch: Batch) -> None:
         """Makes room by merging everything on lower levels, which is at most as large as the batch, and puts the batch on its
         level: lower levels hold newer batches."""
+        level = _level_of(batch.rows)
         rolled: Batch | None = None
         for below in range(min(level, len(self._levels))):
             if rolled is not None:
@@ -216,7 +241,7 @@ class Spine:
             newest = self._levels[taken[0]]  # type: ignore[assignment]
             self._levels[taken[0]] = None
         self._levels[taken[-1] if len(taken) == 1 else taken[1]] = Merge(
-            oldest, newest, self.since, self.pages
+            (oldest, newest), self.since, self.pages
         )
         return True
 
@@ -224,7 +249,10 @@ class Spine:
 
     def _move_since(self) -> None:
         """`since` is where the slowest readers are; without readers it stays."""
-        if self._handles:
+        if len(self._handles) == 1:
+            (handle,) = self._handles
+            self.since = handle.frontier
+        elif self._handles:
             frontiers = {handle.frontier.elements for handle in self._handles}
             self.since = Antichain.of(time for elements in frontiers for time in elements)
 

@@ -68,20 +68,6 @@ def _hashes(columns: Columns, rows: int) -> np.ndarray:
     return found
 
 
-def equal_rows(columns: Columns, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """As `row_groups`, but places are in any order: one column is sorted in place of all."""
-    hashes = _hashes(columns, rows)
-    order = np.argsort(hashes)
-    ordered = hashes[order]
-    follows = np.flatnonzero(ordered[1:] == ordered[:-1])
-    for column in columns:
-        if (column[order[follows + 1]] != column[order[follows]]).any():
-            return row_groups(columns, rows)
-    starts = np.ones(rows, bool)
-    starts[follows + 1] = False
-    return order, np.flatnonzero(starts)
-
-
 def apply_changes(columns: Columns, rows: int, changed: Columns, diffs: np.ndarray) -> tuple[Columns, int]:
     """The set `columns` after changes of which the last one of a row counts: +1 puts it in, -1 takes it out."""
     joined = tuple(np.concatenate(pair) for pair in zip(columns, changed, strict=True))

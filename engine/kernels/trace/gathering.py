@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry
-from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.static.storage import behind
 from dlog.engine.kernels.trace.layers import load_value
 from dlog.engine.kernels.trace.seeking import seek
-from dlog.engine.kernels.trace_structs import Layers
+from dlog.engine.kernels.trace_structs import LayerHeader, Layers
 
 
 @entry()
@@ -41,6 +41,24 @@ def gather_layers(layers: Layers, count, ranges: Words, probes, total, numbers: 
                 for f in range(width):
                     fields[f * total + at] = load_value(layer, f, row)
                 at += 1
+
+
+@entry()
+def unpack_layer(layer: LayerHeader, fields: Words):
+    """Writes all fields, one after the other, as words."""
+    rows = layer.rows
+    for f in range(layer.arity + layer.depth + 1):
+        field, out = layer.fields[f], behind(fields, f * rows)
+        data, width = field.data, field.width
+        if width == 4:
+            for row in range(rows):
+                out[row] = Numbers(data)[row]
+        elif width == 8:
+            for row in range(rows):
+                out[row] = Words(data)[row]
+        else:
+            for row in range(rows):
+                out[row] = data
 
 
 @entry()

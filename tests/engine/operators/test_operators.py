@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,8 +13,11 @@ from dlog.dataflow import Dataflow, col
 from dlog.engine.operators import join
 from dlog.engine.operators.calendar import Calendar
 from dlog.engine.operators.delta import Delta
-from dlog.engine.operators.groups import Active
+from dlog.engine.operators.groups import Active, Outcome
+from dlog.engine.operators.readings import Reading
+from dlog.engine.operators.reduce import Changes, changes
 from dlog.engine.operators.scope import Rounds, Scope
+from dlog.engine.trace.layer import Layer, build
 from dlog.grammar.diagnostics import DlogError
 from tests.examples import examples
 
@@ -74,6 +79,75 @@ def test_active_rounds_are_sorted_by_key_and_each_once() -> None:
     more = active.also(np.array([0, 1]), np.array([9, 4]))
     assert (more.owners.tolist(), more.rounds.tolist()) == ([0, 0, 1, 1], [2, 9, 1, 4])
     assert more.first.tolist() == [2, 1]
+    before = Active.of((keys,), np.array([4, 2, 1, 4]), before=True)
+    assert (before.owners.tolist(), before.rounds.tolist()) == ([0, 0, 1, 1, 1], [1, 2, 0, 1, 4])
+    assert before.starts.tolist() == [0, 2, 5]
+
+
+SUMMED = st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 6), st.integers(-2, 2))
+"""A key, a component, a round and a diff."""
+
+
+@examples(100)
+@given(st.lists(st.lists(SUMMED, min_size=1, max_size=8), max_size=3), st.lists(SUMMED, min_size=1, max_size=8))
+def test_sums_of_keys_at_their_rounds(layers: list[list[tuple]], looked_at: list[tuple]) -> None:
+    every = [update for updates in layers for update in updates]
+    reading = Reading([layer for updates in layers if (layer := _layer(updates)) is not None], 2, 1)
+    rounds = np.array([round for _, _, round, _ in looked_at])
+    active = Active.of((np.array([key for key, *_ in looked_at]),), rounds, before=True)
+    found = active.sums(reading, 3)
+    for group, (owner, round) in enumerate(zip(active.owners.tolist(), active.rounds.tolist(), strict=True)):
+        key = active.keys[0][owner]
+        for component in range(3):
+            summed = sum(d for k, c, r, d in every if (k, c) == (key, component) and r <= round)
+            assert found[component, group] == summed, (key, component, round)
+
+
+def _layer(updates: list[tuple]) -> Layer | None:
+    keys, components, rounds, diffs = (np.array(column, np.int64) for column in zip(*updates, strict=True))
+    return build((keys, components), rounds[None, :], diffs)
+
+
+@examples(100)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5)), min_size=1, max_size=8),
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 2), st.integers(1, 2)), max_size=10),
+    st.booleans(),
+)
+def test_changes_lead_from_each_outcome_to_the_next(
+    looked_at: list[tuple[int, int]], rows: list[tuple[int, int, int]], after_first: bool
+) -> None:
+    active = Active.of((np.array([k for k, _ in looked_at]),), np.array([r for _, r in looked_at]))
+    made = sorted((number, value, diff) for number, value, diff in rows if number < len(active.rounds))
+    numbers, values, diffs = (np.array([row[c] for row in made], np.int64) for c in range(3))
+    found = changes(active, numbers, Outcome(numbers, (values,), diffs), after_first)
+    expected: Counter[tuple[int, int, int]] = Counter()
+    for number, value, diff in made:
+        owner, end = int(active.owners[number]), int(active.starts[active.owners[number] + 1])
+        if not (after_first and number == active.starts[owner]):
+            expected[owner, value, int(active.rounds[number])] += diff
+        if number + 1 < end:
+            expected[owner, value, int(active.rounds[number + 1])] -= diff
+    told: Counter[tuple[int, int, int]] = Counter()
+    for owner, value, round, diff in zip(*map(np.ndarray.tolist, _listed(found)), strict=True):
+        told[owner, value, round] += diff
+    assert {k: d for k, d in told.items() if d} == {k: d for k, d in expected.items() if d}
+
+
+def _listed(found: Changes) -> tuple[np.ndarray, ...]:
+    return found.probes, found.columns[0], found.rounds, found.diffs
+
+
+def test_what_is_captured_waits_for_many_rounds_or_a_reader() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    captured = rows.capture(history=True)
+    for x in range(5):
+        rows.insert([x])
+        flow.commit()
+    assert not captured._capture._trace.spine.rows
+    assert captured.counts(2) == {(0,): 1, (1,): 1, (2,): 1}
+    assert captured._capture._trace.spine.rows == 5
 
 
 def test_what_may_come_after_a_moment() -> None:

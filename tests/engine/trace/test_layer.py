@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
-from dlog.engine.trace.layer import Layer, build
+from dlog.engine.trace.layer import Layer, build, sums_of_equal
 from dlog.grammar.diagnostics import InternalError
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MANY
 from tests.engine.trace.model import Update, batch_of, columns_of, summed
@@ -48,7 +49,28 @@ def test_a_layer_is_its_updates_sorted_and_summed(given_updates: tuple[int, int,
     assert content(layer) == expected
     if layer is not None:
         assert layer.weight == sum(abs(diff) for _, _, diff in expected)
+        columns, times, diffs = layer.updates()
+        assert [c.tolist() for c in columns] == [c.tolist() for c in layer.columns()]
+        assert (times.tolist(), diffs.tolist()) == (layer.times().tolist(), layer.diffs().tolist())
         assert all(latest >= max(t[c] for _, t, _ in expected) for c, latest in enumerate(layer.latest))
+
+
+@examples(4 * EXAMPLES)
+@given(shaped_updates(), st.integers(1, 3))
+def test_equal_updates_are_summed_in_the_order_of_the_first(
+    given_updates: tuple[int, int, list[Update]], components: int
+) -> None:
+    arity, depth, updates = given_updates
+    weights = np.arange(components * len(updates), dtype=np.int64).reshape(components, -1) % 5 - 2
+    times, diffs = T.pack([time for _, time, _ in updates], depth), np.array([diff for _, _, diff in updates], np.int64)
+    firsts, sums = sums_of_equal(columns_of([row for row, _, _ in updates], arity), times, diffs, weights)
+    expected: dict[object, list[int]] = {}
+    for place, (row, time, diff) in enumerate(updates):
+        found = expected.setdefault((row, time), [0] * components)
+        for c in range(components):
+            found[c] += int(weights[c, place]) * diff
+    assert {(updates[f][0], updates[f][1]): sums[:, g].tolist() for g, f in enumerate(firsts.tolist())} == expected
+    assert firsts.tolist() == sorted(firsts.tolist())
 
 
 @pytest.mark.parametrize("span", [5, 1 << 20, 1 << 62])

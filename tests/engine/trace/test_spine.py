@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
+from collections.abc import Sequence
 from threading import Event, Thread
 
 import numpy as np
@@ -223,7 +225,7 @@ def test_without_columns_a_trace_counts() -> None:
 def test_batches_that_do_not_touch_are_not_merged() -> None:
     first, other = batch_of([((1,), (0,), 1)], 1, at(0), at(1)), batch_of([((1,), (2,), 1)], 1, at(2), at(3))
     with pytest.raises(InternalError, match="not contiguous"):
-        Merge(first, other, at(0))
+        Merge((first, other), at(0))
     spine = Spine(1, 1)
     spine.insert(first)
     with pytest.raises(InternalError, match="does not follow"):
@@ -296,7 +298,7 @@ def test_no_insert_does_more_than_its_share_of_work(monkeypatch: pytest.MonkeyPa
 def _progress(merge: Merge) -> int:
     """Updates that a merge has passed."""
     if merge._result is not None:
-        return merge.first.rows + merge.second.rows
+        return sum(batch.rows for batch in merge.batches)
     inputs = merge._control[MergeHeader.place.inputs :]
     return sum(int(inputs[MergeInput.place.size * s + MergeInput.place.row]) for s in range(len(merge._layers)))
 
@@ -404,9 +406,34 @@ def test_merging_moves_times_to_where_no_reader_tells_the_difference(frontier: l
     """The time that an update is moved to is at or before exactly those readers' times that the time itself is."""
     since, start = Antichain.of(frontier), Antichain.start(2)
     batch = batch_of([((1,), time, 2)], 1, start, at(20, 0))
-    merged = Merge(batch, Batch(Description(at(20, 0), at(20, 0), start), ()), since).result
+    merged = Merge((batch, Batch(Description(at(20, 0), at(20, 0), start), ())), since).result
     (layer,) = merged.layers
     ((_, moved, _),) = updates_of(TimedUpdates(layer.columns(), layer.times(), layer.diffs()))
     for reader in all_times(2):
         if since.dominates(reader):
             assert less_equal(time, reader) == less_equal(moved, reader)
+
+
+def test_small_batches_that_wait_stay_before_larger_ones() -> None:
+    for sizes in itertools.product((3, 200, 300), repeat=4):
+        spine = Spine(1, 1)
+        for round, rows in enumerate(sizes):
+            insert(spine, round, *(((x,), (round,), 1) for x in range(rows)))
+        assert [b.description.lower for b in spine.batches][1:] == [b.description.upper for b in spine.batches][:-1]
+        spine.settle()
+        assert spine.rows == sum(sizes)
+
+
+def test_few_small_batches_are_merged_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    original = Merge.__init__
+
+    def note(merge: Merge, batches: Sequence[Batch], since: Antichain, pages: Pages | None = None) -> None:
+        made.append(len(batches))
+        original(merge, batches, since, pages)
+
+    monkeypatch.setattr(Merge, "__init__", note)
+    spine = Spine(1, 1)
+    for round in range(8):
+        insert(spine, round, ((round,), (round,), 1))
+    assert made == [8] and len(spine.batches) == 1

@@ -13,6 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from dlog.engine.operators.readings import Reading
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
+from dlog.engine.trace import spine
 from dlog.engine.trace.cursor import Cursor, TimedUpdates
 from dlog.engine.trace.spine import Spine, TraceHandle
 from dlog.grammar.diagnostics import DlogError
@@ -42,8 +43,11 @@ class Traces(RuleBasedStateMachine):
     handles = Bundle("handles")
     snapshots = Bundle("snapshots")
 
-    @initialize(target=handles, depth=st.sampled_from([1, 2]), effort=st.sampled_from([0, 1, 2]))
-    def start(self, depth: int, effort: int) -> object:
+    @initialize(
+        target=handles, depth=st.sampled_from([1, 2]), effort=st.sampled_from([0, 1, 2]), waiting=st.sampled_from([8, 24])
+    )
+    def start(self, depth: int, effort: int, waiting: int) -> object:
+        self.limit, spine.WAITING_ROWS = spine.WAITING_ROWS, waiting
         self.spine = Spine(2, depth, effort)
         self.updates: list[Update] = []
         self.round, self.depth = 0, depth
@@ -167,6 +171,11 @@ class Traces(RuleBasedStateMachine):
             assert earlier.description.upper == later.description.lower
         assert len(batches) <= 2 * (len(self.updates).bit_length() + 1)
         assert all(b.description.since.precedes(self.spine.since) for b in batches)
+
+
+    def teardown(self) -> None:
+        if hasattr(self, "limit"):
+            spine.WAITING_ROWS = self.limit
 
 
 Traces.TestCase.settings = examples(EXAMPLES, stateful_step_count=30)

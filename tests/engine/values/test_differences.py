@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlog.engine.values.differences import Columns, apply_changes, difference, equal_rows, last_of_each, row_groups, words
+from dlog.engine.values.differences import Columns, apply_changes, difference, last_of_each, row_groups, words
 from tests.examples import examples
 
 Lists = tuple[int, list[tuple[int, ...]], list[tuple[int, ...]]]
@@ -65,8 +65,6 @@ def test_groups_hold_equal_rows_in_order(case: Lists) -> None:
     assert sorted(given_rows[group[0]] for group in groups) == sorted(set(given_rows))
     for group in groups:
         assert group == [i for i, row in enumerate(given_rows) if row == given_rows[group[0]]]
-    order, starts = equal_rows(columns(given_rows, arity), len(given_rows))
-    assert sorted(sorted(part.tolist()) for part in np.split(order, starts[1:]) if len(part)) == sorted(groups)
     last = {row: i for i, row in enumerate(given_rows)}
     assert last_of_each(columns(given_rows, arity), len(given_rows)).tolist() == sorted(last.values())
 

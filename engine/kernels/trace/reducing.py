@@ -1,0 +1,118 @@
+"""Reductions at totally ordered times: which keys are looked at when, the sums of their diffs, and what changes in the outcome.
+
+The *active* rounds of probe p, numbers of keys, lie from `active[p]` up to `active[p + 1]`, and ascend.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.static.storage import behind
+from dlog.engine.kernels.trace.layers import load_value
+from dlog.engine.kernels.trace.seeking import seek
+from dlog.engine.kernels.trace_structs import LayerHeader, Layers
+
+
+@kernel
+def _same_row(layer: LayerHeader, a, b):
+    for c in range(layer.arity):
+        if load_value(layer, c, a) != load_value(layer, c, b):
+            return False
+    return True
+
+
+@entry()
+def active_rounds(layer: LayerHeader, before, firsts: Words, active: Words, owners: Words, rounds: Words):
+    """Writes the active rounds of a layer's rows, which are keys at rounds, and to `firsts` where each key begins; with
+    `before` 1 the round before its first one is active, too. Returns how many keys there are. `firsts` has room for the rows,
+    `active` for one more, `owners` and `rounds` for twice as many."""
+    probes, at = 0, 0
+    for row in range(layer.rows):
+        round = load_value(layer, layer.arity, row)
+        if row == 0 or not _same_row(layer, row - 1, row):
+            firsts[probes] = row
+            active[probes] = at
+            if before != 0:
+                owners[at] = probes
+                rounds[at] = round - 1
+                at += 1
+            probes += 1
+        owners[at] = probes - 1
+        rounds[at] = round
+        at += 1
+    active[probes] = at
+    return probes
+
+
+@kernel
+def _first_at(rounds: Words, low, high, round):
+    """The first place whose round is this one or later."""
+    while low < high:
+        middle = (low + high) >> 1
+        if rounds[middle] < round:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@entry()
+def sum_groups(
+    layers: Layers, count, keys: Words, columns, probes, ranges: Words, active: Words, rounds: Words, components, sums: Words
+):
+    """For each active round of each probe, the sum of the diffs up to it of the rows with its key: `columns` columns of so many
+    probes each. With several `components` the column behind the key says to which one a diff belongs: their sums lie one
+    component after the other. `sums` are zeros, and `ranges` has room for twice the probes."""
+    groups = active[probes]
+    for k in range(count):
+        layer = layers[k]
+        arity = layer.arity
+        seek(layer, keys, columns, probes, ranges, behind(ranges, probes))
+        for p in range(probes):
+            first, end = active[p], active[p + 1]
+            for row in range(ranges[p], ranges[probes + p]):
+                group = _first_at(rounds, first, end, load_value(layer, arity, row))
+                if group < end:  # else it is of a round that is still to come
+                    if components > 1:
+                        group += load_value(layer, columns, row) * groups
+                    sums[group] += load_value(layer, arity + layer.depth, row)
+    for c in range(components):
+        for p in range(probes):
+            for group in range(c * groups + active[p] + 1, c * groups + active[p + 1]):
+                sums[group] += sums[group - 1]
+
+
+@kernel
+def _write_change(row, rows, outcome: Words, width, owner, round, sign, found: Words, at):
+    """Writes that a row of an outcome comes or goes."""
+    for c in range(width):
+        found[c * 2 * rows + at] = outcome[c * rows + row]
+    found[width * 2 * rows + at] = sign * outcome[width * rows + row]
+    found[(width + 1) * 2 * rows + at] = owner
+    found[(width + 2) * 2 * rows + at] = round
+
+
+@entry()
+def write_changes(
+    rows, numbers: Words, outcome: Words, width, active: Words, owners: Words, rounds: Words, after, found: Words
+):
+    """Each row of an outcome, `width` columns and the diff, comes at its active round and goes at the next one of its key,
+    unless that has it too; with `after` 1 what comes at the first round of a key is left out. `numbers` are the active rounds
+    of the rows, in order. Writes columns, diff, key and round, each with room for twice the rows; returns how many changes."""
+    at, comes = 0, True
+    for row in range(rows):
+        number = numbers[row]
+        owner = owners[number]
+        if comes and (after == 0 or number > active[owner]):
+            _write_change(row, rows, outcome, width, owner, rounds[number], 1, found, at)
+            at += 1
+        stays = row + 1 < rows and numbers[row + 1] == number + 1 and number + 1 < active[owner + 1]
+        if stays:
+            for c in range(width + 1):
+                if outcome[c * rows + row] != outcome[c * rows + row + 1]:
+                    stays = False
+        if not stays and number + 1 < active[owner + 1]:
+            _write_change(row, rows, outcome, width, owner, rounds[number + 1], -1, found, at)
+            at += 1
+        comes = not stays
+    return at
