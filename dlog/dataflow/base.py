@@ -18,6 +18,8 @@ from dlog.engine.operators.feedback import Consolidate, negated
 from dlog.engine.operators.operator import Function, Operator
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
+TAKE_VALUES = frozenset({"map_batches", "flat_map", "join_function"})
+"""Functions to which columns are values, not words; so they are to `filter`, which leaves them as they are."""
 MAX_TERMS = 8
 """Terms from which on a sum of collections is an operator of its own."""
 
@@ -31,6 +33,11 @@ class Term:
 
     def then(self, name: str, function: Function) -> Term:
         return Term(self.source, (*self.steps, (name, function)))
+
+    @property
+    def takes_values(self) -> bool:
+        """Whether columns of what it gets may be values in place of words."""
+        return next((name in TAKE_VALUES for name, _ in self.steps if name != "filter"), False)
 
     def __call__(self, delta: Delta) -> Delta:
         for _, function in self.steps:

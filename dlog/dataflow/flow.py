@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from dlog.arguments import text, whole, whole_or_none
 from dlog.dataclass import dataclass
@@ -13,10 +16,10 @@ from dlog.dataflow.rows import whole_numbers, words_of
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import DataflowGraph, Scope
 from dlog.engine.operators import scope as engine
-from dlog.engine.operators.delta import Delta
+from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.imports import Import
 from dlog.engine.operators.inputs import Source
-from dlog.engine.operators.operator import Operator
+from dlog.engine.operators.operator import Function, Operator
 from dlog.engine.operators.scheduler import Scheduler
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -62,7 +65,9 @@ class Dataflow:
         self._graph.check_open()
         if name is not None:
             text("name", name, "the name of an input")
-        return Input(self.scope, Schema.of(kinds), Source(self._graph.scheduler, self.scope.inner), name)
+        number = partial(_numbered, self._graph.objects)
+        source = Source(self._graph.scheduler, self.scope.inner, number, _takes_values)
+        return Input(self.scope, Schema.of(kinds), source, name)
 
     def import_(self, arrangement: Arrangement) -> Arrangement:
         """An arrangement of another dataflow, which this one was made `beside`: read, not copied. This dataflow can do the
@@ -128,6 +133,8 @@ class Input(Collection):
     def __init__(self, scope: Scope, schema: Schema, source: Source, name: str | None = None) -> None:
         super().__init__(scope, schema, (Term(source),), Definition("input"))
         self.name, self._source = name, source
+        self._numbered: bool | None = None
+        """Whether texts have numbers when they go in: as they had when the first ones did."""
 
     def insert(self, rows: Any, at: int | None = None) -> None:
         """Adds rows, once each, at the present round or a later one."""
@@ -139,12 +146,31 @@ class Input(Collection):
 
     def update(self, rows: Any, diffs: Any, at: Any = None) -> None:
         """Changes how often rows are there, by one number or one for each row; at a round, or one for each row."""
-        columns, count = words_of(self.schema, rows, self.graph.objects)
+        if self._numbered is None:
+            self._numbered = not self._source.read_as_values
+        columns, count = words_of(self.schema, rows, self.graph.objects, self._numbered)
         present = self.graph.scheduler.rounds.high
         rounds = whole_numbers("at", present if at is None else at, count)
-        if count and int(rounds.min()) < present:
+        if at is not None and count and int(rounds.min()) < present:
             raise DlogError(Diagnostic("round-done", f"round {int(rounds.min())} is done: the present one is {present}"))
-        found = Delta(columns, rounds[None, :], whole_numbers("diffs", diffs, count))
-        found = found.only(found.diffs != 0)
+        found = Delta(_own(columns, count), rounds[None, :], whole_numbers("diffs", diffs, count))
+        if not found.diffs.all():
+            found = found.only(found.diffs != 0)
         if found.rows:
             self._source.accept(0, found)
+
+
+def _own(columns: Columns, rows: int) -> Columns:
+    """Copies of columns: those that are given may be changed later."""
+    if any(column.dtype == object for column in columns):
+        return tuple(column.copy() for column in columns)
+    return tuple(np.concatenate(columns).reshape(len(columns), rows)) if columns else ()
+
+
+def _takes_values(function: Function) -> bool:
+    return isinstance(function, Term) and function.takes_values
+
+
+def _numbered(objects: Objects, delta: Delta) -> Delta:
+    """The updates with numbers for texts that have none yet."""
+    return delta.with_columns([objects.encode(c.tolist()) if c.dtype == object else c for c in delta.columns])

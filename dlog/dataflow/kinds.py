@@ -71,6 +71,16 @@ class Objects:
         return np.asarray(ranks[places])
 
 
+def unnumbered(values: Any) -> np.ndarray:
+    """Values of kind `str` as they are. Raises DlogError for what is none."""
+    if isinstance(values, Repeated):
+        return np.asarray(unnumbered(values.values)[values.places])
+    listed = _checked(str, values)
+    found: np.ndarray = np.empty(len(listed), object)
+    found[:] = listed
+    return found
+
+
 def encode(kind: Kind, values: Any, objects: Objects) -> np.ndarray:
     """Values, an array or a list, as words. Raises DlogError for what is not of the kind."""
     if kind in (str, object):
@@ -96,13 +106,17 @@ def _array(kind: Kind, values: Sequence[Any]) -> np.ndarray:
 def _encode_objects(kind: Kind, values: Any, objects: Objects) -> np.ndarray:
     if isinstance(values, Repeated):
         return np.asarray(_encode_objects(kind, values.values, objects)[values.places])
-    listed = values.tolist() if isinstance(values, np.ndarray) else values
-    if kind is str and set(map(type, listed)) != {str} and not all(isinstance(value, str) for value in listed):
-        raise _not_of(kind, next(value for value in listed if not isinstance(value, str)))
     try:
-        return objects.encode(listed)
+        return objects.encode(_checked(kind, values))
     except TypeError:
         raise DlogError(Diagnostic("bad-rows", "values of kind object must be hashable")) from None
+
+
+def _checked(kind: Kind, values: Any) -> Sequence[Any]:
+    listed: Sequence[Any] = values.tolist() if isinstance(values, np.ndarray) else values
+    if kind is str and set(map(type, listed)) != {str} and not all(isinstance(value, str) for value in listed):
+        raise _not_of(kind, next(value for value in listed if not isinstance(value, str)))
+    return listed
 
 
 def _not_of(kind: Kind, given: Any) -> DlogError:
@@ -119,16 +133,16 @@ def float_words(values: np.ndarray) -> np.ndarray:
     """Words that compare as the floats do; there is one zero and one NaN, after all others."""
     floats = np.asarray(values, np.float64) + 0.0
     bits = np.where(np.isnan(floats), np.nan, floats).view(np.int64)
-    return np.asarray(np.where(bits < 0, bits ^ _FLIPPED, bits))
+    return np.asarray(bits ^ (bits >> 63 & _FLIPPED))
 
 
 def word_floats(words: np.ndarray) -> np.ndarray:
-    return np.asarray(np.where(words < 0, words ^ _FLIPPED, words).view(np.float64))
+    return np.asarray((words ^ (words >> 63 & _FLIPPED)).view(np.float64))
 
 
 def decode(kind: Kind, words: np.ndarray, objects: Objects) -> np.ndarray:
-    """Words as an array of values."""
-    if kind is int:
+    """Words as an array of values; values that have no words yet are left as they are."""
+    if kind is int or words.dtype == object:
         return words
     if kind is float:
         return word_floats(words)

@@ -12,11 +12,12 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.codec import value_preview
-from dlog.dataflow.kinds import Kind, Objects, Repeated, decode, encode
+from dlog.dataflow.kinds import Kind, Objects, Repeated, decode, encode, unnumbered
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Columns
 from dlog.engine.times.altneu import AltNeu
 from dlog.engine.values.arrow_memory import all_within_memory, is_column, table_of
+from dlog.engine.values.texts import different_texts
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.rows import is_frame
 
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 
 
-def words_of(schema: Schema, rows: Any, objects: Objects) -> tuple[Columns, int]:
-    """The columns of rows, and how many rows there are. Raises DlogError for what is no rows of the schema."""
+def words_of(schema: Schema, rows: Any, objects: Objects, numbered: bool = True) -> tuple[Columns, int]:
+    """The columns of rows, and how many rows there are; if not `numbered`, those of texts as they are. Raises DlogError for
+    what is no rows of the schema."""
     columns, count = _columns(schema, rows)
-    return tuple(encode(kind, column, objects) for kind, column in zip(schema.kinds, columns, strict=True)), count
+    given = zip(schema.kinds, columns, strict=True)
+    words = (encode(k, column, objects) if numbered or k is not str else unnumbered(column) for k, column in given)
+    return tuple(words), count
 
 
 def _columns(schema: Schema, rows: Any) -> tuple[list[Any], int]:
@@ -82,8 +86,10 @@ def _of_spark(schema: Schema, frame: Any) -> pa.Table:
 
 
 def _of_arrow(schema: Schema, table: pa.Table) -> tuple[list[Any], int]:
-    if set(table.column_names) == set(schema.names):
-        table = table.select(list(schema.names))
+    names = list(schema.names)
+    given = table.column_names
+    if given != names and set(given) == set(names):
+        table = table.select(names)
     if table.num_columns != len(schema.names):
         raise _bad_rows(f"a table of {', '.join(table.column_names)} is no rows of ({schema})")
     kinds = zip(schema.kinds, table.columns, strict=True)
@@ -98,9 +104,8 @@ def _of_chunks(kind: Kind, given: pa.Array | pa.ChunkedArray) -> Any:
         column = all_within_memory(given)
     except pa.ArrowInvalid as error:
         raise _bad_rows(f"a column is not within its memory: {error}") from None
-    if kind is str and pa.types.is_string(column.type):
-        coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        return Repeated(coded.dictionary.to_pylist(), coded.indices.to_numpy())
+    if kind is str and pa.types.is_string(column.type) and not column.null_count:
+        return Repeated(*different_texts(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()))
     return column.to_pylist() if kind in (str, object) else column.to_numpy()
 
 
@@ -136,6 +141,8 @@ def _bad_rows(message: str) -> DlogError:
 
 def whole_numbers(name: str, given: Any, rows: int) -> np.ndarray:
     """A whole number for each row, from one for all or as many as there are rows."""
+    if type(given) is int and -(2**63) <= given < 2**63:
+        return np.full(rows, given, np.int64)
     array = np.asarray(given)
     if array.size and (array.dtype.kind not in "iu" or (array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max)):
         raise bad_argument(name, "a whole number of 64 bits, or one for each row", given)

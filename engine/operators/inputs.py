@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dlog.engine.operators.delta import Delta, Moment
-from dlog.engine.operators.operator import Operator, joined
+from dlog.engine.operators.operator import Function, Operator, joined
+from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.operators.scope import Scope
 
 
 class Source(Operator):
-    """Passes on what has been put in for the rounds of a batch."""
+    """Passes on what has been put in for the rounds of a batch. That may have columns of values in place of words, which
+    `number` makes words of, unless all functions that read them take values (`takes_values`)."""
+
+    def __init__(
+        self, scheduler: Scheduler, scope: Scope, number: Function, takes_values: Callable[[Function], bool]
+    ) -> None:
+        super().__init__(scheduler, scope)
+        self.number, self.takes_values = number, takes_values
+
+    @property
+    def read_as_values(self) -> bool:
+        return bool(self.edges) and all(self.takes_values(function) for function, _ in self.edges.values())
 
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
         delta = joined(arrived[0])
         if delta is not None:
-            self.emit(delta)
+            self.emit(delta if self.read_as_values else self.number(delta))

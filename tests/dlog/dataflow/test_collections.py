@@ -305,3 +305,42 @@ def test_diffs_that_are_no_whole_numbers_of_64_bits_are_refused(diffs: Any) -> N
     rows = [(1,), (2,)][: len(diffs) if isinstance(diffs, list) else 1]
     with pytest.raises(DlogError, match="`diffs` must be a whole number of 64 bits"):
         given.update(rows, diffs)
+
+
+def test_arrays_that_are_given_may_be_changed_afterwards() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int, y=int)
+    held = rows.capture()
+    x, y = np.array([1, 2]), np.array([3, 4])
+    rows.insert({"x": x, "y": pa.array(y)})
+    x[:], y[:] = 0, 0
+    flow.commit()
+    assert held.counts() == {(1, 3): 1, (2, 4): 1}
+
+
+def test_texts_that_only_functions_read_get_no_numbers() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int, text=str)
+    lengths = rows.filter(col("text") != "no").map_batches(lambda b: {"n": np.array([len(t) for t in b["text"]])}, n=int)
+    upper = rows.flat_map(lambda x, text: [(text.upper(),)] * x, text=str)
+    counts, texts = lengths.capture(), upper.capture()
+    rows.insert([(1, "one"), (1, "no")])
+    rows.insert(pa.table({"x": [2, 1], "text": ["four", "one"]}), at=1)
+    flow.advance_to(2)
+    assert set(flow._graph.objects._numbers) == {"ONE", "NO", "FOUR"}
+    assert counts.counts() == {(3,): 2, (4,): 1}
+    assert texts.counts() == {("ONE",): 2, ("NO",): 1, ("FOUR",): 2}
+    with pytest.raises(DlogError, match="3 is no str"):
+        rows.insert([(1, 3)])
+
+
+def test_texts_get_numbers_for_who_reads_them_later() -> None:
+    flow = Dataflow()
+    rows = flow.input(text=str)
+    lengths = rows.map_batches(lambda b: {"n": np.array([len(t) for t in b["text"]])}, n=int).capture()
+    rows.insert([("one",), ("two",)])
+    every = rows.count().capture()
+    rows.insert([("one",)])
+    flow.commit()
+    assert lengths.counts() == {(3,): 3}
+    assert every.counts() == {("one", 2): 1, ("two", 1): 1}

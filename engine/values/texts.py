@@ -1,0 +1,33 @@
+"""Columns of texts of which few are different."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dlog.engine.kernels.values.repeated import equal_texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FEW = 32
+"""Texts that are taken out of a column one by one: faster than to have Arrow take them all."""
+
+
+def different_texts(texts: pa.StringArray) -> tuple[list[str], np.ndarray]:
+    """The different texts, and for each row which of them it has. There are no nulls, and all lies within its memory
+    (`arrow_memory`)."""
+    import pyarrow as pa
+
+    rows = len(texts)
+    found = np.empty((2, rows), np.int64)
+    if not rows:
+        return [], found[1]
+    _, offsets, data = texts.buffers()
+    start, size = (0, 0) if data is None else (data.address, data.size)
+    at = int(found.ctypes.data)
+    count = equal_texts(start, start + size, offsets.address + 4 * texts.offset, rows, at, at + 8 * rows)
+    if count <= FEW:
+        return [texts[row].as_py() for row in found[0, :count].tolist()], found[1]
+    return (texts.take(pa.array(found[0, :count])) if count < rows else texts).to_pylist(), found[1]
