@@ -23,7 +23,7 @@ class Count(Sums):
         self.components = components
 
     def outcome(self, sums: np.ndarray) -> Outcome:
-        kept = np.flatnonzero(sums.any(axis=0))
+        kept = np.flatnonzero(sums[0] if self.components == 1 else sums.any(axis=0))
         return Outcome(kept, tuple(sums[:, kept]), np.ones(len(kept), np.int64))
 
 

@@ -64,8 +64,12 @@ class Expression(ABC):
         return values if kind is int else lambda frame: encode(kind, values(frame), frame.objects)
 
     def operand(self, schema: Schema) -> Operand:
-        """Its values, or the one that it has for all rows."""
+        """Its values, or the one that it has for all rows; NumPy may warn where it is `noisy`."""
         return self.values(schema)
+
+    def noisy(self, schema: Schema) -> bool:
+        """Whether some values have no result."""
+        return False
 
     def alias(self, name: str) -> Expression:
         """The same under a name."""
@@ -206,6 +210,9 @@ class Named(Expression):
     def operand(self, schema: Schema) -> Operand:
         return self.inner.operand(schema)
 
+    def noisy(self, schema: Schema) -> bool:
+        return self.inner.noisy(schema)
+
 
 @dataclass(frozen=True, eq=False)
 class Binary(Expression):
@@ -224,17 +231,14 @@ class Binary(Expression):
         raise DlogError(Diagnostic("bad-expression", f"there is no `{self.sign}` of {names}"))
 
     def values(self, schema: Schema) -> Values:
-        kind = self.kind(schema)
-        left, right = _operands(self.left, self.right, schema, whole=kind is int)
-        found = _of_both(self.function, left, right)
-        if kind is int and self.sign in "+-*":
-            return found
+        return _quiet(self.operand(schema), self.noisy(schema))
 
-        def quiet(frame: DeltaFrame) -> np.ndarray:
-            with np.errstate(all="ignore"):
-                return np.asarray(found(frame))
+    def operand(self, schema: Schema) -> Values:
+        return _of_both(self.function, *_operands(self.left, self.right, schema, whole=self.kind(schema) is int))
 
-        return quiet
+    def noisy(self, schema: Schema) -> bool:
+        own = self.kind(schema) is not int or self.sign not in "+-*"
+        return own or self.left.noisy(schema) or self.right.noisy(schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +259,8 @@ class Comparison(Expression):
     def values(self, schema: Schema) -> Values:
         kinds = {self.left.kind(schema), self.right.kind(schema)}
         if kinds <= {int, float, bool}:
-            return _of_both(self.function, *_operands(self.left, self.right, schema))
+            found = _of_both(self.function, *_operands(self.left, self.right, schema))
+            return _quiet(found, self.left.noisy(schema) or self.right.noisy(schema))
         left, right = self.left.values(schema), self.right.values(schema)
         return lambda frame: np.asarray(self.function(left(frame), right(frame)), bool)
 
@@ -272,6 +277,16 @@ def _whole(operand: Operand) -> Operand:
     if isinstance(operand, np.generic):
         return np.int64(operand)
     return lambda frame: operand(frame).astype(np.int64, copy=False)
+
+
+def _quiet(values: Values, noisy: bool) -> Values:
+    """The same without warnings."""
+
+    def run(frame: DeltaFrame) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.asarray(values(frame))
+
+    return run if noisy else values
 
 
 def _of_both(function: Callable[[Any, Any], Any], left: Operand, right: Operand) -> Values:

@@ -173,4 +173,6 @@ def _takes_values(function: Function) -> bool:
 
 def _numbered(objects: Objects, delta: Delta) -> Delta:
     """The updates with numbers for texts that have none yet."""
+    if not any(column.dtype == object for column in delta.columns):
+        return delta
     return delta.with_columns([objects.encode(c.tolist()) if c.dtype == object else c for c in delta.columns])

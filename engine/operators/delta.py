@@ -20,11 +20,12 @@ Columns = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delta:
-    """Updates as arrays of equal length."""
+    """Updates as arrays of equal length; `layer` is the one that they all are of, in its order, if there is one."""
 
     columns: Columns
     times: np.ndarray
     diffs: np.ndarray
+    layer: Layer | None = None
 
     @property
     def rows(self) -> int:
@@ -67,7 +68,7 @@ class Delta:
 
 def of_layer(layer: Layer) -> Delta:
     """All updates of a layer, in its order."""
-    return Delta(*layer.updates())
+    return Delta(*layer.updates(), layer)
 
 
 def empty(arity: int, depth: int) -> Delta:

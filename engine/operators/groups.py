@@ -10,9 +10,9 @@ import numpy as np
 from dlog.dataclass import dataclass
 from dlog.engine.kernels.trace.gathering import count_groups, fill_groups
 from dlog.engine.kernels.trace.reducing import active_rounds, sum_groups
-from dlog.engine.operators.delta import Columns, run_starts
+from dlog.engine.operators.delta import Columns, Delta, run_starts
 from dlog.engine.operators.readings import Matches, Reading
-from dlog.engine.trace.layer import address_of, build
+from dlog.engine.trace.layer import Layer, address_of, build
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,12 +32,15 @@ class Active:
         first one of each key."""
         layer = build(keys, rounds[None, :], 1)
         assert layer is not None
-        rows = layer.rows
-        found = np.empty((6, rows + 1), np.int64)
-        firsts, starts, owners, ordered = found[0], found[1], found[2:4].reshape(-1), found[4:].reshape(-1)
-        count = active_rounds(layer.address, int(before), *map(address_of, (firsts, starts, owners, ordered)))
-        end = rows + count if before else rows
-        return Active(layer.columns(firsts[:count]), owners[:end], ordered[:end], starts[: count + 1])
+        return _active(layer, len(keys), before)
+
+    @staticmethod
+    def of_delta(delta: Delta, keys: int, before: bool = False) -> Active:
+        """The same of updates at totally ordered times, of which so many columns are the key."""
+        layer = delta.layer
+        if layer is None or (keys < layer.arity and layer.width(layer.arity)):
+            return Active.of(delta.columns[:keys], delta.rounds, before)
+        return _active(layer, keys, before)
 
     @property
     def count(self) -> int:
@@ -63,6 +66,19 @@ class Active:
         active = address_of(self.starts), address_of(self.rounds)
         sum_groups(*reading.addressed, *seek, *active, components, address_of(found))
         return found
+
+
+def _active(layer: Layer, keys: int, before: bool) -> Active:
+    """Of a layer in which the rounds of each key ascend."""
+    size = layer.rows + 1
+    found = np.empty(6 * size, np.int64)
+    at = address_of(found)
+    places = at, at + 8 * size, at + 16 * size, at + 32 * size
+    count = active_rounds(layer.address, keys, int(before), *places)
+    firsts, starts = found[:count], found[size : size + count + 1]
+    end = int(starts[-1])
+    owners, rounds = found[2 * size : 2 * size + end], found[4 * size : 4 * size + end]
+    return Active(tuple(layer.values(c, firsts) for c in range(keys)), owners, rounds, starts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

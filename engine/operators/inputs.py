@@ -19,6 +19,7 @@ class Source(Operator):
     ) -> None:
         super().__init__(scheduler, scope)
         self.number, self.takes_values = number, takes_values
+        self._as_values: bool | None = None
 
     @property
     def read_as_values(self) -> bool:
@@ -26,5 +27,7 @@ class Source(Operator):
 
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
         delta = joined(arrived[0])
+        if self._as_values is None:  # now that rounds are done, nobody comes to read it
+            self._as_values = self.read_as_values
         if delta is not None:
-            self.emit(delta if self.read_as_values else self.number(delta))
+            self.emit(delta if self._as_values else self.number(delta))

@@ -83,7 +83,7 @@ class Operator(ABC):
         self.scheduler.connected(edge)
 
     def emit(self, delta: Delta) -> None:
-        """Sends updates to all that read them."""
+        """Sends updates, which are of rounds of the batch, to all that read them."""
         if not delta.rows:
             return
         self.emitted += delta.rows
@@ -91,19 +91,26 @@ class Operator(ABC):
             changed = function(delta)
             if changed.rows:
                 for edge in edges:
-                    edge.target.accept(edge.port, changed)
+                    if changed.times is delta.times:
+                        edge.target.take(edge.port, changed)
+                    else:
+                        edge.target.accept(edge.port, changed)
 
     def accept(self, port: int, delta: Delta) -> None:
         """Puts updates where they wait for their moment; those of rounds after the batch, where they wait for that."""
         rounds, high = delta.rounds, self.scheduler.rounds.high * self.scope.scale
         if len(rounds) and np.maximum.reduce(rounds) >= high:
             future = rounds >= high
-            every = bool(future.all())
-            self.later.add(port, delta if every else delta.only(future))
-            self.scheduler.expect(self)
-            if every:
+            if future.all():
+                self.later.add(port, delta)
+                self.scheduler.expect(self)
                 return
+            self.accept(port, delta.only(future))
             delta = delta.only(~future)
+        self.take(port, delta)
+
+    def take(self, port: int, delta: Delta) -> None:
+        """Puts updates of rounds of the batch where they wait for their moment."""
         for moment, part in delta.by_moment():
             self.inbox.setdefault(moment, []).append((port, part))
             self.scheduler.wake(self, moment)

@@ -127,7 +127,7 @@ class Ordered(Operator):
     def _run_until(self, end: int, delta: Delta, moment: Moment) -> None:
         """Works off changes of rounds before one; those of rounds before theirs have been."""
         reading = self.source.now().below(end)
-        marks = Active.of(delta.columns[: self.keys + 1], delta.rounds)
+        marks = Active.of_delta(delta, self.keys + 1)
         clumps = _Clumps.of(marks, self.keys, Slices(reading, marks.keys[: self.keys], marks.count), self.reach)
         while True:
             view = self._view(clumps, reading)

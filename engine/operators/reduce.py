@@ -45,7 +45,7 @@ class ReduceTotal(Operator):
         delta = joined(arrived[0])
         if delta is None:
             return
-        active = Active.of(key_of(delta, self.keys), delta.rounds, before=True)
+        active = Active.of_delta(delta, self.keys, before=True)
         if isinstance(self.logic, Sums):
             outcome = self.logic.outcome(active.sums(self.source.now(), self.logic.components))
             rows = outcome.owners
@@ -54,7 +54,8 @@ class ReduceTotal(Operator):
             outcome = self.logic(groups)
             rows = numbers[outcome.owners]
         made = at_moment(active.keys, changes(active, rows, outcome, after_first=True), moment)
-        self.emit(made if (rows[1:] > rows[:-1]).all() else made.consolidated())  # of one row each, no two are the same
+        single = isinstance(self.logic, Sums) or (rows[1:] > rows[:-1]).all()
+        self.emit(made if single else made.consolidated())  # of one row each, no two are the same
 
 
 class Reduce(Operator):
@@ -128,11 +129,11 @@ def changes(active: Active, numbers: np.ndarray, outcome: Outcome, after_first: 
     """Each row of an outcome comes at its active round and goes at the next one of its key, unless that has it too. `numbers`
     are the active rounds of the rows, in order. What comes at a key's first one is left out with `after_first`."""
     rows, width = len(numbers), len(outcome.columns)
-    given = np.array((*outcome.columns, outcome.diffs), np.int64)
+    given = np.array((*outcome.columns, outcome.diffs, numbers), np.int64)
     found = np.empty((width + 3, 2 * rows), np.int64)
-    times = address_of(active.starts), address_of(active.owners), address_of(active.rounds)
-    places = np.ascontiguousarray(numbers)
-    count = write_changes(rows, address_of(places), address_of(given), width, *times, int(after_first), address_of(found))
+    at = address_of(given)
+    places = at + 8 * rows * (width + 1), at, width, address_of(active.starts), address_of(active.owners)
+    count = write_changes(rows, *places, address_of(active.rounds), int(after_first), address_of(found))
     *columns, diffs, probes, rounds = found[:, :count]
     return Changes(probes, tuple(columns), rounds, diffs)
 
@@ -148,9 +149,9 @@ def _corrected(wanted: Changes, there: Matches) -> Changes:
 
 
 def at_moment(keys: Columns, changed: Changes, moment: Moment) -> Delta:
-    times = np.empty((1 + len(moment), len(changed.rounds)), np.int64)
-    times[0] = changed.rounds
-    times[1:] = np.array(moment, np.int64)[:, None]
+    times = changed.rounds[None, :]
+    if moment:
+        times = np.concatenate([times, np.repeat(np.array(moment, np.int64)[:, None], len(changed.rounds), axis=1)])
     return Delta((*(k[changed.probes] for k in keys), *changed.columns), times, changed.diffs)
 
 

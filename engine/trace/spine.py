@@ -43,7 +43,8 @@ class Spine:
         self.upper = Antichain.at(begin + 1, *rest) if begin else Antichain.start(depth)
         self.since = Antichain.at(begin, *rest)
         self._levels: list[Level] = []
-        self._waiting: list[Batch] = []  # the newest ones
+        self._waiting: list[Batch] = []  # the newest ones,
+        self._waiting_rows = 0  # and their updates
         self._handles: set[TraceHandle] = set()
         self.pages = Pages()
         """Where large blocks go that no one reads any more; have large batches built with it."""
@@ -101,12 +102,14 @@ class Spine:
             if self._absorbed is not None:
                 batch = _from(batch, self._absorbed.description.lower)
                 self._absorbed = None
-            self._work_on_all(8 * self.effort << _level_of(batch.rows) if self.effort else ALL)
-            waits = self.effort > 0 and 2 * batch.rows <= WAITING_ROWS
-            if not waits or sum(each.rows for each in self._waiting) + batch.rows > WAITING_ROWS:
+            rows = batch.rows
+            self._work_on_all(8 * self.effort << _level_of(rows) if self.effort else ALL)
+            waits = self.effort > 0 and 2 * rows <= WAITING_ROWS
+            if not waits or self._waiting_rows + rows > WAITING_ROWS:
                 self._introduce_waiting()
             if waits:
                 self._waiting.append(batch)
+                self._waiting_rows += rows
                 if len(self._waiting) < WAITING_BATCHES:
                     return
                 self._introduce_waiting()
@@ -120,7 +123,7 @@ class Spine:
     def _introduce_waiting(self) -> None:
         """Has the batches that wait become one of a level."""
         if self._waiting:
-            waiting, self._waiting = self._waiting, []
+            waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
             self._introduce(Merge(waiting, self.since, self.pages).result if len(waiting) > 1 else waiting[0])
 
     def drop_before(self, frontier: Antichain) -> None:
@@ -139,6 +142,7 @@ class Spine:
                     break
             else:
                 self._waiting = [b for b in self._waiting if not b.description.upper.precedes(frontier)]
+                self._waiting_rows = sum(batch.rows for batch in self._waiting)
             self._lower_top()
 
     def exert(self, fuel: int = 1 << 16) -> bool:

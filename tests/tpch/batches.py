@@ -39,6 +39,9 @@ LAST = (date(1998, 9, 2) - date(1970, 1, 1)).days
 class Fed(Protocol):
     """What follows a table that comes in batches."""
 
+    def taken(self, table: pa.Table) -> pa.Table:
+        """What is fed of a table."""
+
     def feed(self, rows: pa.Table, diff: int = 1) -> None:
         """Does a round that inserts these rows, or removes them."""
 
@@ -54,6 +57,9 @@ class Rules:
         program = Query(name, 1.0)
         others = {relation: tables[relation] for relation in program.inputs if relation != self.table}
         self.session = dlog.session(program.program, others, threads=1)
+
+    def taken(self, table: pa.Table) -> pa.Table:
+        return table
 
     def feed(self, rows: pa.Table, diff: int = 1) -> None:
         (self.session.insert if diff > 0 else self.session.remove)(self.table, rows)
@@ -79,8 +85,11 @@ class Counts:
         found = pricing(_in(scope, self.input)) if name == "q1" else orders_made(_in(scope, customers), _in(scope, self.input))
         self.found = (found if scope is None else found.leave()).capture()
 
+    def taken(self, table: pa.Table) -> pa.Table:
+        return pa.table({name: _days(table[name]) for name in self.columns})
+
     def feed(self, rows: pa.Table, diff: int = 1) -> None:
-        self.input.update(pa.table({name: _days(rows[name]) for name in self.columns}), diff)
+        self.input.update(rows, diff)
         self.flow.commit()
 
     def rows(self) -> pa.Table:
@@ -133,5 +142,6 @@ WAYS: dict[str, Callable[[str, Tables], Fed]] = {
 
 def feed_all(fed: Fed, table: pa.Table, batch: int) -> None:
     """Does as many rounds as the table has batches."""
-    for start in range(0, table.num_rows, batch):
-        fed.feed(table.slice(start, batch))
+    rows = fed.taken(table)
+    for start in range(0, rows.num_rows, batch):
+        fed.feed(rows.slice(start, batch))

@@ -14,22 +14,23 @@ from dlog.engine.kernels.trace_structs import LayerHeader, Layers
 
 
 @kernel
-def _same_row(layer: LayerHeader, a, b):
-    for c in range(layer.arity):
+def _same_key(layer: LayerHeader, keys, a, b):
+    for c in range(keys):
         if load_value(layer, c, a) != load_value(layer, c, b):
             return False
     return True
 
 
 @entry()
-def active_rounds(layer: LayerHeader, before, firsts: Words, active: Words, owners: Words, rounds: Words):
-    """Writes the active rounds of a layer's rows, which are keys at rounds, and to `firsts` where each key begins; with
-    `before` 1 the round before its first one is active, too. Returns how many keys there are. `firsts` has room for the rows,
-    `active` for one more, `owners` and `rounds` for twice as many."""
+def active_rounds(layer: LayerHeader, keys, before, firsts: Words, active: Words, owners: Words, rounds: Words):
+    """Writes the rounds at which there are updates of each key, the first `keys` columns, and to `firsts` where it begins; with
+    `before` 1 the round before its first one is active, too. Of each key rounds ascend: it is the whole row, or all are of one
+    round. Returns how many keys there are. `firsts` and `active` have room for one more than there are rows, `owners` and
+    `rounds` for twice as many."""
     probes, at = 0, 0
     for row in range(layer.rows):
         round = load_value(layer, layer.arity, row)
-        if row == 0 or not _same_row(layer, row - 1, row):
+        if row == 0 or not _same_key(layer, keys, row - 1, row):
             firsts[probes] = row
             active[probes] = at
             if before != 0:
@@ -37,6 +38,8 @@ def active_rounds(layer: LayerHeader, before, firsts: Words, active: Words, owne
                 rounds[at] = round - 1
                 at += 1
             probes += 1
+        elif rounds[at - 1] == round:
+            continue
         owners[at] = probes - 1
         rounds[at] = round
         at += 1

@@ -84,6 +84,19 @@ def test_active_rounds_are_sorted_by_key_and_each_once() -> None:
     assert before.starts.tolist() == [0, 2, 5]
 
 
+@examples(100)
+@given(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1), st.integers(0, 2), st.booleans())
+def test_active_rounds_of_sorted_updates_are_those_of_any(rows: list[tuple], keys: int, one_round: bool) -> None:
+    columns = tuple(np.array([row[c] for row in rows], np.int64) for c in range(2))
+    rounds = np.array([2 if one_round else row[2] for row in rows], np.int64)
+    ordered = Delta(columns, rounds[None, :], np.ones(len(rows), np.int64)).consolidated()
+    assert ordered.layer is not None
+    found, expected = Active.of_delta(ordered, keys, before=True), Active.of(columns[:keys], rounds, before=True)
+    assert [key.tolist() for key in found.keys] == [key.tolist() for key in expected.keys]
+    assert (found.owners.tolist(), found.rounds.tolist()) == (expected.owners.tolist(), expected.rounds.tolist())
+    assert found.starts.tolist() == expected.starts.tolist()
+
+
 SUMMED = st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 6), st.integers(-2, 2))
 """A key, a component, a round and a diff."""
 
