@@ -12,7 +12,7 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
-from dlog.dataflow.kinds import KINDS, Kind, Objects, decode, encode
+from dlog.dataflow.kinds import KINDS, Kind, Objects, decode, encode, float_words
 from dlog.dataflow.schema import Schema
 from dlog.engine.kernels.core.compiler import import_numba
 from dlog.engine.operators.delta import Columns
@@ -61,7 +61,11 @@ class Expression(ABC):
     def words(self, schema: Schema) -> Values:
         """What gives its values as words."""
         kind, values = self.kind(schema), self.values(schema)
-        return values if kind is int else lambda frame: encode(kind, values(frame), frame.objects)
+        if kind is int:
+            return values
+        if kind is float:
+            return lambda frame: float_words(values(frame))
+        return lambda frame: encode(kind, values(frame), frame.objects)
 
     def operand(self, schema: Schema) -> Operand:
         """Its values, or the one that it has for all rows; NumPy may warn where it is `noisy`."""
@@ -270,13 +274,15 @@ def _operands(left: Expression, right: Expression, schema: Schema, whole: bool =
     first, second = left.operand(schema), right.operand(schema)
     if isinstance(first, np.generic) and isinstance(second, np.generic):
         first = left.values(schema)
-    return (_whole(first), _whole(second)) if whole else (first, second)
+    return (_whole(left, schema, first), _whole(right, schema, second)) if whole else (first, second)
 
 
-def _whole(operand: Operand) -> Operand:
+def _whole(expression: Expression, schema: Schema, operand: Operand) -> Operand:
+    if expression.kind(schema) is int:
+        return operand
     if isinstance(operand, np.generic):
         return np.int64(operand)
-    return lambda frame: operand(frame).astype(np.int64, copy=False)
+    return lambda frame: operand(frame).astype(np.int64)
 
 
 def _quiet(values: Values, noisy: bool) -> Values:

@@ -132,7 +132,8 @@ def _not_of(kind: Kind, given: Any) -> DlogError:
 def float_words(values: np.ndarray) -> np.ndarray:
     """Words that compare as the floats do; there is one zero and one NaN, after all others."""
     floats = np.asarray(values, np.float64) + 0.0
-    bits = np.where(np.isnan(floats), np.nan, floats).view(np.int64)
+    floats[np.isnan(floats)] = np.nan
+    bits = floats.view(np.int64)
     return np.asarray(bits ^ (bits >> 63 & _FLIPPED))
 
 

@@ -194,7 +194,7 @@ def _filter(predicate: Expression, site: Site) -> Bound:
 
     def run(delta: Delta) -> Delta:
         kept = holds(site.frame(delta))
-        return delta if kept.all() else delta.only(kept)
+        return delta if np.count_nonzero(kept) == delta.rows else delta.only(kept)
 
     return site.schema, run
 
@@ -311,7 +311,7 @@ def _part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delt
 
 
 def _without_zeros(delta: Delta) -> Delta:
-    return delta if delta.diffs.all() else delta.only(delta.diffs != 0)
+    return delta if np.count_nonzero(delta.diffs) == delta.rows else delta.only(delta.diffs != 0)
 
 
 def _generate_series(start: Expression, stop: Expression, name: str, site: Site) -> Bound:

@@ -37,7 +37,7 @@ class Delta:
 
     def only(self, chosen: np.ndarray) -> Delta:
         """The chosen updates: a mask, or positions, which may repeat."""
-        places = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        places = chosen.nonzero()[0] if chosen.dtype == bool else chosen
         return Delta(tuple(c[places] for c in self.columns), self.times[:, places], self.diffs[places])
 
     def with_columns(self, columns: Sequence[np.ndarray]) -> Delta:

@@ -32,7 +32,7 @@ class Active:
         first one of each key."""
         layer = build(keys, rounds[None, :], 1)
         assert layer is not None
-        return _active(layer, len(keys), before)
+        return _active(layer, layer.columns(), before)
 
     @staticmethod
     def of_delta(delta: Delta, keys: int, before: bool = False) -> Active:
@@ -40,7 +40,7 @@ class Active:
         layer = delta.layer
         if layer is None or (keys < layer.arity and layer.width(layer.arity)):
             return Active.of(delta.columns[:keys], delta.rounds, before)
-        return _active(layer, keys, before)
+        return _active(layer, delta.columns[:keys], before)
 
     @property
     def count(self) -> int:
@@ -68,17 +68,17 @@ class Active:
         return found
 
 
-def _active(layer: Layer, keys: int, before: bool) -> Active:
-    """Of a layer in which the rounds of each key ascend."""
+def _active(layer: Layer, keys: Columns, before: bool) -> Active:
+    """Of a layer that begins with key columns, in which the rounds of each key ascend."""
     size = layer.rows + 1
     found = np.empty(6 * size, np.int64)
     at = address_of(found)
     places = at, at + 8 * size, at + 16 * size, at + 32 * size
-    count = active_rounds(layer.address, keys, int(before), *places)
+    count = active_rounds(layer.address, len(keys), int(before), *places)
     firsts, starts = found[:count], found[size : size + count + 1]
     end = int(starts[-1])
     owners, rounds = found[2 * size : 2 * size + end], found[4 * size : 4 * size + end]
-    return Active(tuple(layer.values(c, firsts) for c in range(keys)), owners, rounds, starts)
+    return Active(tuple(column[firsts] for column in keys), owners, rounds, starts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -44,15 +44,13 @@ def is_column(values: Any) -> bool:
 
 def all_within_memory(values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     """A column, in chunks. Raises ArrowInvalid as `within_memory` does."""
-    import pyarrow as pa
-
+    pa = _arrow()
     return within_memory(values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values]))
 
 
 def within_memory(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column. Raises ArrowInvalid where values would be read beyond it; whether strings are text is not asked."""
-    import pyarrow as pa
-
+    pa = _arrow()
     try:
         for chunk in column.chunks:
             _check(chunk)
@@ -61,9 +59,16 @@ def within_memory(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def _check(chunk: pa.Array) -> None:
+@cache
+def _arrow() -> Any:
+    """The library: imported when it is needed, and then at once there for each of many small columns."""
     import pyarrow as pa
 
+    return pa
+
+
+def _check(chunk: pa.Array) -> None:
+    pa = _arrow()
     if pa.types.is_primitive(chunk.type):
         chunk.validate(full=True)
         return
@@ -81,6 +86,5 @@ def _check(chunk: pa.Array) -> None:
 @cache
 def _binaries() -> dict[pa.DataType, pa.DataType]:
     """The types of texts, and those of the bytes that they are."""
-    import pyarrow as pa
-
+    pa = _arrow()
     return {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
