@@ -86,6 +86,8 @@ class Ordering:
         """The rows that are there (their counts are positive), group by group in order, and the groups they are of."""
         rows = np.flatnonzero(groups.diffs > 0)
         owners = groups.owners[rows]
+        if self.places == (0,) and self.kinds[0] not in (str, object) and not self.descending[0]:
+            return rows, owners  # groups are in this order
         by = [self._words(groups, rows, k) for k in range(len(self.places))]
         order = np.lexsort([*by[::-1], owners])  # equal ones keep their order, which is that of the columns
         return rows[order], owners[order]

@@ -8,9 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from dlog.dataclass import dataclass
-from dlog.engine.kernels.trace.gathering import count_groups, fill_groups
-from dlog.engine.kernels.trace.reducing import active_rounds, sum_groups
-from dlog.engine.operators.delta import Columns, Delta, run_starts
+from dlog.engine.kernels.trace.reducing import active_rounds, count_groups, fill_groups, sum_groups
+from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.readings import Matches, Reading
 from dlog.engine.trace.layer import Layer, address_of, build
 
@@ -32,7 +31,7 @@ class Active:
         first one of each key."""
         layer = build(keys, rounds[None, :], 1)
         assert layer is not None
-        return _active(layer, layer.columns(), before)
+        return _active(layer, layer.updates()[0], before)
 
     @staticmethod
     def of_delta(delta: Delta, keys: int, before: bool = False) -> Active:
@@ -143,28 +142,11 @@ def group(active: Active, found: Matches) -> tuple[Groups, np.ndarray]:
     if layer is None:
         none = np.empty(0, np.int64)
         return Groups(tuple(k[:0] for k in active.keys), np.zeros(1, np.int64), (none,) * len(delta.columns), none), none
-    probes, *columns = layer.columns()
-    rows = run_starts((probes, *columns), layer.rows)
-    sizes, chosen, weights = _accumulate(active, probes[rows], np.append(rows, layer.rows), layer.times()[0], layer.diffs())
-    numbers = np.flatnonzero(sizes)
-    starts = np.append(0, np.cumsum(sizes[numbers]))
-    keys = tuple(k[active.owners[numbers]] for k in active.keys)
-    return Groups(keys, starts, tuple(c[chosen] for c in columns), weights), numbers
-
-
-def _accumulate(
-    active: Active, owners: np.ndarray, rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each active round how many rows its group has; then, group by group, the first update of each row and its count.
-    `owners` are the keys of the runs of updates of one row, which begin at `rows`."""
-    runs = np.searchsorted(owners, np.arange(active.count + 1))
     sizes = np.zeros(len(active.rounds), np.int64)
-    starts, times = np.ascontiguousarray(active.starts, np.int64), np.ascontiguousarray(active.rounds)
-    kept = [np.ascontiguousarray(a, np.int64) for a in (runs, rows, rounds, diffs)]
-    shared = (active.count, *(address_of(a) for a in kept), address_of(starts), address_of(times))
+    shared = layer.address, address_of(active.starts), address_of(active.rounds)
     total = count_groups(*shared, address_of(sizes))
-    places = np.cumsum(sizes) - sizes
-    chosen, weights = np.empty(total, np.int64), np.empty(total, np.int64)
-    if total:
-        fill_groups(*shared, address_of(places), address_of(chosen), address_of(weights))
-    return sizes, chosen, weights
+    places, numbers = np.cumsum(sizes) - sizes, np.flatnonzero(sizes)
+    starts, filled = np.append(places[numbers], total), np.empty((layer.arity, total), np.int64)
+    fill_groups(*shared, address_of(places), total, address_of(filled))
+    *columns, weights = filled
+    return Groups(tuple(k[active.owners[numbers]] for k in active.keys), starts, tuple(columns), weights), numbers

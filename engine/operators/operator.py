@@ -118,7 +118,7 @@ class Operator(ABC):
     def release(self) -> None:
         """Takes from the calendar what is due in the batch that begins."""
         for port, delta in self.later.take(self.rounds.high):
-            self.accept(port, delta)
+            self.take(port, delta)
 
     def activate(self, moment: Moment) -> None:
         """Runs at a moment."""

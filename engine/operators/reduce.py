@@ -82,8 +82,9 @@ class Reduce(Operator):
         inputs = clipped(_look_up(self.source, active), active)
         outputs = clipped(_matches(self.output.reading().lookup(active.keys, active.count), self.keys), active)
         (inputs, input_later), (outputs, output_later) = _split(inputs, moment), _split(outputs, moment)
-        for part in (inputs, outputs):
-            active = active.also(part.probes, part.delta.rounds)
+        there = np.concatenate([inputs.probes, outputs.probes])
+        if len(there):
+            active = active.also(there, np.concatenate([inputs.delta.rounds, outputs.delta.rounds]))
         self._note(active, moment, (input_later, output_later))
         groups, numbers = group(active, inputs)
         outcome = self.logic(groups)

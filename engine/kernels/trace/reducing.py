@@ -1,4 +1,4 @@
-"""Reductions at totally ordered times: which keys are looked at when, the sums of their diffs, and what changes in the outcome.
+"""Reductions: which keys are looked at when, the rows of their groups or the sums of their diffs, what changes in the outcome.
 
 The *active* rounds of probe p, numbers of keys, lie from `active[p]` up to `active[p + 1]`, and ascend.
 """
@@ -83,6 +83,53 @@ def sum_groups(
         for p in range(probes):
             for group in range(c * groups + active[p] + 1, c * groups + active[p + 1]):
                 sums[group] += sums[group - 1]
+
+
+@kernel
+def _end_of_row(layer: LayerHeader, row):
+    """The place behind the updates of a row."""
+    end = row + 1
+    while end < layer.rows and _same_key(layer, layer.arity, row, end):
+        end += 1
+    return end
+
+
+@entry()
+def count_groups(layer: LayerHeader, active: Words, rounds: Words, sizes: Words):
+    """How many different rows each group has: a probe, which is the first column, at one of its active rounds. A row is in a
+    group unless its diffs at or before the round add up to zero. `sizes` are zeros; returns their sum."""
+    diff, row, total = layer.arity + layer.depth, 0, 0
+    while row < layer.rows:
+        probe, end, weight = load_value(layer, 0, row), _end_of_row(layer, row), 0
+        for g in range(active[probe], active[probe + 1]):
+            while row < end and load_value(layer, layer.arity, row) <= rounds[g]:
+                weight += load_value(layer, diff, row)
+                row += 1
+            if weight != 0:
+                sizes[g] += 1
+                total += 1
+        row = end
+    return total
+
+
+@entry()
+def fill_groups(layer: LayerHeader, active: Words, rounds: Words, places: Words, total, found: Words):
+    """Writes the rows of each group from where `places` has it begin, which is moved along: the columns behind the probe, and
+    the sum of the diffs, each `total` words long."""
+    arity, row = layer.arity, 0
+    while row < layer.rows:
+        first, probe, end, weight = row, load_value(layer, 0, row), _end_of_row(layer, row), 0
+        for g in range(active[probe], active[probe + 1]):
+            while row < end and load_value(layer, arity, row) <= rounds[g]:
+                weight += load_value(layer, arity + layer.depth, row)
+                row += 1
+            if weight != 0:
+                place = places[g]
+                places[g] = place + 1
+                for c in range(1, arity):
+                    found[(c - 1) * total + place] = load_value(layer, c, first)
+                found[(arity - 1) * total + place] = weight
+        row = end
 
 
 @kernel

@@ -13,8 +13,8 @@ from dlog.dataflow import Dataflow, col
 from dlog.engine.operators import join
 from dlog.engine.operators.calendar import Calendar
 from dlog.engine.operators.delta import Delta
-from dlog.engine.operators.groups import Active, Outcome
-from dlog.engine.operators.readings import Reading
+from dlog.engine.operators.groups import Active, Outcome, group
+from dlog.engine.operators.readings import Matches, Reading
 from dlog.engine.operators.reduce import Changes, changes
 from dlog.engine.operators.scope import Rounds, Scope
 from dlog.engine.trace.layer import Layer, build
@@ -109,11 +109,34 @@ def test_sums_of_keys_at_their_rounds(layers: list[list[tuple]], looked_at: list
     rounds = np.array([round for _, _, round, _ in looked_at])
     active = Active.of((np.array([key for key, *_ in looked_at]),), rounds, before=True)
     found = active.sums(reading, 3)
-    for group, (owner, round) in enumerate(zip(active.owners.tolist(), active.rounds.tolist(), strict=True)):
+    for place, (owner, round) in enumerate(zip(active.owners.tolist(), active.rounds.tolist(), strict=True)):
         key = active.keys[0][owner]
         for component in range(3):
             summed = sum(d for k, c, r, d in every if (k, c) == (key, component) and r <= round)
-            assert found[component, group] == summed, (key, component, round)
+            assert found[component, place] == summed, (key, component, round)
+
+
+@examples(100)
+@given(st.lists(SUMMED, max_size=12), st.lists(SUMMED, min_size=1, max_size=8))
+def test_groups_have_the_rows_of_their_rounds(updates: list[tuple], looked_at: list[tuple]) -> None:
+    active = Active.of((np.array([key for key, *_ in looked_at]),), np.array([round for _, _, round, _ in looked_at]))
+    probes = {key: probe for probe, key in enumerate(active.keys[0].tolist())}
+    known = [(probes[k], v, max(r, int(active.first[probes[k]])), d) for k, v, r, d in updates if k in probes]
+    found, values, rounds, diffs = (np.array([update[c] for update in known], np.int64) for c in range(4))
+    groups, numbers = group(active, Matches(found, Delta((values,), rounds[None, :], diffs)))
+    told = {}
+    for place, number in enumerate(numbers.tolist()):
+        rows = slice(groups.starts[place], groups.starts[place + 1])
+        told[number] = list(zip(groups.columns[0][rows].tolist(), groups.diffs[rows].tolist(), strict=True))
+        assert groups.keys[0][place] == active.keys[0][active.owners[number]]
+    expected = {}
+    for number, (owner, end) in enumerate(zip(active.owners.tolist(), active.rounds.tolist(), strict=True)):
+        sums = Counter[int]()
+        for probe, value, round, diff in known:
+            sums[value] += diff * (probe == owner and round <= end)
+        if any(sums.values()):
+            expected[number] = sorted((value, diff) for value, diff in sums.items() if diff)
+    assert told == expected
 
 
 def _layer(updates: list[tuple]) -> Layer | None:
