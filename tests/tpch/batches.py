@@ -39,7 +39,7 @@ LAST = (date(1998, 9, 2) - date(1970, 1, 1)).days
 class Fed(Protocol):
     """What follows a table that comes in batches."""
 
-    def taken(self, table: pa.Table) -> pa.Table:
+    def fed_columns(self, table: pa.Table) -> pa.Table:
         """What is fed of a table."""
 
     def feed(self, rows: pa.Table, diff: int = 1) -> None:
@@ -58,7 +58,7 @@ class Rules:
         others = {relation: tables[relation] for relation in program.inputs if relation != self.table}
         self.session = dlog.session(program.program, others, threads=1)
 
-    def taken(self, table: pa.Table) -> pa.Table:
+    def fed_columns(self, table: pa.Table) -> pa.Table:
         return table
 
     def feed(self, rows: pa.Table, diff: int = 1) -> None:
@@ -85,7 +85,7 @@ class Counts:
         found = pricing(_in(scope, self.input)) if name == "q1" else orders_made(_in(scope, customers), _in(scope, self.input))
         self.found = (found if scope is None else found.leave()).capture()
 
-    def taken(self, table: pa.Table) -> pa.Table:
+    def fed_columns(self, table: pa.Table) -> pa.Table:
         return pa.table({name: _days(table[name]) for name in self.columns})
 
     def feed(self, rows: pa.Table, diff: int = 1) -> None:
@@ -142,6 +142,6 @@ WAYS: dict[str, Callable[[str, Tables], Fed]] = {
 
 def feed_all(fed: Fed, table: pa.Table, batch: int) -> None:
     """Does as many rounds as the table has batches."""
-    rows = fed.taken(table)
+    rows = fed.fed_columns(table)
     for start in range(0, rows.num_rows, batch):
         fed.feed(rows.slice(start, batch))

@@ -15,7 +15,7 @@ def check(name: str, way: str, batch: int, data: Data) -> None:
     fed, table = WAYS[way](name, data.first), data.first[TABLE[name]]
     feed_all(fed, table, batch)
     assert same(fed.rows(), data.answers[name][0].whole)
-    half = fed.taken(table).slice(0, batch // 2)
+    half = fed.fed_columns(table).slice(0, batch // 2)
     fed.feed(half, -1)
     assert not same(fed.rows(), data.answers[name][0].whole)
     fed.feed(half)
