@@ -11,8 +11,8 @@ from dlog.engine.kernels.values.repeated import equal_texts
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEW = 32
-"""Texts that are taken out of a column one by one: faster than to have Arrow take them all."""
+MAX_TEXTS_TAKEN_SINGLY = 32
+"""Texts up to which they are taken out of a column one by one: faster than to have Arrow take them all."""
 
 
 def different_texts(texts: pa.StringArray) -> tuple[list[str], np.ndarray]:
@@ -28,6 +28,6 @@ def different_texts(texts: pa.StringArray) -> tuple[list[str], np.ndarray]:
     start, size = (0, 0) if data is None else (data.address, data.size)
     at = int(found.ctypes.data)
     count = equal_texts(start, start + size, offsets.address + 4 * texts.offset, rows, at, at + 8 * rows)
-    if count <= FEW:
+    if count <= MAX_TEXTS_TAKEN_SINGLY:
         return [texts[row].as_py() for row in found[0, :count].tolist()], found[1]
     return (texts.take(pa.array(found[0, :count])) if count < rows else texts).to_pylist(), found[1]
