@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 from _thread import interrupt_main
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from signal import SIGINT
+from threading import Event, get_ident
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -25,6 +27,8 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 _outermost: Delayed | None = None
+_abandonable: dict[int, Event] = {}
+"""By thread, what says that its work is not wanted any more."""
 
 
 class Delayed:
@@ -81,9 +85,30 @@ def delayed(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
     return run
 
 
+class Abandoned(BaseException):
+    """The work of a thread is not wanted any more."""
+
+
+@contextmanager
+def abandonable(over: Event) -> Iterator[None]:
+    """A block in which `check` raises Abandoned in this thread once the event is set, or the process ends."""
+    _abandonable[get_ident()] = over
+    try:
+        yield
+    finally:
+        del _abandonable[get_ident()]
+
+
 def check() -> None:
-    """Raises KeyboardInterrupt (or what the program's handler raises) if an interruption waits."""
+    """Raises KeyboardInterrupt (or what the program's handler raises) if an interruption waits, Abandoned in a thread whose
+    work is not wanted any more."""
     waiting = _outermost
     if waiting is not None and waiting._frame is not None and threading.current_thread() is threading.main_thread():
         frame, waiting._frame = waiting._frame, None
         waiting._previous(SIGINT, frame)
+    if _abandonable and get_ident() in _abandonable and _is_over(_abandonable[get_ident()]):
+        raise Abandoned
+
+
+def _is_over(event: Event) -> bool:
+    return event.is_set() or not threading.main_thread().is_alive()

@@ -295,5 +295,8 @@ class EngineMaker(Protocol):
         """An engine at the round of `old` that has everything an image has; None where engines keep no images. Raises
         IncompatibleImage where this one is of no use."""
 
+    def in_one_thread(self) -> EngineMaker | None:
+        """The same for engines that use one thread; None where they are in other processes."""
+
     def close(self) -> None:
         """Gives back what the engines share."""

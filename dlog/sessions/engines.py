@@ -30,6 +30,12 @@ class Engines:
         program = readable(program, {*image.head["given"], *program.plain_eqrels}, classes=not self.elsewhere)
         return self._maker.resumed(program, image, old=old, memory=self._memory, max_iterations=self._iterations)
 
+    def beside(self) -> Engines | None:
+        """The maker of an engine that works beside the session's: in one thread, with half of the memory. None where engines
+        are in other processes."""
+        maker = self._maker.in_one_thread()
+        return None if maker is None else Engines(maker, None if self._memory is None else self._memory // 2, self._iterations)
+
     def close(self) -> None:
         """Gives back what the engines share."""
         self._maker.close()

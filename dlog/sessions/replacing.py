@@ -15,7 +15,7 @@ from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.changes import none
 from dlog.sessions.follow.history import before as as_before
-from dlog.sessions.persistence.durable import all_of, between
+from dlog.sessions.persistence.recovery import all_of, between
 
 
 @dataclass(frozen=True, slots=True)

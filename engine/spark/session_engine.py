@@ -170,6 +170,9 @@ class SparkMaker:
         """Workers keep no images."""
         return
 
+    def in_one_thread(self) -> None:
+        return
+
     def close(self) -> None:
         """A session that is not closed does this when nobody has it any more, or the process ends."""
         self._go_home()

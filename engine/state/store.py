@@ -41,7 +41,7 @@ from dlog.engine.state.checkpoint import History
 from dlog.engine.state.contents import map_relation, read_contents
 from dlog.engine.state.entries import Entries
 from dlog.engine.state.folders import OpenFolder
-from dlog.engine.state.images import Content, ImageFile, map_image
+from dlog.engine.state.images import Content, ImageFile, map_image, write_image
 from dlog.engine.state.layers import Stored
 from dlog.engine.state.lock import Lock
 from dlog.engine.state.log import LoggedRound
@@ -166,6 +166,11 @@ class Store:
             return None
         return map_relation(self.path, self._manifest, relation, self._file_of, verify=False)
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The relations that the last checkpoint wrote."""
+        return tuple(self._manifest.relations)
+
     def layers(self, relation: str) -> tuple[str, ...]:
         """The names of the files in which the last checkpoint wrote a relation."""
         found = self._manifest.relations.get(relation)
@@ -282,6 +287,14 @@ class Store:
         self._steps.close()
         self._steps = self._write_checkpoint(round, self._number, relations, tables or {}, image)
         return self._steps
+
+    def add_image(self, round: int, fingerprint: str, content: Content, tables: Mapping[str, Entries]) -> None:
+        """Writes an image of a round since the last checkpoint, in the place of the one before; rounds may be appended
+        meanwhile. Its ids are those of `tables`, which are on the disk."""
+        number = self._manifest.next
+        written = write_image(self.path, f"{number:08d}.image", round, fingerprint, content, tables)
+        self._write_manifest(replace(self._manifest, next=number + 1, image=written))
+        self._remove_leftovers()
 
     def _write_checkpoint(
         self,

@@ -2,24 +2,21 @@
 
 A checkpoint runs beside the commits, in a thread of its own, and works on what has been logged, not on the engine's relations,
 and on a copy of what the engine keeps. A small one is copied within the commit that finds it due, which begins the checkpoint
-then; a large one when no commit comes for a moment.
+then; `running_images` is about large ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from threading import Event, RLock, Thread, current_thread
-from typing import Protocol, TypeAlias
-from weakref import ref
+from threading import RLock, Thread, current_thread
 
 from dlog.engine.rounds_engine import Image, RoundsEngine
 from dlog.engine.state.checkpoint import History as Batches
-from dlog.engine.state.entries import Entries
 from dlog.engine.state.store import Store
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.persistence.external_relations import CheckpointSource, FrozenRows
-from dlog.sessions.persistence.interned import Interned
+from dlog.sessions.persistence.running_images import Content, Copying, Interning, MakeEngine, SecondEngines
 
 MIN_LOG_BYTES = 1 << 20
 """Bytes of the log below which no checkpoint begins while the session runs: trades replaying them against writing a
@@ -39,28 +36,8 @@ IMAGE_SHARE = 4
 MAX_UNPAUSED_IMAGE_BYTES = 1 << 20
 """Bytes of an image up to which it is copied within a commit, which waits for that."""
 OVERDUE_LOG_BYTES = 1 << 26
-"""Bytes that are logged while a larger one waits for a pause, after which it is copied within a commit all the same: else a
-session that never pauses would be derived anew after a crash."""
-PAUSE_SECONDS = 0.05
-"""Seconds without a commit after which an image is copied."""
-Interning: TypeAlias = Callable[[], dict[str, Entries]]
-"""All entries of the tables of symbols and records as of some time."""
-
-
-class Content(Protocol):
-    """What checkpoints write: a state."""
-
-    interned: Interned
-
-    program_changes: int
-
-    @property
-    def round(self) -> int: ...
-    @property
-    def checkpoints(self) -> Checkpoints: ...
-    def frozen(self) -> tuple[FrozenRows, Mapping[str, CheckpointSource]]: ...
-    def rebase(self, frozen: FrozenRows) -> None: ...
-    def tables(self, interned: Interning | None = None) -> dict[str, Entries]: ...
+"""Bytes that are logged while a larger one waits for a pause, after which it is made of a second engine: else a session that
+never pauses would be derived anew after a crash."""
 
 
 class Checkpoints:
@@ -71,6 +48,7 @@ class Checkpoints:
         self._store, self._logging, self._memory = store, logging, memory
         self._copying: Copying | None = None
         """The image that is to be copied."""
+        self._second_engines = SecondEngines(store, self._most_copied)
         self._writing: Thread | None = None
         self._image_checks = 0
         """How often there was no image, and one might have been written."""
@@ -78,9 +56,9 @@ class Checkpoints:
         """Bytes logged between the last image and the last checkpoint."""
         self._due = self._next_due()
 
-    def begin_if_due(self, content: Content, fingerprint: str, engine: RoundsEngine) -> None:
+    def begin_if_due(self, content: Content, fingerprint: str, engine: RoundsEngine, make: MakeEngine) -> None:
         """Begins a checkpoint of the external rows if much has been logged since the last one, and now and then of what the
-        engine keeps, which is copied first. It runs on by itself."""
+        engine keeps, which is copied first, or of what one that is made keeps. It runs on by itself."""
         if self.is_writing:
             return
         due = self._store.log_bytes >= self._due
@@ -91,19 +69,25 @@ class Checkpoints:
         ):
             self._start(self._prepare)
             return
-        overdue = self._copying is not None and self._logged - self._copying.logged >= OVERDUE_LOG_BYTES
-        if self._copying is not None and (overdue or not self._copying.of(engine, fingerprint)):
+        if self._copying is not None and not self._copying.of(engine, fingerprint):
+            self.copy_nothing()
+        stays, overdue = content.interned.stays, self._is_overdue
+        if overdue and stays and self._second_engines.is_rested and self._image_bytes(engine):
+            self.copy_nothing()
+            self._start(self._write_second, content, fingerprint, content.program_changes, make)
+            return
+        if overdue and not stays:
             self.copy_nothing()
         asked = self._copying is None and (overdue or self._image_due(fingerprint, due))
         size = self._image_bytes(engine) if asked else 0
-        if size > MAX_UNPAUSED_IMAGE_BYTES and content.interned.stays and not overdue:
+        if size > MAX_UNPAUSED_IMAGE_BYTES and stays:
             if due or size >= FIRST_IMAGE_BYTES:
                 self._copying = Copying(content, engine, fingerprint, self._most_copied, self._logged).start()
             size = 0
         if not due and size < FIRST_IMAGE_BYTES:
             return
         image = engine.image() if size else None
-        if image is None and content.interned.stays:
+        if image is None and stays:
             self._start(self._write_beside, content, fingerprint, content.program_changes)
             return
         with self._logging:
@@ -111,19 +95,29 @@ class Checkpoints:
             if steps is not None:
                 self._start(self._write, steps)
 
-    def _start(self, target: Callable[..., None], *args: object) -> None:
+    @property
+    def _is_overdue(self) -> bool:
+        """Whether an image has waited for a pause while much was logged."""
+        return self._copying is not None and self._logged - self._copying.logged >= OVERDUE_LOG_BYTES
+
+    def _start(self, target: Callable[..., object], *args: object) -> None:
         self._writing = Thread(target=target, args=args, name="dlog-checkpoint")
         self._writing.start()
 
-    def _write_beside(self, content: Content, fingerprint: str, program_changes: int) -> None:
+    def _write_beside(self, content: Content, fingerprint: str, program_changes: int) -> bool:
         """A whole checkpoint, which forces much to the disk also as it begins: of the round of then. None is written where the
         program has changed since it was found due, or entries may move."""
         with self._logging:
             if content.program_changes != program_changes or not content.interned.stays:
-                return
+                return False
             steps = self._begin_steps(content, fingerprint, None, content.interned.logged)
-        if steps is not None:
-            self._write(steps)
+        return steps is not None and self._write(steps)
+
+    def _write_second(self, content: Content, fingerprint: str, program_changes: int, make: MakeEngine) -> None:
+        """The same, and then an image of it."""
+        written = self._write_beside(content, fingerprint, program_changes)
+        if written and self._second_engines.write(content, fingerprint, program_changes, make):
+            self._unimaged = 0
 
     def _prepare(self) -> None:
         """Has less to wait for when a checkpoint begins, which says what is wrong if anything is."""
@@ -171,12 +165,15 @@ class Checkpoints:
             self._due = 2 * self._store.log_bytes
             return None
 
-    def _write(self, steps: Iterator[None]) -> None:
+    def _write(self, steps: Iterator[None]) -> bool:
+        """Whether the disk took it."""
         try:
             for _ in steps:
                 pass
         except DlogError:
             self._due = 2 * self._store.log_bytes
+            return False
+        return True
 
     def write_image(self, content: Content, copying: Copying, image: Image) -> bool:
         """Writes a checkpoint with a copy of what the engine kept after the round of now; false if that is over, or another
@@ -227,58 +224,13 @@ class Checkpoints:
         return max(MIN_LOG_BYTES, self._store.layer_bytes // 2)
 
     def wait(self) -> None:
-        """Waits until no checkpoint runs, and none will begin by itself."""
+        """Waits until no checkpoint runs, and none will begin by itself. An image of a second engine is given up."""
         self.copy_nothing()
         if self._writing is not None:
+            self._second_engines.over.set()
             self._writing.join()
+            self._second_engines.over.clear()
             self._writing = None
-
-
-class Copying:
-    """A copy of what an engine keeps that is made between commits and not within one: in the first pause, piece by piece, and
-    given up when a commit comes. Copying takes as long as many small commits; who commits without a pause waits for it only
-    once much has been logged.
-
-    It is a thread that has the checkpoints write the copy. It ends when that is done, when it is told, and with the session.
-    `logged` says how much had been logged when it began."""
-
-    def __init__(self, state: Content, engine: RoundsEngine, fingerprint: str, most: int, logged: int) -> None:
-        self.fingerprint, self.logged = fingerprint, logged
-        self._state, self._engine, self._most = ref(state), ref(engine), most
-        self._over = Event()
-        self.thread = Thread(target=self._run, name="dlog-image", daemon=True)
-
-    def start(self) -> Copying:
-        self.thread.start()
-        return self
-
-    def of(self, engine: RoundsEngine, fingerprint: str) -> bool:
-        """Whether it is of this engine and program, and goes on."""
-        return self._engine() is engine and self.fingerprint == fingerprint and not self._over.is_set()
-
-    def stop(self) -> None:
-        """Gives up; returns when nothing is read any more."""
-        self._over.set()
-        self.thread.join()
-
-    def _run(self) -> None:
-        seen = -1
-        while not self._over.wait(PAUSE_SECONDS):
-            state, engine = self._state(), self._engine()
-            if state is None or engine is None:
-                break
-            if state.round == seen and not state.checkpoints.is_writing and self._copied(state, engine):
-                break
-            seen = state.round
-            del state, engine
-        self._over.set()
-
-    def _copied(self, state: Content, engine: RoundsEngine) -> bool:
-        try:
-            copy = engine.copied_image(self._most)
-        except MemoryError:
-            return True
-        return copy is not None and not self._over.is_set() and state.checkpoints.write_image(state, self, copy)
 
 
 class _LazyRelations(Mapping[str, "Table | Batches"]):

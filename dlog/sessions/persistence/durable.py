@@ -2,9 +2,7 @@
 
 Opened on a state, nothing runs yet: relations are read as the last session left them. The engine proper is made at the first
 commit, or when a relation is read that the state does not have as of its last round: rounds that were logged after the last
-checkpoint, by a session that did not come to its end, may have changed what follows from the inputs they changed. It goes on
-from the last image of an engine, if there is one for the program, with what the inputs have become since then as one round;
-without one everything is derived.
+checkpoint, by a session that did not come to its end, may have changed what follows from the inputs they changed.
 
 A round is logged when the engine has committed it, so that only rounds that hold are. Until then a reader in another thread may
 see it a moment early. If it cannot be logged, the engine is let go, and made anew from the state when it is needed.
@@ -14,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from threading import RLock
 from typing import Any, TypeVar, cast
@@ -23,31 +20,28 @@ from uuid import uuid4
 import numpy as np
 
 from dlog.engine.compile.strata.dependencies import dependencies
-from dlog.engine.ir.rules import Program, Relation, with_inputs
-from dlog.engine.rounds_engine import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
+from dlog.engine.ir.rules import Program, Relation
+from dlog.engine.rounds_engine import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine
 from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.values.differences import difference, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined, prepended
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
-from dlog.sessions.follow.changes import from_table, none
+from dlog.sessions.follow.changes import none
 from dlog.sessions.follow.history import History, HistoryEntry
 from dlog.sessions.ingest.streams import netted
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import BulkChange
 from dlog.sessions.persistence.external_relation import empty
 from dlog.sessions.persistence.folder import State, fingerprint
+from dlog.sessions.persistence.recovery import CheckpointRows, Loaded, Recovery, all_of
 from dlog.sessions.persistence.saving import Saving, frames_of, gathered, recovered, takes_files
 from dlog.sessions.text import Text
 
 Reply = TypeVar("Reply")
-MIN_ROWS_PER_CHANGE = 8
-"""Rows of inputs per row changed since an image, from which on going on from it is taken to cost less than deriving all
-anew."""
 
 
 class Durable(PlainRounds):
@@ -163,7 +157,7 @@ class Durable(PlainRounds):
             raise
         finally:
             self.mark = None
-        self._state.checkpoints.begin_if_due(self._state, self._fingerprint, inner)
+        self._state.checkpoints.begin_if_due(self._state, self._fingerprint, inner, self._second)
         return last
 
     def keep_history(self, history: History) -> None:
@@ -196,69 +190,36 @@ class Durable(PlainRounds):
         return self._inner
 
     def _build_engine(self) -> RoundsEngine:
-        round = self._state.round
-        resumed = self._resumed()
-        if resumed is not None:
-            return resumed
-        names = [name for name in self._state.externals() if name in self.program.relations]
-        loaded = {name for name in names if self._state.lotted(name)}
-        rows = {name: self._rows_of(name) for name in names if name not in loaded}
-        fed = {name for name, updates in rows.items() if updates.rows} | loaded
-        program = with_inputs(replace(self.program, facts={}), fed | self.program.facts.keys())
-        made = self._engines.make(program, self._starting_point(max(round - 1, 0)))
-        if round:
-            frames = {}
-            for name in loaded:
-                found = self.loaded(name, made, round)
-                if found is None:
-                    rows[name] = self._rows_of(name)
-                else:
-                    rows[name], frames[name] = found
-            made.commit({name: updates for name, updates in rows.items() if updates.rows}, frames or None)
-        return made
-
-    def loaded(self, relation: str, engine: RoundsEngine, round: int) -> tuple[Updates, list[tuple[Any, int]]] | None:
-        return recovered(self._state, self.program.relations[relation], engine, round) if self._state.lotted(relation) else None
-
-    def _rows_of(self, relation: str) -> Updates:
-        """The external rows as insertions of the last round."""
-        return all_of(self.external(relation), self._state.round)
-
-    def _starting_point(self, round: int) -> StartingPoint:
-        return StartingPoint(self.symbols, self.records, round, again=self._text == self._state.text)
-
-    def _resumed(self) -> RoundsEngine | None:
-        """The engine that goes on from the last image; None where there is none, or it is better to derive everything."""
-        round = self._state.round
+        recovery = self._recovery(self._engines)
         try:
-            image = self._state.image(self._fingerprint)
-            if image is None:
-                return None
-            made = self._engines.resumed(replace(self.program, facts={}), image, self._starting_point(round - 1))
-            if made is None:
-                return None
+            resumed = recovery.from_image(self._state)
         except IncompatibleImage as why:
             remark(f"what the last session's engine kept cannot be gone on from: {why}; everything is derived anew")
-            return None
-        changed = self._changed_since(image.round, made)
-        inputs = self.program.relations.keys() - self._ruled
-        if changed and MIN_ROWS_PER_CHANGE * sum(u.rows for u in changed.values()) > sum(made.rows(name) for name in inputs):
-            made.close()
-            return None
-        made.commit(changed)
-        return made
+            resumed = None
+        if resumed is not None:
+            return resumed
+        return recovery.from_rows(self._state, lambda name, engine: self.loaded(name, engine, self._state.round))
 
-    def _changed_since(self, image: int, engine: RoundsEngine) -> dict[str, Updates]:
-        """The changes of the external rows since the round of an image, as of which the engine has them."""
-        found = {}
-        for name in (name for name in self._state.externals() if name in self.program.relations):
-            kinds = self.program.relations[name].kinds
-            changes = self._state.since(image, name, kinds)
-            if changes is None:
-                changes = between(engine.external(name), self._state.external(name, kinds), self._state.round)
-            if changes.rows:
-                found[name] = changes
-        return found
+    def _recovery(self, engines: Engines) -> Recovery:
+        again = self._text == self._state.text
+        return Recovery(self.program, engines, self._fingerprint, self.symbols, self.records, again)
+
+    def _second(self, rows: CheckpointRows) -> RoundsEngine | None:
+        """Another engine of the program, made from what a checkpoint wrote, by another thread than that which commits; None
+        where there can be none."""
+        engines = self._engines.beside()
+        if engines is None or self.program.functors or any(map(rows.lotted, rows.externals())):
+            return None
+        recovery = self._recovery(engines)
+        with stage("evaluation"):
+            try:
+                resumed = recovery.from_image(rows)
+            except IncompatibleImage:
+                resumed = None
+            return resumed or recovery.from_rows(rows, lambda name, engine: None)
+
+    def loaded(self, relation: str, engine: RoundsEngine, round: int) -> Loaded:
+        return recovered(self._state, self.program.relations[relation], engine, round) if self._state.lotted(relation) else None
 
     def _let_go(self) -> None:
         """Back to the state. A reader may still be at the engine, so it is not closed."""
@@ -318,7 +279,7 @@ class Durable(PlainRounds):
         finally:
             if self._state.round != round:
                 self._state.means(self.program)
-        self._state.checkpoints.begin_if_due(self._state, new._fingerprint, inner)
+        self._state.checkpoints.begin_if_due(self._state, new._fingerprint, inner, new._second)
         return new
 
     # ------------------------------------------------------------------------------------------------------------- reading
@@ -428,14 +389,3 @@ def workers_lost(error: BaseException) -> bool:
     """Whether an engine failed because those who did its work are no more."""
     return isinstance(error, DlogError) and any(d.code == "no-workers" for d in error.diagnostics)
 
-
-def all_of(table: Table, round: int) -> Updates:
-    """All rows of a table as insertions."""
-    return from_table(tuple(words(column) for column in table.columns), table.rows, round)
-
-
-def between(old: Table, new: Table, round: int) -> Updates:
-    """The changes from one table to another."""
-    pair = [tuple(words(column) for column in table.columns) for table in (old, new)]
-    columns, diffs = difference(pair[0], old.rows, pair[1], new.rows)
-    return Updates(columns, diffs, np.full(len(diffs), round, np.int64))

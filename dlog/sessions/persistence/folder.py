@@ -36,11 +36,12 @@ from dlog.sessions.follow.changes import none, typed
 from dlog.sessions.follow.history import History, HistoryEntry, Window
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, BulkDecoder
-from dlog.sessions.persistence.checkpoints import Checkpoints, Interning
+from dlog.sessions.persistence.checkpoints import Checkpoints
 from dlog.sessions.persistence.external_relation import Chunk, ExternalRows, FrozenEpoch, applied, last_changes
 from dlog.sessions.persistence.external_relations import DERIVED, FOLLOWING, CheckpointSource, ExternalRelations, FrozenRows
 from dlog.sessions.persistence.interned import Interned
 from dlog.sessions.persistence.references import References, are_ids
+from dlog.sessions.persistence.running_images import Interning
 from dlog.sessions.persistence.stored_history import PAST, StoredHistory, contents, entries_of
 from dlog.version import __version__
 

@@ -74,9 +74,14 @@ class Interned:
         """Whether entries stay where they are while there are more: records may move."""
         return not self.records._tables
 
+    @property
+    def logged_symbols(self) -> int:
+        """How many symbols are on the disk."""
+        return self._saved.get(_SYMBOLS, 0)
+
     def logged(self) -> dict[str, Entries]:
         """All symbols that are on disk, whatever another thread adds; where there are no records."""
-        count = self._saved.get(_SYMBOLS, 0)
+        count = self.logged_symbols
         heap, offsets = self.symbols.strings
         return {_SYMBOLS: Entries(heap[: offsets[count]], offsets[: count + 1])} if count else {}
 

@@ -24,8 +24,9 @@ from dlog.grammar.source import Source
 from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
 from dlog.sessions.past_rounds import refuse_new
-from dlog.sessions.persistence.durable import Durable, all_of
+from dlog.sessions.persistence.durable import Durable
 from dlog.sessions.persistence.folder import State
+from dlog.sessions.persistence.recovery import all_of
 from dlog.sessions.replacing import reopened
 from dlog.sessions.text import Text, stored_text
 

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import dlog
-from dlog.sessions.persistence import checkpoints, durable, external_relation, external_relations
+from dlog.sessions.persistence import checkpoints, external_relation, external_relations, recovery
 from tests.dlog.persistence.state_frames import taking_frames
 from tests.dlog.persistence.state_model import PROGRAM, check, commit
 
@@ -77,7 +77,7 @@ def main(folder: Path, kills: int, seed: int) -> int:
     rng = random.Random(seed)
     checkpoints.MIN_LOG_BYTES = 400  # so that there is a checkpoint under way most of the time
     checkpoints.MIN_IMAGE_LOG_BYTES = rng.choice((0, 1500))  # with what the engine keeps, always or now and then
-    durable.MIN_ROWS_PER_CHANGE = 0  # which is gone on from whatever has changed since
+    recovery.MIN_ROWS_PER_CHANGE = 0  # which is gone on from whatever has changed since
     external_relation.MAX_SMALL_CHUNKS = 2  # and changes pile up meanwhile
     external_relations.MAX_BULK_CHANGES = 3  # and lots are made one
     warm = folder / "warm"

@@ -7,6 +7,7 @@ import tempfile
 import warnings
 from pathlib import Path
 from random import Random
+from threading import Event, Thread, current_thread, main_thread
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from dlog.engine.runtime.incremental.engines import maintained
 from dlog.engine.state import files
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.engines import Engines
-from dlog.sessions.persistence import checkpoints, durable
+from dlog.sessions.persistence import checkpoints, recovery, running_images
 from tests.dlog.persistence.state_model import PROGRAM, all_rows, check, commit, expected
 from tests.dlog.persistence.state_sessions import PATHS, Open, code, crash, put, runs
 from tests.dlog.persistence.test_state_failures import full
@@ -43,7 +44,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoints all the time, each with an image, which is gone on from whatever has changed since."""
     monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 300)
     monkeypatch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
-    monkeypatch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
+    monkeypatch.setattr(recovery, "MIN_ROWS_PER_CHANGE", 0)
 
 
 def images(folder: Path) -> list[Path]:
@@ -127,7 +128,7 @@ def pause(session: dlog.Session) -> None:
 def test_a_commit_gives_up_the_copy_of_a_large_image_and_the_next_pause_makes_it(
     reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(checkpoints, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(running_images, "PAUSE_SECONDS", 0.001)
     monkeypatch.setattr(maintained, "IMAGE_PIECE_BYTES", 1 << 12)
     s = reopen(sync="never")
     taken: list[int | None] = []
@@ -160,30 +161,159 @@ def test_a_commit_gives_up_the_copy_of_a_large_image_and_the_next_pause_makes_it
     assert s.rows("path") == 603 * 604 // 2 + 1 and made == []
 
 
-def test_a_session_without_a_pause_has_an_image_once_much_was_logged(
-    reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(checkpoints, "PAUSE_SECONDS", 3600)
+@pytest.fixture
+def unpaused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No commit is followed by a pause, and images are soon overdue."""
+    monkeypatch.setattr(running_images, "PAUSE_SECONDS", 3600)
+    monkeypatch.setattr(running_images, "SECONDS_BETWEEN", 0)
     monkeypatch.setattr(checkpoints, "OVERDUE_LOG_BYTES", 1 << 10)
+
+
+def settle(session: dlog.Session) -> None:
+    """Waits until nothing is written beside the commits."""
+    writing = session._engine._state.checkpoints._writing  # type: ignore[attr-defined]
+    if writing is not None:
+        writing.join()
+
+
+def commit_until_imaged(session: dlog.Session, folder: Path, first: int = 1000) -> None:
+    """Commits until there is another image than now."""
+    before = images(folder)
+    for start in range(first, first + 39_000, 1000):
+        put(session, *((k, k) for k in range(start, start + 40)))
+        settle(session)
+        if images(folder) != before:
+            return
+    raise AssertionError("there is no image")
+
+
+def commit_until(session: dlog.Session, event: Event) -> None:
+    """Commits until something has happened beside the commits."""
+    for first in range(1000, 40_000, 1000):
+        put(session, *((k, k) for k in range(first, first + 40)))
+        writing = session._engine._state.checkpoints.is_writing  # type: ignore[attr-defined]
+        if event.wait(0.1 if writing else 0):
+            return
+    raise AssertionError("it has not happened")
+
+
+def test_a_session_without_a_pause_has_an_image_of_a_second_engine_once_much_was_logged(
+    reopen: Open, made: list[str], unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     s = reopen(sync="never")
     put(s, *((k, k + 1) for k in range(600)))
+    own = s._engine.working  # type: ignore[attr-defined]
     assert images(tmp_path) == []
-    for first in range(1000, 40_000, 1000):
-        put(s, *((k, k) for k in range(first, first + 40)))
-        if (writing := s._engine._state.checkpoints._writing) is not None:  # type: ignore[attr-defined]
-            writing.join()
-            break
-    assert len(images(tmp_path)) == 1
+    taken = image.take
+    monkeypatch.setattr(image, "take", lambda flow, round: _not_of(own, flow) and taken(flow, round))
+    commit_until_imaged(s, tmp_path)
+    s.remove("edge", (300, 301))
+    s.commit()
     expected = s.rows("path")
     made.clear()
     s = reopen()
     assert s.rows("path") == expected and made == []
 
 
+def _not_of(engine: Any, flow: Any) -> bool:
+    """The image that is taken is another engine's."""
+    assert flow is not engine._flow
+    return True
+
+
+def test_a_second_engine_goes_on_from_the_image_before(
+    reopen: Open, made: list[str], unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
+    monkeypatch.setattr(checkpoints, "IMAGE_SHARE", 1 << 20)
+    monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 1 << 10)
+    monkeypatch.setattr(recovery, "MIN_ROWS_PER_CHANGE", 0)
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    commit_until_imaged(s, tmp_path)
+    made.clear()
+    s.remove("edge", (300, 301))
+    commit_until_imaged(s, tmp_path, 50_000)
+    assert made == []
+    expected = s.rows("path")
+    s = reopen()
+    assert s.rows("path") == expected and made == []
+
+
+def test_symbols_that_rules_make_are_on_the_disk_before_an_image_of_them(
+    reopen: Open, made: list[str], unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = f"{PATHS}.decl name(x: symbol)\nname(cat(to_string(x), to_string(y))) :- path(x, y), x < 10.\n"
+    s = reopen(program, sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    commit_until_imaged(s, tmp_path)
+    put(s, (600, 601))
+    expected = sorted(s["name"])
+    made.clear()
+    s = reopen(program)
+    assert sorted(s["name"]) == expected and made == []
+    s.insert("edge", (601, 602))
+    assert len(s.commit().changes("name")) == 10
+
+
+@pytest.mark.parametrize("ends", ["close", "crash"])
+def test_a_second_engine_is_given_up_when_the_session_ends(
+    reopen: Open, unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends: str
+) -> None:
+    begun, go = Event(), Event()
+    from_rows = recovery.Recovery.from_rows
+
+    def slow(self: Any, rows: Any, loaded: Any) -> Any:
+        if current_thread() is not main_thread():
+            begun.set()
+            go.wait()
+        return from_rows(self, rows, loaded)
+
+    monkeypatch.setattr(recovery.Recovery, "from_rows", slow)
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    commit_until(s, begun)
+    put(s, (600, 601))
+    expected = s.rows("path")
+    ending = Thread(target=s.close if ends == "close" else lambda: crash(s))
+    ending.start()
+    ending.join(0.05)
+    go.set()
+    ending.join()
+    assert len(images(tmp_path)) == (ends == "close")
+    s = reopen()
+    assert s.rows("path") == expected
+
+
+def test_an_image_of_rules_that_have_gone_is_not_written(
+    reopen: Open, unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    looked, go = Event(), Event()
+    logged = running_images.SecondEngines._are_logged
+
+    def later(self: Any, content: Any, symbols: int) -> bool:
+        looked.set()
+        go.wait()
+        return logged(self, content, symbols)
+
+    monkeypatch.setattr(running_images.SecondEngines, "_are_logged", later)
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    commit_until(s, looked)
+    s.drop_rules("path")
+    s.add_rules("path(y, x) :- edge(x, y).")
+    expected = sorted(s["path"])
+    go.set()
+    settle(s)
+    assert images(tmp_path) == []
+    s = reopen(None)
+    assert sorted(s["path"]) == expected
+
+
 def test_sessions_end_and_go_on_with_other_rules_while_an_image_waits_for_a_pause(
     reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(checkpoints, "PAUSE_SECONDS", 3600.0)
+    monkeypatch.setattr(running_images, "PAUSE_SECONDS", 3600.0)
     s = reopen(sync="never")
     put(s, *((k, k + 1) for k in range(600)))
     first = s._engine._state.checkpoints._copying  # type: ignore[attr-defined]
@@ -317,7 +447,7 @@ def test_all_kinds_of_values_and_rules_come_back_whatever_the_last_checkpoint_ha
 # ----------------------------------------------------------------------------------------------------------------- the law
 
 
-def tell(story: Story, seed: int) -> None:
+def tell(story: Story, seed: int, ends: float = 0.6) -> None:
     """Tells a story to a session that is closed, or killed, and opened again between any two rounds."""
     rng = Random(seed)
     states = states_of(story.case, story.rounds)
@@ -326,7 +456,9 @@ def tell(story: Story, seed: int) -> None:
         session = dlog.session(story.case.text, **options)
         try:
             for round, expected in zip(story.rounds, states, strict=True):
-                if rng.random() < 0.6:
+                if rng.random() < 0.7:
+                    settle(session)
+                if rng.random() < ends:
                     session.close() if rng.random() < 0.5 else crash(session)
                     session = dlog.session(story.case.text, **options)
                 for name, row, diff in round:
@@ -344,8 +476,24 @@ def test_random_programs_live_on(story: Story, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints, "MIN_LOG_BYTES", 200)
         patch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 500)
-        patch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
+        patch.setattr(recovery, "MIN_ROWS_PER_CHANGE", 0)
         tell(story, seed)
+
+
+@examples(25)
+@given(story=stories(graph_programs(), most=10), seed=st.integers(0, 99))
+def test_programs_on_graphs_live_on_from_second_engines(story: Story, seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoints.Checkpoints, "_next_due", lambda self: 0)
+        patch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
+        patch.setattr(checkpoints, "IMAGE_SHARE", 1 << 40)
+        patch.setattr(checkpoints, "MAX_UNPAUSED_IMAGE_BYTES", 0)
+        patch.setattr(checkpoints, "FIRST_IMAGE_BYTES", 0)
+        patch.setattr(checkpoints, "OVERDUE_LOG_BYTES", 0)
+        patch.setattr(running_images, "PAUSE_SECONDS", 3600)
+        patch.setattr(running_images, "SECONDS_BETWEEN", 0)
+        patch.setattr(recovery, "MIN_ROWS_PER_CHANGE", 0)
+        tell(story, seed, ends=0.3)
 
 
 @examples(25)
@@ -354,7 +502,7 @@ def test_programs_on_graphs_live_on(story: Story, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints, "MIN_LOG_BYTES", 200)
         patch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
-        patch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
+        patch.setattr(recovery, "MIN_ROWS_PER_CHANGE", 0)
         tell(story, seed)
 
 

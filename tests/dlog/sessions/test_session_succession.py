@@ -22,7 +22,7 @@ from dlog.engine.state import files
 from dlog.relation import Relation
 from dlog.sessions import options, replacing
 from dlog.sessions.changing import Changing
-from dlog.sessions.persistence import checkpoints, durable
+from dlog.sessions.persistence import checkpoints, recovery
 from tests.dlog.persistence.state_sessions import PATHS, Open, crash, put
 from tests.dlog.persistence.test_state_failures import full
 from tests.dlog.sessions.live_rules import Life, live, lives
@@ -185,7 +185,7 @@ def close_and_open(life: Life, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(checkpoints, "MIN_LOG_BYTES", 200)
         patch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
-        patch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
+        patch.setattr(recovery, "MIN_ROWS_PER_CHANGE", 0)
         options: dict[str, Any] = {"state": folder, "threads": 1, "sync": "never"}
         session = dlog.session(life.case.text, **options)
         session.commit()

@@ -86,6 +86,9 @@ class EmbeddedMaker:
         made.resume(image)
         return _viewed(program, views, paired_engine(made), old)
 
+    def in_one_thread(self) -> EmbeddedMaker:
+        return EmbeddedMaker(1)
+
     def close(self) -> None:
         """Closes nothing: engines of this process share nothing."""
 
