@@ -20,10 +20,11 @@ from uuid import uuid4
 import numpy as np
 
 from dlog.engine.compile.strata.dependencies import dependencies
-from dlog.engine.ir.rules import Program, Relation
+from dlog.engine.ir.rules import Kind, Program, Relation
 from dlog.engine.rounds_engine import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine
 from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.runtime.storage.records import RecordTables
+from dlog.engine.state.store import Store
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined, prepended
@@ -38,6 +39,7 @@ from dlog.sessions.persistence.bulk_files import BulkChange
 from dlog.sessions.persistence.external_relation import empty
 from dlog.sessions.persistence.folder import State, fingerprint
 from dlog.sessions.persistence.recovery import CheckpointRows, Loaded, Recovery, all_of
+from dlog.sessions.persistence.references import References
 from dlog.sessions.persistence.saving import Saving, frames_of, gathered, recovered, takes_files
 from dlog.sessions.text import Text
 
@@ -204,11 +206,15 @@ class Durable(PlainRounds):
         again = self._text == self._state.text
         return Recovery(self.program, engines, self._fingerprint, self.symbols, self.records, again)
 
-    def _second(self, rows: CheckpointRows) -> RoundsEngine | None:
-        """Another engine of the program, made from what a checkpoint wrote, by another thread than that which commits; None
-        where there can be none."""
-        engines = self._engines.beside()
-        if engines is None or self.program.functors or any(map(rows.lotted, rows.externals())):
+    def _second(self, store: Store) -> RoundsEngine | None:
+        """Another engine of the program, made from what the last checkpoint wrote, by another thread than that which commits;
+        None where there can be none. It shares the symbols; tables of records are for one thread."""
+        engines, types = self._engines.beside(), self.program.types
+        if engines is None or self.program.functors or any(type.kind is Kind.RECORD for type in types.values()):
+            return None
+        references = References(types, self.symbols, self.records, {})
+        rows = CheckpointRows(store, self.program.relations, references, self._state.lotted, self._state.image)
+        if any(map(rows.lotted, rows.externals())):
             return None
         recovery = self._recovery(engines)
         with stage("evaluation"):

@@ -6,16 +6,17 @@ one round; without one, or where much has changed, everything is derived.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from dlog.dataclass import dataclass
-from dlog.engine.ir.rules import Kind, Program, with_inputs
+from dlog.engine.ir.rules import Kind, Program, Relation, with_inputs
 from dlog.engine.rounds_engine import Image, RoundsEngine, StartingPoint
 from dlog.engine.runtime.storage.records import RecordTables
+from dlog.engine.state.files import damaged
 from dlog.engine.state.store import Store
 from dlog.engine.values.differences import difference, words
 from dlog.engine.values.symbols import SymbolTable
@@ -25,6 +26,7 @@ from dlog.sessions.engines import Engines
 from dlog.sessions.follow.changes import from_table
 from dlog.sessions.persistence.external_relation import empty
 from dlog.sessions.persistence.external_relations import FOLLOWING, is_after
+from dlog.sessions.persistence.references import References
 
 MIN_ROWS_PER_CHANGE = 8
 """Rows of inputs per row changed since an image, from which on going on from it is taken to cost less than deriving all
@@ -122,19 +124,33 @@ class Recovery:
 
 
 class CheckpointRows:
-    """The rows that the last checkpoint of a state wrote, whatever has come since."""
+    """The rows that the last checkpoint of a state wrote, whatever has come since: those of a program's `relations`, whose ids
+    are of what `references` has."""
 
-    def __init__(self, store: Store, lotted: Callable[[str], bool], image: Callable[[str], Image | None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        relations: Mapping[str, Relation],
+        references: References,
+        lotted: Callable[[str], bool],
+        image: Callable[[str], Image | None],
+    ) -> None:
         self.round = store.checkpoint_round
         self.lotted, self.image = lotted, image
-        self._store = store
+        self._store, self._relations, self._references = store, relations, references
 
     def externals(self) -> Iterable[str]:
         return [name for name in self._store.written if not name.endswith(FOLLOWING) and not is_after(name)]
 
     def external(self, relation: str, kinds: tuple[Kind, ...]) -> Table:
+        """Raises DlogError where the rows hold ids of nothing: the file may be one that the session has not read, and that
+        somebody else has written."""
         stored = self._store.stored(relation)
-        return empty(kinds) if stored is None or stored.kinds != kinds else stored.table()
+        table = empty(kinds) if stored is None or stored.kinds != kinds else stored.table()
+        if not self._references.hold([type for _, type in self._relations[relation].attributes], table.columns):
+            place = self._store.path / self._store.layers(relation)[0]
+            raise damaged(place, f"rows of `{relation}` make no sense (they hold ids of nothing)")
+        return table
 
     def since(self, round: int, relation: str, kinds: tuple[Kind, ...]) -> Updates | None:
         """Not known: there have been checkpoints in between."""

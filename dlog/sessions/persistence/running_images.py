@@ -21,7 +21,6 @@ from dlog.engine.state.store import Store
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.persistence.external_relations import CheckpointSource, FrozenRows
 from dlog.sessions.persistence.interned import Interned
-from dlog.sessions.persistence.recovery import CheckpointRows
 
 PAUSE_SECONDS = 0.05
 """Seconds without a commit after which an image is copied."""
@@ -33,8 +32,8 @@ MAX_LOOKS = 500
 """How often it is looked: who commits nothing for so long has an image at the next pause."""
 Interning: TypeAlias = Callable[[], dict[str, Entries]]
 """All entries of the tables of symbols and records as of some time."""
-MakeEngine: TypeAlias = Callable[[CheckpointRows], "RoundsEngine | None"]
-"""Makes a second engine of the program; None where there can be none."""
+MakeEngine: TypeAlias = Callable[[Store], "RoundsEngine | None"]
+"""Makes a second engine of the program, of what the last checkpoint wrote; None where there can be none."""
 
 
 class Checkpointing(Protocol):
@@ -55,8 +54,6 @@ class Content(Protocol):
     def round(self) -> int: ...
     @property
     def checkpoints(self) -> Checkpointing: ...
-    def lotted(self, relation: str) -> bool: ...
-    def image(self, fingerprint: str) -> Image | None: ...
     def frozen(self) -> tuple[FrozenRows, Mapping[str, CheckpointSource]]: ...
     def rebase(self, frozen: FrozenRows) -> None: ...
     def tables(self, interned: Interning | None = None) -> dict[str, Entries]: ...
@@ -127,7 +124,7 @@ class SecondEngines:
         begun = time.monotonic()
         try:
             with abandonable(self.over), ExitStack() as parts:
-                engine = make(CheckpointRows(self._store, content.lotted, content.image))
+                engine = make(self._store)
                 if engine is None:
                     return False
                 parts.callback(engine.close)

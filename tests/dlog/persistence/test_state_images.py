@@ -10,18 +10,22 @@ from random import Random
 from threading import Event, Thread, current_thread, main_thread
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine.ir.rules import Kind
 from dlog.engine.rounds_engine import Image
 from dlog.engine.runtime.incremental import image
 from dlog.engine.runtime.incremental.engines import maintained
 from dlog.engine.state import files
+from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.engines import Engines
 from dlog.sessions.persistence import checkpoints, recovery, running_images
+from dlog.sessions.persistence.folder import State
 from tests.dlog.persistence.state_model import PROGRAM, all_rows, check, commit, expected
 from tests.dlog.persistence.state_sessions import PATHS, Open, code, crash, put, runs
 from tests.dlog.persistence.test_state_failures import full
@@ -169,6 +173,15 @@ def unpaused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "OVERDUE_LOG_BYTES", 1 << 10)
 
 
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little is logged until there is another image, which goes on from the one before."""
+    monkeypatch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
+    monkeypatch.setattr(checkpoints, "IMAGE_SHARE", 1 << 20)
+    monkeypatch.setattr(checkpoints.Checkpoints, "_next_due", lambda self: 1 << 10)
+    monkeypatch.setattr(recovery, "MIN_ROWS_PER_CHANGE", 0)
+
+
 def settle(session: dlog.Session) -> None:
     """Waits until nothing is written beside the commits."""
     writing = session._engine._state.checkpoints._writing  # type: ignore[attr-defined]
@@ -222,12 +235,8 @@ def _not_of(engine: Any, flow: Any) -> bool:
 
 
 def test_a_second_engine_goes_on_from_the_image_before(
-    reopen: Open, made: list[str], unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    reopen: Open, made: list[str], unpaused: None, soon: None, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
-    monkeypatch.setattr(checkpoints, "IMAGE_SHARE", 1 << 20)
-    monkeypatch.setattr(checkpoints, "MIN_LOG_BYTES", 1 << 10)
-    monkeypatch.setattr(recovery, "MIN_ROWS_PER_CHANGE", 0)
     s = reopen(sync="never")
     put(s, *((k, k + 1) for k in range(600)))
     commit_until_imaged(s, tmp_path)
@@ -238,6 +247,31 @@ def test_a_second_engine_goes_on_from_the_image_before(
     expected = s.rows("path")
     s = reopen()
     assert s.rows("path") == expected and made == []
+
+
+def forge(folder: Path, relation: str, rows: Table) -> None:
+    """Has the last checkpoint of a state have other rows of a relation, with all checksums right."""
+    state = State(folder, "never", None)
+    store = state._store
+    store.fingerprint = store.stored_fingerprint
+    others: dict[str, Any] = {name: (stored.kinds, stored.batches) for name, stored in store.relations.items()}
+    store.checkpoint(store.round, others | {relation: rows})
+    state.close()
+
+
+def test_no_second_engine_is_made_of_rows_that_somebody_has_forged(
+    reopen: Open, unpaused: None, soon: None, tmp_path: Path
+) -> None:
+    program = f"{PATHS}.decl name(x: number, text: symbol)\n.decl long(n: number)\nlong(strlen(text)) :- name(_, text).\n"
+    with reopen(program) as s:
+        s.insert("name", (1, "one"))
+        put(s, *((k, k + 1) for k in range(600)))
+    forge(tmp_path / "state", "name", Table((Kind.NUMBER, Kind.SYMBOL), (np.array([1]), np.array([5], np.int32)), 1))
+    before = images(tmp_path)
+    s = reopen(program, sync="never")
+    with pytest.raises(AssertionError, match="there is no image"):
+        commit_until_imaged(s, tmp_path)
+    assert len(before) == 1 and sorted(s["long"]) == [(3,)]
 
 
 def test_symbols_that_rules_make_are_on_the_disk_before_an_image_of_them(
