@@ -65,8 +65,8 @@ _REPLACED = re.compile(r"(\d+\.(log\.new|layer|image)|manifest\.json\.new)\Z")
 
 class Store:
     """An open state. Everything is for one thread at a time, but for the steps of a checkpoint that has begun: another thread
-    than the one that appends may take them, or `prepare` one. Closing, or beginning another checkpoint, has to wait until that
-    is at an end."""
+    than the one that appends may take them, `prepare` one, or add an image. Closing, or beginning another checkpoint, has to
+    wait until that is at an end."""
 
     round: int
     """The last one that was appended, or is of the last checkpoint."""
@@ -291,6 +291,7 @@ class Store:
     def add_image(self, round: int, fingerprint: str, content: Content, tables: Mapping[str, Entries]) -> None:
         """Writes an image of a round since the last checkpoint, in the place of the one before; rounds may be appended
         meanwhile. Its ids are those of `tables`, which are on the disk."""
+        self.check_there()
         number = self._manifest.next
         written = write_image(self.path, f"{number:08d}.image", round, fingerprint, content, tables)
         self._write_manifest(replace(self._manifest, next=number + 1, image=written))
@@ -317,7 +318,9 @@ class Store:
             yield
 
     def _write_manifest(self, written: Manifest) -> None:
-        """Makes a manifest hold; what has been forced to the disk is written with it."""
+        """Makes a manifest hold; what has been forced to the disk is written with it. Another state may be in the folder by
+        now, whose manifest stays."""
+        self.check_there()
         forced = replace(written, forced=(self._number, self._forced))
         manifest.write_manifest(self.path, forced)
         self._manifest = forced
@@ -426,7 +429,6 @@ class Store:
         that cannot be written nothing is lost."""
         if self._manifest.forced != (self._number, self._forced):
             with suppress(DlogError):
-                self.check_there()
                 self._write_manifest(self._manifest)
 
     def __enter__(self) -> Store:

@@ -124,6 +124,7 @@ class SecondEngines:
         begun = time.monotonic()
         try:
             with abandonable(self.over), ExitStack() as parts:
+                check()
                 engine = make(self._store)
                 if engine is None:
                     return False
@@ -148,8 +149,8 @@ class SecondEngines:
     def _are_logged(self, content: Content, symbols: int) -> bool:
         """Whether so many symbols are on the disk, which is waited for."""
         for _ in range(MAX_LOOKS):
+            check()
             if content.interned.logged_symbols >= symbols:
                 return True
-            check()
             time.sleep(LOGGED_SECONDS)
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from threading import Event, Thread, current_thread, main_thread
@@ -319,29 +320,68 @@ def test_a_second_engine_is_given_up_when_the_session_ends(
     assert s.rows("path") == expected
 
 
-def test_an_image_of_rules_that_have_gone_is_not_written(
-    reopen: Open, unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    looked, go = Event(), Event()
+@dataclass
+class Held:
+    """A second engine whose image is not written before `go`; when that is next, `made` is set."""
+
+    made: Event
+    go: Event
+
+
+@pytest.fixture
+def held(unpaused: None, monkeypatch: pytest.MonkeyPatch) -> Held:
+    found = Held(Event(), Event())
     logged = running_images.SecondEngines._are_logged
 
     def later(self: Any, content: Any, symbols: int) -> bool:
-        looked.set()
-        go.wait()
+        found.made.set()
+        found.go.wait()
         return logged(self, content, symbols)
 
     monkeypatch.setattr(running_images.SecondEngines, "_are_logged", later)
+    return found
+
+
+def test_an_image_of_rules_that_have_gone_is_not_written(reopen: Open, held: Held, tmp_path: Path) -> None:
     s = reopen(sync="never")
     put(s, *((k, k + 1) for k in range(600)))
-    commit_until(s, looked)
+    commit_until(s, held.made)
     s.drop_rules("path")
     s.add_rules("path(y, x) :- edge(x, y).")
     expected = sorted(s["path"])
-    go.set()
+    held.go.set()
     settle(s)
     assert images(tmp_path) == []
     s = reopen(None)
     assert sorted(s["path"]) == expected
+
+
+def test_an_image_is_not_written_to_another_state_that_was_begun_in_the_folder(
+    reopen: Open, held: Held, tmp_path: Path
+) -> None:
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    commit_until(s, held.made)
+    for path in (tmp_path / "state").iterdir():
+        path.unlink()
+    with dlog.session(PATHS, state=tmp_path / "state", threads=1) as other:
+        put(other, (1, 2), (2, 3))
+    held.go.set()
+    settle(s)
+    with dlog.session(None, state=tmp_path / "state", threads=1) as other:
+        assert sorted(other["path"]) == [(1, 2), (1, 3), (2, 3)]
+
+
+def test_an_image_is_not_written_when_the_session_ends(reopen: Open, held: Held, tmp_path: Path) -> None:
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    commit_until(s, held.made)
+    ending = Thread(target=lambda: crash(s))
+    ending.start()
+    ending.join(0.05)
+    held.go.set()
+    ending.join()
+    assert images(tmp_path) == []
 
 
 def test_sessions_end_and_go_on_with_other_rules_while_an_image_waits_for_a_pause(
