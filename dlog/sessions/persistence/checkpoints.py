@@ -91,7 +91,8 @@ class Checkpoints:
             self._start(self._write_beside, content, fingerprint, content.program_changes)
             return
         with self._logging:
-            steps = self._begin_steps(content, fingerprint, None if image is None else image.copied)
+            copied = None if image is None else image.copied
+            steps = None if self.is_writing else self._begin_steps(content, fingerprint, copied)
             if steps is not None:
                 self._start(self._write, steps)
 
@@ -101,8 +102,11 @@ class Checkpoints:
         return self._copying is not None and self._logged - self._copying.logged >= OVERDUE_LOG_BYTES
 
     def _start(self, target: Callable[..., object], *args: object) -> None:
-        self._writing = Thread(target=target, args=args, name="dlog-checkpoint")
-        self._writing.start()
+        """Unless a copied image has come to be written since the commit looked."""
+        with self._logging:
+            if not self.is_writing:
+                self._writing = Thread(target=target, args=args, name="dlog-checkpoint")
+                self._writing.start()
 
     def _write_beside(self, content: Content, fingerprint: str, program_changes: int) -> bool:
         """A whole checkpoint, which forces much to the disk also as it begins: of the round of then. None is written where the

@@ -342,6 +342,40 @@ def held(unpaused: None, monkeypatch: pytest.MonkeyPatch) -> Held:
     return found
 
 
+def test_no_second_engine_is_made_while_a_copied_image_is_written(
+    reopen: Open, unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The commit looks whether a checkpoint runs, then takes so long that there is a pause."""
+    writing, go, seconds = Event(), Event(), list[str]()
+    write, size = checkpoints.Checkpoints._write, checkpoints.Checkpoints._image_bytes
+    overdue = checkpoints.Checkpoints._is_overdue.fget
+    assert overdue is not None
+
+    def held(self: Any, steps: Any) -> bool:
+        if current_thread().name == "dlog-image":
+            writing.set()
+            go.wait()
+        return write(self, steps)
+
+    def slow(self: Any, engine: Any) -> int:
+        if overdue(self):
+            writing.wait()
+        return size(self, engine)
+
+    monkeypatch.setattr(checkpoints.Checkpoints, "_write", held)
+    monkeypatch.setattr(checkpoints.Checkpoints, "_image_bytes", slow)
+    monkeypatch.setattr(running_images, "PAUSE_SECONDS", 0.3)
+    beside = Engines.beside
+    monkeypatch.setattr(Engines, "beside", lambda self: seconds.append("made") or beside(self))
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    settle(s)
+    commit_until(s, writing)
+    go.set()
+    settle(s)
+    assert seconds == [] and len(images(tmp_path)) == 1
+
+
 def test_an_image_of_rules_that_have_gone_is_not_written(reopen: Open, held: Held, tmp_path: Path) -> None:
     s = reopen(sync="never")
     put(s, *((k, k + 1) for k in range(600)))
