@@ -72,12 +72,11 @@ class Checkpoints:
         if self._copying is not None and not self._copying.of(engine, fingerprint):
             self.copy_nothing()
         stays, overdue = content.interned.stays, self._is_overdue
-        if overdue and stays and self._second_engines.is_rested and self._image_bytes(engine):
+        if overdue and (self._second_engines.is_rested or not stays):
             self.copy_nothing()
-            self._start(self._write_second, content, fingerprint, content.program_changes, make)
-            return
-        if overdue and not stays:
-            self.copy_nothing()
+            if stays and self._image_bytes(engine):
+                self._start(self._write_second, content, fingerprint, content.program_changes, make)
+                return
         asked = self._copying is None and (overdue or self._image_due(fingerprint, due))
         size = self._image_bytes(engine) if asked else 0
         if size > MAX_UNPAUSED_IMAGE_BYTES and stays:

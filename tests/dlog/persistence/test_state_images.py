@@ -342,6 +342,19 @@ def held(unpaused: None, monkeypatch: pytest.MonkeyPatch) -> Held:
     return found
 
 
+def test_an_engine_that_has_grown_too_large_for_an_image_is_not_asked_by_each_commit(
+    reopen: Open, unpaused: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    settle(s)
+    asked: list[int] = []
+    monkeypatch.setattr(checkpoints.Checkpoints, "_image_bytes", lambda self, engine: asked.append(0) or 0)
+    for k in range(1000, 1100):
+        put(s, (k, k))
+    assert len(asked) < 10
+
+
 def test_no_second_engine_is_made_while_a_copied_image_is_written(
     reopen: Open, unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
