@@ -69,7 +69,7 @@ class Checkpoints:
         ):
             self._start(self._prepare)
             return
-        if self._copying is not None and not self._copying.of(engine, fingerprint):
+        if self._copying is not None and not self._copying.of(engine, fingerprint, content.program_changes):
             self.copy_nothing()
         stays, overdue = content.interned.stays, self._is_overdue
         if overdue and (self._second_engines.is_rested or not stays):
@@ -182,8 +182,8 @@ class Checkpoints:
         """Writes a checkpoint with a copy of what the engine kept after the round of now; false if that is over, or another
         checkpoint runs."""
         with self._logging:
-            ready = self._copying is copying and content.round == image.round and content.interned.stays
-            if not ready or self.is_writing:
+            same = self._copying is copying and content.program_changes == copying.program_changes
+            if not same or content.round != image.round or not content.interned.stays or self.is_writing:
                 return False
             steps = self._begin_steps(content, copying.fingerprint, lambda: image, content.interned.logged)
             self._copying, self._writing = None, current_thread()

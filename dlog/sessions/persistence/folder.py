@@ -177,10 +177,11 @@ class State:
         return BulkDecoder(self.path, self.relations, self._types, self.interned.symbols, self.interned.records)
 
     def means(self, program: Program) -> None:
-        """The program as it is from now on."""
-        self.program_changes += 1
-        self.relations, self._types, self._references = program.relations, program.types, None
-        self._believed = set()
+        """The program as it is from now on, not within the beginning of a checkpoint, which is of one program."""
+        with self._logging:
+            self.program_changes += 1
+            self.relations, self._types, self._references = program.relations, program.types, None
+            self._believed = set()
 
     def externals(self) -> Iterable[str]:
         """The relations that may have external rows."""

@@ -67,7 +67,7 @@ class Copying:
     `logged` says how much had been logged when it began."""
 
     def __init__(self, state: Content, engine: RoundsEngine, fingerprint: str, most: int, logged: int) -> None:
-        self.fingerprint, self.logged = fingerprint, logged
+        self.fingerprint, self.logged, self.program_changes = fingerprint, logged, state.program_changes
         self._state, self._engine, self._most = ref(state), ref(engine), most
         self._over = Event()
         self.thread = Thread(target=self._run, name="dlog-image", daemon=True)
@@ -76,9 +76,10 @@ class Copying:
         self.thread.start()
         return self
 
-    def of(self, engine: RoundsEngine, fingerprint: str) -> bool:
+    def of(self, engine: RoundsEngine, fingerprint: str, program_changes: int) -> bool:
         """Whether it is of this engine and program, and goes on."""
-        return self._engine() is engine and self.fingerprint == fingerprint and not self._over.is_set()
+        same = self._engine() is engine and (self.fingerprint, self.program_changes) == (fingerprint, program_changes)
+        return same and not self._over.is_set()
 
     def stop(self) -> None:
         """Gives up; returns when nothing is read any more."""

@@ -23,7 +23,8 @@ from dlog.engine.state.store import Store
 from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.followers import Followers
-from dlog.sessions.persistence import checkpoints, external_relations
+from dlog.sessions.persistence import checkpoints, external_relations, running_images
+from dlog.sessions.persistence.folder import State
 from tests.dlog.command import ROOT
 from tests.dlog.persistence.state_sessions import PATHS, Open, code, put, refused, runs
 
@@ -99,6 +100,76 @@ def test_a_round_that_cannot_be_logged_does_not_count(reopen: Open, monkeypatch:
     s.commit()
     assert sorted(s["path"]) == [(1, 2), (1, 3), (2, 3)] and s.round == 2
     assert sorted(reopen()["path"]) == [(1, 2), (1, 3), (2, 3)]
+
+
+SEEN = f"{PATHS}.decl seen(x: number)\n"
+
+
+def refuse_to_drop(session: dlog.Session, patch: pytest.MonkeyPatch) -> None:
+    """Has a relation be dropped on a disk that is full, but for who writes beside the commits."""
+    write_all = files.write_all
+
+    def refuse(*given: Any) -> None:
+        (full if threading.current_thread() is threading.main_thread() else write_all)(*given)
+
+    with patch.context() as patched:
+        patched.setattr(files, "write_all", refuse)
+        assert code(lambda: session.drop_relation("seen")) == "state-file"
+        session._engine._state.checkpoints.wait()  # type: ignore[attr-defined]
+
+
+def test_a_checkpoint_that_begins_meanwhile_has_the_relations_of_before_a_program_that_cannot_be_logged(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, changed = threading.Event(), threading.Event()
+    frozen, means = State.frozen, State.means
+
+    def slow(self: State) -> Any:
+        begun.set()
+        changed.wait(0.2)
+        return frozen(self)
+
+    s = reopen(SEEN, sync="never")
+    s.insert("seen", (1,))
+    monkeypatch.setattr(State, "frozen", slow)
+    monkeypatch.setattr(State, "means", lambda self, program: means(self, program) or changed.set())
+    monkeypatch.setattr(checkpoints.Checkpoints, "_image_bytes", lambda self, engine: 0)
+    s._engine._state.checkpoints._due = 0  # type: ignore[attr-defined]
+    s.commit()
+    assert begun.wait(5)
+    refuse_to_drop(s, monkeypatch)
+    assert s._engine._state.settled  # type: ignore[attr-defined]
+    assert sorted(reopen(None)["seen"]) == [(1,)]
+
+
+def test_an_image_that_is_copied_meanwhile_comes_with_no_checkpoint_of_a_program_that_cannot_be_logged(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed, tried = threading.Event(), threading.Event()
+    copied, means = running_images.Copying._copied, State.means
+
+    def late(self: Any, state: Any, engine: Any) -> bool:
+        if not changed.is_set():
+            return False
+        done = copied(self, state, engine)
+        tried.set()
+        return done
+
+    def noted(self: State, program: Any) -> None:
+        means(self, program)
+        changed.set()
+        assert tried.wait(5)
+
+    monkeypatch.setattr(running_images, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(checkpoints, "FIRST_IMAGE_BYTES", 0)
+    monkeypatch.setattr(checkpoints, "MAX_UNPAUSED_IMAGE_BYTES", 0)
+    monkeypatch.setattr(running_images.Copying, "_copied", late)
+    s = reopen(SEEN, sync="never")
+    s.insert("seen", (1,))
+    put(s, (1, 2))
+    monkeypatch.setattr(State, "means", noted)
+    refuse_to_drop(s, monkeypatch)
+    assert sorted(reopen(None)["seen"]) == [(1,)]
 
 
 def test_a_program_that_cannot_be_logged_does_not_count(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:

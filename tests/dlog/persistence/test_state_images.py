@@ -360,9 +360,7 @@ def test_no_second_engine_is_made_while_a_copied_image_is_written(
 ) -> None:
     """The commit looks whether a checkpoint runs, then takes so long that there is a pause."""
     writing, go, seconds = Event(), Event(), list[str]()
-    write, size = checkpoints.Checkpoints._write, checkpoints.Checkpoints._image_bytes
-    overdue = checkpoints.Checkpoints._is_overdue.fget
-    assert overdue is not None
+    write, rested = checkpoints.Checkpoints._write, running_images.SecondEngines.is_rested.fget
 
     def held(self: Any, steps: Any) -> bool:
         if current_thread().name == "dlog-image":
@@ -370,13 +368,12 @@ def test_no_second_engine_is_made_while_a_copied_image_is_written(
             go.wait()
         return write(self, steps)
 
-    def slow(self: Any, engine: Any) -> int:
-        if overdue(self):
-            writing.wait()
-        return size(self, engine)
+    def slow(self: Any) -> bool:
+        writing.wait()
+        return bool(rested(self))
 
     monkeypatch.setattr(checkpoints.Checkpoints, "_write", held)
-    monkeypatch.setattr(checkpoints.Checkpoints, "_image_bytes", slow)
+    monkeypatch.setattr(running_images.SecondEngines, "is_rested", property(slow))
     monkeypatch.setattr(running_images, "PAUSE_SECONDS", 0.3)
     beside = Engines.beside
     monkeypatch.setattr(Engines, "beside", lambda self: seconds.append("made") or beside(self))
