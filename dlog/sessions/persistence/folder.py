@@ -245,6 +245,8 @@ class State:
             return None
         if any(len(columns) != len(kinds) for columns, _ in last.chunks):
             return None
+        if stored is None and relation in self._store.written:
+            return None  # it has been another relation since
         found = last_changes(last.chunks, len(kinds), self.round)
         try:
             self._refuse_strange_changes(relation, found)

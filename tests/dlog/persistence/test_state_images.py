@@ -428,6 +428,33 @@ def test_an_image_is_not_written_when_the_session_ends(reopen: Open, held: Held,
     assert images(tmp_path) == []
 
 
+@pytest.mark.parametrize("other", ["x: number, y: number", "x: symbol"])
+def test_an_image_has_no_rows_of_a_relation_that_has_been_another_one_meanwhile(
+    reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    monkeypatch.setattr(recovery, "MIN_ROWS_PER_CHANGE", 0)
+    program = ".decl r(x: number)\n.decl next(x: number)\nnext(x + 1) :- r(x).\n"
+    with reopen(program) as s:
+        s.insert("r", [(1,), (2,), (3,)])
+        s.commit()
+    s = reopen(None)
+    row = ("one",) if "symbol" in other else (1, 2)
+    s.drop_relation("r", "next")
+    s.add_rules(f".decl r({other})\n")
+    s.insert("r", row)
+    s.commit()
+    s.remove("r", row)
+    s.commit()
+    s.drop_relation("r")
+    s.add_rules(program)
+    s.insert("r", (7,))
+    s.commit()
+    made.clear()
+    s = reopen(None)
+    s.commit()
+    assert sorted(s["next"]) == [(8,)] and sorted(s["r"]) == [(7,)] and made == []
+
+
 def test_sessions_end_and_go_on_with_other_rules_while_an_image_waits_for_a_pause(
     reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
