@@ -130,15 +130,15 @@ class ExternalRows:
 
 
 def applied(epochs: Sequence[FrozenEpoch], kinds: tuple[Kind, ...], read: ReadBulk) -> Table:
-    """The rows after all changes; each once. What is stored of other kinds is of a relation that was dropped. Raises ValueError
-    for rows that are none of these kinds."""
+    """The rows after all changes; each once. What is stored of other kinds is of a relation that was dropped, and so is what
+    has changed in other columns. Raises ValueError for rows that are none of these kinds."""
     first, *others = (s for s in epochs if s.bulk is None or s.bulk.kinds == kinds)
-    if any(len(columns) != len(kinds) for s in (first, *others) for columns, _ in s.chunks):
+    if any(len(columns) != len(kinds) for s in others for columns, _ in s.chunks):
         raise ValueError("rows have other columns than their relation")
     table = empty(kinds) if first.inserted is None or first.inserted.kinds != kinds else first.inserted.table()
-    if not others and not first.chunks:
+    chunks = [chunk for chunk in first.chunks if len(chunk[0]) == len(kinds)]
+    if not others and not chunks:
         return table
-    chunks = list(first.chunks)
     for epoch in others:
         assert epoch.bulk is not None
         columns, rows = read(epoch.bulk)

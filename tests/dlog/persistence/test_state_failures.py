@@ -184,6 +184,22 @@ def test_a_program_that_cannot_be_logged_does_not_count(reopen: Open, monkeypatc
     assert sorted(reopen()["path"]) == [(1, 2), (1, 3), (2, 3)]
 
 
+@pytest.mark.parametrize("ends", ["close", "crash"])
+def test_a_relation_that_is_declared_anew_with_other_columns_has_no_rows(reopen: Open, ends: str) -> None:
+    s = reopen(SEEN)
+    s.insert("seen", [(1,), (2,)])
+    s.commit()
+    s.drop_relation("seen")
+    s.add_rules(".decl seen(x: number, y: number)\n.decl first(x: number)\nfirst(x) :- seen(x, _).\n")
+    if ends == "close":
+        s.close()
+    s = reopen(None)
+    assert sorted(s["seen"]) == [] and sorted(s["first"]) == []
+    s.insert("seen", (3, 4))
+    s.commit()
+    assert sorted(reopen(None)["first"]) == [(3,)]
+
+
 def test_an_interruption_waits_until_the_round_is_logged(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     s = reopen(history=5)
     put(s, (1, 2))
