@@ -56,9 +56,11 @@ class Checkpoints:
         """Bytes logged between the last image and the last checkpoint."""
         self._due = self._next_due()
 
-    def begin_if_due(self, content: Content, fingerprint: str, engine: RoundsEngine, make: MakeEngine) -> None:
+    def begin_if_due(
+        self, content: Content, fingerprint: str, engine: RoundsEngine, beside: Callable[[], MakeEngine | None]
+    ) -> None:
         """Begins a checkpoint of the external rows if much has been logged since the last one, and now and then of what the
-        engine keeps, which is copied first, or of what one that is made keeps. It runs on by itself."""
+        engine keeps, which is copied first, or of what one keeps that is made `beside` it. It runs on by itself."""
         if self.is_writing:
             return
         due = self._store.log_bytes >= self._due
@@ -74,7 +76,8 @@ class Checkpoints:
         stays, overdue = content.interned.stays, self._is_overdue
         if overdue and (self._second_engines.is_rested or not stays):
             self.copy_nothing()
-            if stays and self._image_bytes(engine):
+            make = beside() if stays and self._image_bytes(engine) else None
+            if make is not None:
                 self._start(self._write_second, content, fingerprint, content.program_changes, make)
                 return
         asked = self._copying is None and (overdue or self._image_due(fingerprint, due))

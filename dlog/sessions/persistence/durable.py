@@ -24,7 +24,6 @@ from dlog.engine.ir.rules import Kind, Program, Relation
 from dlog.engine.rounds_engine import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine
 from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.state.store import Store
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined, prepended
@@ -38,8 +37,8 @@ from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import BulkChange
 from dlog.sessions.persistence.external_relation import empty
 from dlog.sessions.persistence.folder import State, fingerprint
-from dlog.sessions.persistence.recovery import CheckpointRows, Loaded, Recovery, all_of
-from dlog.sessions.persistence.references import References
+from dlog.sessions.persistence.recovery import Loaded, Recovery, all_of
+from dlog.sessions.persistence.running_images import MakeEngine
 from dlog.sessions.persistence.saving import Saving, frames_of, gathered, recovered, takes_files
 from dlog.sessions.text import Text
 
@@ -159,7 +158,7 @@ class Durable(PlainRounds):
             raise
         finally:
             self.mark = None
-        self._state.checkpoints.begin_if_due(self._state, self._fingerprint, inner, self._second)
+        self._state.checkpoints.begin_if_due(self._state, self._fingerprint, inner, self._beside)
         return last
 
     def keep_history(self, history: History) -> None:
@@ -206,23 +205,13 @@ class Durable(PlainRounds):
         again = self._text == self._state.text
         return Recovery(self.program, engines, self._fingerprint, self.symbols, self.records, again)
 
-    def _second(self, store: Store) -> RoundsEngine | None:
-        """Another engine of the program, made from what the last checkpoint wrote, by another thread than that which commits;
-        None where there can be none. It shares the symbols; tables of records are for one thread."""
+    def _beside(self) -> MakeEngine | None:
+        """What makes another engine of the program beside this one, which it leaves alone. None where there can be none: tables
+        of records are for one thread."""
         engines, types = self._engines.beside(), self.program.types
         if engines is None or self.program.functors or any(type.kind is Kind.RECORD for type in types.values()):
             return None
-        references = References(types, self.symbols, self.records, {})
-        rows = CheckpointRows(store, self.program.relations, references, self._state.lotted, self._state.image)
-        if any(map(rows.lotted, rows.externals())):
-            return None
-        recovery = self._recovery(engines)
-        with stage("evaluation"):
-            try:
-                resumed = recovery.from_image(rows)
-            except IncompatibleImage:
-                resumed = None
-            return resumed or recovery.from_rows(rows, lambda name, engine: None)
+        return partial(self._recovery(engines).from_checkpoint, self._state.lotted, self._state.image)
 
     def loaded(self, relation: str, engine: RoundsEngine, round: int) -> Loaded:
         return recovered(self._state, self.program.relations[relation], engine, round) if self._state.lotted(relation) else None
@@ -285,7 +274,7 @@ class Durable(PlainRounds):
         finally:
             if self._state.round != round:
                 self._state.means(self.program)
-        self._state.checkpoints.begin_if_due(self._state, new._fingerprint, inner, new._second)
+        self._state.checkpoints.begin_if_due(self._state, new._fingerprint, inner, new._beside)
         return new
 
     # ------------------------------------------------------------------------------------------------------------- reading

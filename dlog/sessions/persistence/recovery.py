@@ -14,7 +14,7 @@ import numpy as np
 
 from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind, Program, Relation, with_inputs
-from dlog.engine.rounds_engine import Image, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.state.files import damaged
 from dlog.engine.state.store import Store
@@ -22,6 +22,7 @@ from dlog.engine.values.differences import difference, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
+from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.changes import from_table
 from dlog.sessions.persistence.external_relation import empty
@@ -115,6 +116,22 @@ class Recovery:
             made.close()
             raise
         return made
+
+    def from_checkpoint(
+        self, lotted: Callable[[str], bool], image: Callable[[str], Image | None], store: Store
+    ) -> RoundsEngine | None:
+        """An engine as of the last checkpoint, made by another thread than that which commits: it shares the symbols with all
+        others. None where rows are in bulk changes, which `lotted` says."""
+        references = References(self.program.types, self.symbols, self.records, {})
+        rows = CheckpointRows(store, self.program.relations, references, lotted, image)
+        if any(map(lotted, rows.externals())):
+            return None
+        with stage("evaluation"):
+            try:
+                resumed = self.from_image(rows)
+            except IncompatibleImage:
+                resumed = None
+            return resumed or self.from_rows(rows, lambda name, engine: None)
 
     def _all_of(self, rows: Rows, name: str) -> Updates:
         return all_of(rows.external(name, self.program.relations[name].kinds), rows.round)

@@ -33,7 +33,7 @@ MAX_LOOKS = 500
 Interning: TypeAlias = Callable[[], dict[str, Entries]]
 """All entries of the tables of symbols and records as of some time."""
 MakeEngine: TypeAlias = Callable[[Store], "RoundsEngine | None"]
-"""Makes a second engine of the program, of what the last checkpoint wrote; None where there can be none."""
+"""Makes a second engine of what the last checkpoint wrote; None where there can be none of that."""
 
 
 class Checkpointing(Protocol):

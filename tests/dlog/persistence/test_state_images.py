@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import tempfile
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from threading import Event, Thread, current_thread, main_thread
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -329,7 +332,7 @@ class Held:
 
 
 @pytest.fixture
-def held(unpaused: None, monkeypatch: pytest.MonkeyPatch) -> Held:
+def held(unpaused: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     found = Held(Event(), Event())
     logged = running_images.SecondEngines._are_logged
 
@@ -339,7 +342,8 @@ def held(unpaused: None, monkeypatch: pytest.MonkeyPatch) -> Held:
         return logged(self, content, symbols)
 
     monkeypatch.setattr(running_images.SecondEngines, "_are_logged", later)
-    return found
+    yield found
+    found.go.set()
 
 
 def test_an_engine_that_has_grown_too_large_for_an_image_is_not_asked_by_each_commit(
@@ -375,8 +379,8 @@ def test_no_second_engine_is_made_while_a_copied_image_is_written(
     monkeypatch.setattr(checkpoints.Checkpoints, "_write", held)
     monkeypatch.setattr(running_images.SecondEngines, "is_rested", property(slow))
     monkeypatch.setattr(running_images, "PAUSE_SECONDS", 0.3)
-    beside = Engines.beside
-    monkeypatch.setattr(Engines, "beside", lambda self: seconds.append("made") or beside(self))
+    second = recovery.Recovery.from_checkpoint
+    monkeypatch.setattr(recovery.Recovery, "from_checkpoint", lambda *args: seconds.append("made") or second(*args))
     s = reopen(sync="never")
     put(s, *((k, k + 1) for k in range(600)))
     settle(s)
@@ -414,6 +418,20 @@ def test_an_image_is_not_written_to_another_state_that_was_begun_in_the_folder(
     settle(s)
     with dlog.session(None, state=tmp_path / "state", threads=1) as other:
         assert sorted(other["path"]) == [(1, 2), (1, 3), (2, 3)]
+
+
+def test_a_session_that_nobody_has_any_more_leaves_no_engine_behind_but_the_one_that_is_made(
+    reopen: Open, held: Held, tmp_path: Path
+) -> None:
+    s = dlog.session(PATHS, state=tmp_path / "state", threads=1, sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    commit_until(s, held.made)
+    engine, state = ref(s._engine.working), s._engine._state  # type: ignore[attr-defined]
+    del s
+    gc.collect()
+    assert engine() is None
+    held.go.set()
+    state.close()
 
 
 def test_an_image_is_not_written_when_the_session_ends(reopen: Open, held: Held, tmp_path: Path) -> None:
