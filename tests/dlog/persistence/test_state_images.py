@@ -294,6 +294,30 @@ def test_symbols_that_rules_make_are_on_the_disk_before_an_image_of_them(
     assert len(s.commit().changes("name")) == 10
 
 
+def test_an_image_is_not_written_before_the_symbols_that_only_a_second_engine_has_made_are_on_the_disk(
+    reopen: Open, unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    looked, from_rows, logged = Event(), recovery.Recovery.from_rows, running_images.SecondEngines._are_logged
+
+    def more(self: Any, rows: Any, loaded: Any) -> Any:
+        if current_thread() is not main_thread():
+            self.symbols.intern(f"made in round {rows.round}")
+        return from_rows(self, rows, loaded)
+
+    monkeypatch.setattr(recovery.Recovery, "from_rows", more)
+    monkeypatch.setattr(running_images, "MAX_LOOKS", 3)
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    with pytest.raises(AssertionError, match="there is no image"):
+        commit_until_imaged(s, tmp_path)
+    monkeypatch.setattr(running_images, "MAX_LOOKS", 500)
+    monkeypatch.setattr(running_images.SecondEngines, "_are_logged", lambda *args: looked.set() or logged(*args))
+    commit_until(s, looked)
+    put(s, (0, 0))
+    settle(s)
+    assert len(images(tmp_path)) == 1
+
+
 @pytest.mark.parametrize("ends", ["close", "crash"])
 def test_a_second_engine_is_given_up_when_the_session_ends(
     reopen: Open, unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends: str
