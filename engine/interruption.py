@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from signal import SIGINT
-from threading import Event, get_ident
+from threading import get_ident
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -27,7 +27,7 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 _outermost: Delayed | None = None
-_abandonable: dict[int, Event] = {}
+_abandonable: dict[int, Callable[[], bool]] = {}
 """By thread, what says that its work is not wanted any more."""
 
 
@@ -90,9 +90,9 @@ class Abandoned(BaseException):
 
 
 @contextmanager
-def abandonable(over: Event) -> Iterator[None]:
-    """A block in which `check` raises Abandoned in this thread once the event is set, or the process ends."""
-    _abandonable[get_ident()] = over
+def abandonable(is_over: Callable[[], bool]) -> Iterator[None]:
+    """A block in which `check` raises Abandoned in this thread once it is over, or the process ends."""
+    _abandonable[get_ident()] = is_over
     try:
         yield
     finally:
@@ -106,9 +106,7 @@ def check() -> None:
     if waiting is not None and waiting._frame is not None and threading.current_thread() is threading.main_thread():
         frame, waiting._frame = waiting._frame, None
         waiting._previous(SIGINT, frame)
-    if _abandonable and get_ident() in _abandonable and _is_over(_abandonable[get_ident()]):
-        raise Abandoned
-
-
-def _is_over(event: Event) -> bool:
-    return event.is_set() or not threading.main_thread().is_alive()
+    if _abandonable:
+        is_over = _abandonable.get(get_ident())
+        if is_over is not None and (is_over() or not threading.main_thread().is_alive()):
+            raise Abandoned

@@ -25,7 +25,7 @@ from dlog.sessions.persistence.interned import Interned
 PAUSE_SECONDS = 0.05
 """Seconds without a commit after which an image is copied."""
 SECONDS_BETWEEN = 8
-"""Times that making a second engine took until another is made: so much of a core is for it at most."""
+"""Seconds until another second engine is made for each that the last one took: it has a ninth of a core at most."""
 LOGGED_SECONDS = 0.01
 """Seconds until it is looked again whether the ids of an image are on the disk: the next commit brings them there."""
 MAX_LOOKS = 500
@@ -124,7 +124,7 @@ class SecondEngines:
         the program has changed since."""
         begun = time.monotonic()
         try:
-            with abandonable(self.over), ExitStack() as parts:
+            with abandonable(lambda: self.over.is_set() or content.program_changes != program_changes), ExitStack() as parts:
                 check()
                 engine = make(self._store)
                 if engine is None:

@@ -428,6 +428,31 @@ def test_an_image_of_rules_that_have_gone_is_not_written(reopen: Open, held: Hel
     assert sorted(s["path"]) == expected
 
 
+def test_no_second_engine_is_made_of_rules_that_have_gone(
+    reopen: Open, unpaused: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go, made = Event(), Event(), list[str]()
+    from_rows = recovery.Recovery.from_rows
+
+    def slow(self: Any, rows: Any, loaded: Any) -> Any:
+        if current_thread() is main_thread():
+            return from_rows(self, rows, loaded)
+        begun.set()
+        go.wait()
+        engine = from_rows(self, rows, loaded)
+        made.append("made")
+        return engine
+
+    monkeypatch.setattr(recovery.Recovery, "from_rows", slow)
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    commit_until(s, begun)
+    s.add_rules("path(y, x) :- edge(x, y), x > 500.")
+    go.set()
+    settle(s)
+    assert made == []
+
+
 def test_an_image_is_not_written_to_another_state_that_was_begun_in_the_folder(
     reopen: Open, held: Held, tmp_path: Path
 ) -> None:
