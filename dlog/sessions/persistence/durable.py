@@ -358,17 +358,17 @@ class Durable(PlainRounds):
 
     def _settle(self, inner: RoundsEngine) -> None:
         """Writes what the next session can begin with, unless it is there."""
-        image = inner.image()
-        unimaged = image is not None and not self._state.imaged(self._fingerprint)
-        if self._stale or unimaged or not self._state.settled:
-            derived = {name: partial(inner.table, name) for name in sorted(self._ruled) if self._worth(inner, name)}
+        image = None if self._state.imaged(self._fingerprint) else inner.image()
+        always = {name for name in self._ruled if self._is_plain(inner, name)}
+        if self._stale or image is not None or not self._state.is_settled(self._fingerprint, always):
+            worth = always | {name for name in self._ruled - always if inner.rows(name) <= MAX_RELAYED_ROWS}
+            derived = {name: partial(inner.table, name) for name in sorted(worth)}
             self._state.settle(self._fingerprint, derived, image, self._gathered(inner))
 
-    def _worth(self, inner: RoundsEngine, relation: str) -> bool:
-        """Whether the rows of a relation with rules are written: many that are elsewhere, or pairs of an equivalence relation,
-        are rather derived again."""
-        plain = not inner.elsewhere and relation not in self.program.eqrels
-        return plain or inner.rows(relation) <= MAX_RELAYED_ROWS
+    def _is_plain(self, inner: RoundsEngine, relation: str) -> bool:
+        """Whether the rows of a relation with rules are written, however many: those that are elsewhere, or pairs of an
+        equivalence relation, are rather derived again."""
+        return not inner.elsewhere and relation not in self.program.eqrels
 
     def _gathered(self, inner: RoundsEngine) -> dict[str, Table | BulkChange]:
         """The external rows of relations that have too many bulk changes, in one piece."""

@@ -346,10 +346,11 @@ class State:
         """The relations of the program that have too many bulk changes."""
         return [name for name in self._external_relations.crowded() if name in self.relations]
 
-    @property
-    def settled(self) -> bool:
-        """Whether nothing has been logged since the last checkpoint."""
-        return self.round == self._store.checkpoint_round
+    def is_settled(self, fingerprint: str, derived: Iterable[str]) -> bool:
+        """Whether nothing has been logged since the last checkpoint, and that has all rows of these relations with rules."""
+        if self.round != self._store.checkpoint_round or fingerprint != self._store.stored_fingerprint:
+            return False
+        return {name + DERIVED for name in derived} <= set(self._store.written)
 
     def settle(
         self,

@@ -133,6 +133,19 @@ def pause(session: dlog.Session) -> None:
     copying.thread.join()
 
 
+def test_a_session_that_is_closed_after_a_pause_leaves_all_relations(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(running_images, "PAUSE_SECONDS", 0.001)
+    with reopen(sync="never") as s:
+        put(s, *((k, k + 1) for k in range(600)))
+        pause(s)
+        before = images(tmp_path)
+    s = reopen()
+    assert s.rows("path") == 600 * 601 // 2 and not runs(s)
+    assert len(before) == 1 and images(tmp_path) == before
+
+
 def test_a_commit_gives_up_the_copy_of_a_large_image_and_the_next_pause_makes_it(
     reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
