@@ -36,8 +36,8 @@ IMAGE_SHARE = 4
 MAX_UNPAUSED_IMAGE_BYTES = 1 << 20
 """Bytes of an image up to which it is copied within a commit, which waits for that."""
 OVERDUE_LOG_BYTES = 1 << 26
-"""Bytes that are logged while a larger one waits for a pause, after which it is made of a second engine: else a session that
-never pauses would be derived anew after a crash."""
+"""Bytes that are logged while a larger one waits for a pause, after which it is made of a second engine, or, where there are
+records, copied within a commit all the same: else a session that never pauses would be derived anew after a crash."""
 
 
 class Checkpoints:

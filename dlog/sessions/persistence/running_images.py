@@ -2,7 +2,8 @@
 
 It is copied from the engine when no commit comes for a moment. Who commits without a pause has it of a second engine, which
 another thread makes from what a checkpoint wrote, as if the state had been opened again: its round is that of the checkpoint,
-and nothing waits for it.
+and nothing waits for it. Both engines share the symbols, which are for any number of threads; where there are records there is
+no second one.
 """
 
 from __future__ import annotations
