@@ -104,11 +104,18 @@ class Checkpoints:
         return self._copying is not None and self._logged - self._copying.logged >= OVERDUE_LOG_BYTES
 
     def _start(self, target: Callable[..., object], *args: object) -> None:
-        """Unless a copied image has come to be written since the commit looked."""
+        """Unless a copied image has come to be written since the commit looked, or there is no thread to be had, as when the
+        process ends: the log has it all."""
         with self._logging:
-            if not self.is_writing:
-                self._writing = Thread(target=target, args=args, name="dlog-checkpoint")
-                self._writing.start()
+            if self.is_writing:
+                return
+            thread = Thread(target=target, args=args, name="dlog-checkpoint")
+            try:
+                thread.start()
+            except RuntimeError:
+                self._due = 2 * self._store.log_bytes
+            else:
+                self._writing = thread
 
     def _write_beside(self, content: Content, fingerprint: str, program_changes: int) -> bool:
         """A whole checkpoint, which forces much to the disk also as it begins: of the round of then. None is written where the

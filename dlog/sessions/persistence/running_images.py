@@ -74,7 +74,11 @@ class Copying:
         self.thread = Thread(target=self._run, name="dlog-image", daemon=True)
 
     def start(self) -> Copying:
-        self.thread.start()
+        """It is over where there is no thread to be had."""
+        try:
+            self.thread.start()
+        except RuntimeError:
+            self._over.set()
         return self
 
     def of(self, engine: RoundsEngine, fingerprint: str, program_changes: int) -> bool:
@@ -85,7 +89,8 @@ class Copying:
     def stop(self) -> None:
         """Gives up; returns when nothing is read any more."""
         self._over.set()
-        self.thread.join()
+        if self.thread.is_alive():
+            self.thread.join()
 
     def _run(self) -> None:
         seen = -1

@@ -146,6 +146,24 @@ def test_a_session_that_is_closed_after_a_pause_leaves_all_relations(
     assert len(before) == 1 and images(tmp_path) == before
 
 
+@pytest.mark.parametrize("image_bytes", [0, 1 << 19, 1 << 23])
+def test_commits_hold_where_no_thread_can_be_started(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch, image_bytes: int
+) -> None:
+    def refuse(thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(checkpoints.Checkpoints, "_next_due", lambda self: 0)
+    monkeypatch.setattr(checkpoints.Checkpoints, "_image_bytes", lambda self, engine: image_bytes)
+    s = reopen(sync="never")
+    s._engine._state.checkpoints._due = 0  # type: ignore[attr-defined]
+    with monkeypatch.context() as patched:
+        patched.setattr(Thread, "start", refuse)
+        assert put(s, (1, 2)) == 1 and put(s, (2, 3)) == 2
+        s.close()
+    assert sorted(reopen()["path"]) == [(1, 2), (1, 3), (2, 3)]
+
+
 def test_a_commit_gives_up_the_copy_of_a_large_image_and_the_next_pause_makes_it(
     reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
