@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,9 @@ from dlog.relation import Relation
 from dlog.sessions import Round, Session, Transaction
 from dlog.sessions.ingest.row_reader import RowReader
 from dlog.sessions.ingest.staged_relation import Words, bytes_of
-from dlog.sessions.persistence.durable import Durable
+
+if TYPE_CHECKING:
+    from dlog.sessions.persistence.durable import Durable
 
 
 class CollectionsSession(Session):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from dlog.dataclass import dataclass
@@ -44,6 +43,8 @@ class Preview:
 
     def html(self) -> str:
         """The same as a table."""
+        from html import escape  # it has all of HTML's entities with it
+
         parts = [f"<p>{escape(self.title)}</p>"]
         if self.cells and self.names:
             parts.append('<table class="dataframe"><thead><tr>')

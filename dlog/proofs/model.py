@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any, Protocol, TypeAlias
 
 from dlog.codec import Row
@@ -206,6 +205,8 @@ class Proof:
         return first_lines(proof_lines(self))
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         return f"<pre>{escape(repr(self))}</pre>"
 
 

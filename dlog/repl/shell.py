@@ -21,7 +21,7 @@ from dlog.repl.screen import UNNAMED
 from dlog.repl.statements import Kind, Statement, grouped, joined
 
 if TYPE_CHECKING:
-    from dlog.engine.state.store import Sync
+    from dlog.engine.state.sync import Sync
     from dlog.relation import Relation
     from dlog.repl.screen import Screen
     from dlog.sessions import Round, Session

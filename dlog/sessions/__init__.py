@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlog.engine.state.store import Sync
+from dlog.engine.state.sync import Sync
 from dlog.functors import FunctorSource
 from dlog.sessions.commits import Round, Transaction
 from dlog.sessions.core import Session

@@ -34,13 +34,13 @@ from dlog.sessions.ingest.written_facts import rows_of_facts
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import Options
 from dlog.sessions.past_rounds import feed
-from dlog.sessions.persistence.durable import Durable
 from dlog.sessions.reading import Reading
 from dlog.sessions.text import is_name
 
 if TYPE_CHECKING:
     from dlog.dataflow import Collection
     from dlog.sessions.collections import SessionDataflow
+    from dlog.sessions.persistence.durable import Durable
 
 
 class Changing(Reading):

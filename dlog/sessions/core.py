@@ -17,7 +17,7 @@ from dlog.display.preview import Preview
 from dlog.engine.garbage import uncollected
 from dlog.engine.interruption import Delayed, delayed
 from dlog.engine.ir import rules
-from dlog.engine.state.store import Sync
+from dlog.engine.state.sync import Sync
 from dlog.functors import FunctorSource
 from dlog.grammar.diagnostics import DlogError
 from dlog.relation import overview
@@ -29,8 +29,6 @@ from dlog.sessions.follow.views import present_relations
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import ProgramSource, StateSource, check_facts, options, read
 from dlog.sessions.past_rounds import check_first, feed, first_rows, own_windows
-from dlog.sessions.persistence.folder import State
-from dlog.sessions.persistence.reopening import reopen
 from dlog.sessions.replacing import go_back, let_go, succeed
 
 
@@ -99,6 +97,10 @@ class Session(Changing):
 
     def _reopen(self, given: program_text.Text | None, facts: StateSource) -> None:
         """Goes on where the state was left. A new one begins as any session does."""
+        # Imported here: sessions without a state start sooner, and are smaller.
+        from dlog.sessions.persistence.folder import State
+        from dlog.sessions.persistence.reopening import reopen
+
         chosen, state = self._options, None
         try:
             with Delayed():

@@ -12,7 +12,7 @@ from dlog.arguments import MAX_COUNT, bad_argument, by_relation, memory, path, p
 from dlog.dataclass import dataclass
 from dlog.engine.rounds_engine import EngineMaker
 from dlog.engine.runtime.incremental.engines.choice import EmbeddedMaker
-from dlog.engine.state.store import Sync
+from dlog.engine.state.sync import Sync
 from dlog.functors import FunctorSource
 from dlog.pipeline import available_cores
 from dlog.sessions.engines import Engines

@@ -13,9 +13,8 @@ from dlog.engine.trace.changes import net_of
 from dlog.engine.values.updates import Updates, joined
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
-from dlog.sessions.follow.changes import none
+from dlog.sessions.follow.changes import all_of, between, none
 from dlog.sessions.follow.history import before as as_before
-from dlog.sessions.persistence.recovery import all_of, between
 
 
 @dataclass(frozen=True, slots=True)

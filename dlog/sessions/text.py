@@ -18,8 +18,6 @@ from dlog.engine.compile.strata.stratify import stratify
 from dlog.engine.compile.walk import walk
 from dlog.engine.compiler import check_tree, parse
 from dlog.engine.ir.rules import Io, Program
-from dlog.engine.state.files import damaged
-from dlog.engine.state.manifest import NAME
 from dlog.functors import FunctorSource, linked
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
@@ -113,6 +111,9 @@ def stored_text(text: str, folder: Path) -> Text:
         try:
             return Text(source, parse(source).items, stored=len(source.text))
         except DlogError:
+            from dlog.engine.state.files import damaged
+            from dlog.engine.state.manifest import NAME
+
             raise damaged(folder / NAME, "the text of its program is no program") from None
 
 

@@ -17,7 +17,7 @@ from dlog.dataclass import dataclass
 from dlog.engine.compile.past import moment
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.ir.rules import Program, Relation
-from dlog.engine.state.store import Sync
+from dlog.engine.state.sync import Sync
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.interruption import whole
 from dlog.pipeline import stage

@@ -34,7 +34,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import assert_never
 
 from dlog.engine.state import checkpoint, files, folders, log, manifest, parts
 from dlog.engine.state.checkpoint import History
@@ -48,15 +48,10 @@ from dlog.engine.state.log import LoggedRound
 from dlog.engine.state.manifest import Manifest
 from dlog.engine.state.records import HEADER_SIZE, Framing, Header
 from dlog.engine.state.segments import Segment, number_of, segment_path
+from dlog.engine.state.sync import OFTEN_SECONDS, Sync
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
-
-Sync = Literal["always", "often", "never"]
-"""When appended rounds are forced to the disk: before each append returns; every `OFTEN_SECONDS`, as appends come; or
-when the system likes. A killed process loses nothing in any case; a machine that loses power may lose what was not forced."""
-OFTEN_SECONDS = 0.1
-"""Between two times that the log is forced to the disk `often`: trades what a loss of power takes against forcing."""
 
 _OWN = re.compile(r"(\d+\.(log(\.new)?|layer|image)|[\w.@-]+\.(bytes|ends)|manifest\.(json(\.new)?|copy)|lock|damaged-\d+)\Z")
 _WRITTEN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends))\Z")

@@ -13,6 +13,7 @@ import numpy as np
 from dlog.codec import Codec, Row
 from dlog.display.preview import SHOWN_ROWS
 from dlog.engine.ir.rules import Kind, Relation
+from dlog.engine.values.differences import difference, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.relation import signature
@@ -170,6 +171,18 @@ def split(updates: Updates) -> Iterator[tuple[int, Updates]]:
 def from_table(columns: tuple[np.ndarray, ...], rows: int, round: int) -> Updates:
     """All rows of a set as insertions of one round; `columns` are words."""
     return Updates(columns, np.ones(rows, np.int64), np.full(rows, round, np.int64))
+
+
+def all_of(table: Table, round: int) -> Updates:
+    """All rows of a table as insertions."""
+    return from_table(tuple(words(column) for column in table.columns), table.rows, round)
+
+
+def between(old: Table, new: Table, round: int) -> Updates:
+    """The changes from one table to another."""
+    pair = [tuple(words(column) for column in table.columns) for table in (old, new)]
+    columns, diffs = difference(pair[0], old.rows, pair[1], new.rows)
+    return Updates(columns, diffs, np.full(len(diffs), round, np.int64))
 
 
 def after(updates: Updates, round: int) -> Updates:

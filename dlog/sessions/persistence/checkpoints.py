@@ -71,9 +71,12 @@ class Checkpoints:
         ):
             self._start(self._prepare)
             return
-        if self._copying is not None and not self._copying.of(engine, fingerprint, content.program_changes):
+        copying = self._copying
+        if copying is not None and not copying.of(engine, fingerprint, content.program_changes):
             self.copy_nothing()
-        stays, overdue = content.interned.stays, self._is_overdue
+            copying = None
+        stays = content.interned.stays
+        overdue = copying is not None and self._logged - copying.logged >= OVERDUE_LOG_BYTES
         if overdue and (self._second_engines.is_rested or not stays):
             self.copy_nothing()
             make = beside() if stays and self._image_bytes(engine) else None
@@ -97,11 +100,6 @@ class Checkpoints:
             steps = None if self.is_writing else self._begin_steps(content, fingerprint, copied)
             if steps is not None:
                 self._start(self._write, steps)
-
-    @property
-    def _is_overdue(self) -> bool:
-        """Whether an image has waited for a pause while much was logged."""
-        return self._copying is not None and self._logged - self._copying.logged >= OVERDUE_LOG_BYTES
 
     def _start(self, target: Callable[..., object], *args: object) -> None:
         """Unless a copied image has come to be written since the commit looked, or there is no thread to be had, as when the

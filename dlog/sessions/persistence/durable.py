@@ -30,14 +30,14 @@ from dlog.engine.values.updates import Updates, joined, prepended
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
-from dlog.sessions.follow.changes import none
+from dlog.sessions.follow.changes import all_of, none
 from dlog.sessions.follow.history import History, HistoryEntry
 from dlog.sessions.ingest.streams import netted
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import BulkChange
 from dlog.sessions.persistence.external_relation import empty
 from dlog.sessions.persistence.folder import State, fingerprint
-from dlog.sessions.persistence.recovery import Loaded, Recovery, all_of
+from dlog.sessions.persistence.recovery import Loaded, Recovery
 from dlog.sessions.persistence.running_images import MakeEngine
 from dlog.sessions.persistence.saving import Saving, frames_of, gathered, recovered, takes_files
 from dlog.sessions.text import Text

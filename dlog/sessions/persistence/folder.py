@@ -29,7 +29,8 @@ from dlog.engine.state.entries import Entries, paths_of
 from dlog.engine.state.files import damaged
 from dlog.engine.state.layers import Stored
 from dlog.engine.state.manifest import NAME
-from dlog.engine.state.store import Store, Sync
+from dlog.engine.state.store import Store
+from dlog.engine.state.sync import Sync
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.sessions.follow.changes import none, typed

@@ -10,21 +10,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
-
 from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Kind, Program, Relation, with_inputs
 from dlog.engine.rounds_engine import Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.state.files import damaged
 from dlog.engine.state.store import Store
-from dlog.engine.values.differences import difference, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
-from dlog.sessions.follow.changes import from_table
+from dlog.sessions.follow.changes import all_of, between
 from dlog.sessions.persistence.external_relation import empty
 from dlog.sessions.persistence.external_relations import FOLLOWING, is_after
 from dlog.sessions.persistence.references import References
@@ -172,15 +169,3 @@ class CheckpointRows:
     def since(self, round: int, relation: str, kinds: tuple[Kind, ...]) -> Updates | None:
         """Not known: there have been checkpoints in between."""
         return None
-
-
-def all_of(table: Table, round: int) -> Updates:
-    """All rows of a table as insertions."""
-    return from_table(tuple(words(column) for column in table.columns), table.rows, round)
-
-
-def between(old: Table, new: Table, round: int) -> Updates:
-    """The changes from one table to another."""
-    pair = [tuple(words(column) for column in table.columns) for table in (old, new)]
-    columns, diffs = difference(pair[0], old.rows, pair[1], new.rows)
-    return Updates(columns, diffs, np.full(len(diffs), round, np.int64))

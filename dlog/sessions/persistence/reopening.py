@@ -22,11 +22,11 @@ from dlog.functors import FunctorSource, for_stored_program
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Source
 from dlog.sessions.engines import Engines
+from dlog.sessions.follow.changes import all_of
 from dlog.sessions.mistakes import remark
 from dlog.sessions.past_rounds import refuse_new
 from dlog.sessions.persistence.durable import Durable
 from dlog.sessions.persistence.folder import State
-from dlog.sessions.persistence.recovery import all_of
 from dlog.sessions.replacing import reopened
 from dlog.sessions.text import Text, stored_text
 

@@ -27,6 +27,8 @@ PAUSE_SECONDS = 0.05
 """Seconds without a commit after which an image is copied."""
 SECONDS_BETWEEN = 8
 """Seconds until another second engine is made for each that the last one took: it has a ninth of a core at most."""
+MAX_DOUBLINGS = 10
+"""How often that doubles where there are no images."""
 LOGGED_SECONDS = 0.01
 """Seconds until it is looked again whether the ids of an image are on the disk: the next commit brings them there."""
 MAX_LOOKS = 500
@@ -119,6 +121,8 @@ class SecondEngines:
         self._store, self._most = store, most
         self.over = Event()
         self._rest = 0.0
+        self._failures = 0
+        """How often in a row there was no image: memory may not suffice for one, so that the pauses between them double."""
 
     @property
     def is_rested(self) -> bool:
@@ -129,6 +133,13 @@ class SecondEngines:
         """Writes the image of what the last checkpoint wrote; false where there is none, or it is not wanted any more: also as
         the program has changed since."""
         begun = time.monotonic()
+        written = self._tried(content, fingerprint, program_changes, make)
+        self._failures = 0 if written else min(self._failures + 1, MAX_DOUBLINGS)
+        now = time.monotonic()
+        self._rest = now + (SECONDS_BETWEEN << self._failures) * (now - begun)
+        return written
+
+    def _tried(self, content: Content, fingerprint: str, program_changes: int, make: MakeEngine) -> bool:
         try:
             with abandonable(lambda: self.over.is_set() or content.program_changes != program_changes), ExitStack() as parts:
                 check()
@@ -139,9 +150,6 @@ class SecondEngines:
                 return self._written(content, fingerprint, program_changes, engine)
         except (Abandoned, DlogError, MemoryError):
             return False
-        finally:
-            now = time.monotonic()
-            self._rest = now + SECONDS_BETWEEN * (now - begun)
 
     def _written(self, content: Content, fingerprint: str, program_changes: int, engine: RoundsEngine) -> bool:
         image = engine.image()
