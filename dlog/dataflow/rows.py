@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = tuple[Any, ...]
+MAX_TEXT_BYTES = (1 << 31) - 1
+"""Bytes of texts that fit into one array of Arrow's usual type."""
 
 
 def words_of(schema: Schema, rows: Any, objects: Objects, numbered: bool = True) -> tuple[Columns, int]:
@@ -104,9 +106,24 @@ def _of_chunks(kind: Kind, given: pa.Array | pa.ChunkedArray) -> Any:
         column = all_within_memory(given)
     except pa.ArrowInvalid as error:
         raise _bad_rows(f"a column is not within its memory: {error}") from None
-    if kind is str and pa.types.is_string(column.type) and not column.null_count:
-        return Repeated(*different_texts(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()))
+    if kind is str and not column.null_count and (repeated := _repeated(column)) is not None:
+        return repeated
     return column.to_pylist() if kind in (str, object) else column.to_numpy()
+
+
+def _repeated(column: pa.ChunkedArray) -> Repeated | None:
+    """The texts of a column without nulls; None where it has none, or they are many for one array."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        encoded = column.unify_dictionaries().combine_chunks()
+        whole = encoded.dictionary.type in (pa.string(), pa.large_string()) and not encoded.dictionary.null_count
+        return Repeated(encoded.dictionary.to_pylist(), encoded.indices.to_numpy()) if whole else None
+    if column.type in (pa.large_string(), pa.string_view()) and column.nbytes < MAX_TEXT_BYTES:
+        column = column.cast(pa.string())
+    if not pa.types.is_string(column.type):
+        return None
+    return Repeated(*different_texts(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()))
 
 
 def rows_of(schema: Schema, columns: Columns, rows: int, objects: Objects) -> list[Row]:

@@ -180,9 +180,9 @@ def sums_of_equal(
     fields: list[np.ndarray | int] = [*columns, *times, diffs]
     described = np.array(_describe(len(columns), len(times), fields), np.int64)
     components, rows = weights.shape
-    found = np.empty((1 + components, rows), np.int64)
-    at = address_of(found)
-    groups = sum_equal_updates(address_of(described), address_of(weights), components, at, at + 8 * rows)
+    found, slots = np.empty((1 + components, rows), np.int64), np.zeros(2 * rows + 1, np.int32)
+    at, given = address_of(found), (address_of(described), address_of(weights))
+    groups = sum_equal_updates(*given, components, address_of(slots), len(slots), at, at + 8 * rows)
     return found[0, :groups], found[1:, :groups]
 
 

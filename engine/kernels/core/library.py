@@ -85,18 +85,19 @@ def _plain(kernel: Compiled, function: Callable[..., Any]) -> Callable[..., Any]
 
 def _general(kernel: Compiled, address: int, types: list[str], results: list[str]) -> Callable[..., Any]:
     """An array goes as its address and shape; several results come in words at an address."""
+    expected = [_expected(type) for type in types]
     kinds: list[Any] = []
-    for type in types:
-        kinds += [c_int64] * (2 + type.count(",")) if "[" in type else [_SCALARS[type]]
+    for type, array in zip(types, expected, strict=True):
+        kinds += [_SCALARS[type]] if array is None else [c_int64] * (1 + array[1])
     several = len(results) > 1
     function = CFUNCTYPE(None if several else _SCALARS[results[0]], *kinds, *([c_int64] if several else []))(address)
 
     def call(*arguments: Any) -> Any:
         flat: list[Any] = []
-        for type, value in zip(types, arguments, strict=True):
-            if "[" not in type:
+        for array, value in zip(expected, arguments, strict=True):
+            if array is None:
                 flat.append(value.item() if isinstance(value, np.generic) else value)
-            elif _matches(type, value):
+            elif isinstance(value, np.ndarray) and (value.dtype, value.ndim) == array and value.flags.c_contiguous:
                 flat += (value.ctypes.data, *value.shape)
             else:
                 return kernel.dispatcher(*arguments)
@@ -109,11 +110,10 @@ def _general(kernel: Compiled, address: int, types: list[str], results: list[str
     return call
 
 
-def _matches(type: str, value: Any) -> bool:
-    dtype, shape = type.rstrip("]").split("[")
-    return isinstance(value, np.ndarray) and (
-        value.dtype == _DTYPES[dtype] and value.ndim == 1 + shape.count(",") and value.flags.c_contiguous
-    )
+def _expected(type: str) -> tuple[np.dtype[Any], int] | None:
+    """The dtype of an array's elements and how many dimensions it has; None for a scalar."""
+    dtype, bracket, shape = type.rstrip("]").partition("[")
+    return (np.dtype(_DTYPES[dtype]), 1 + shape.count(",")) if bracket else None
 
 
 def _result(type: str, word: np.int64) -> Any:

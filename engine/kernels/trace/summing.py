@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import calloc, free
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.static.hashes import home
 from dlog.engine.kernels.static.storage import mix
@@ -33,13 +32,13 @@ def _group_of(updates: LayerHeader, row, slots: Numbers, count, firsts: Words, g
 
 
 @entry()
-def sum_equal_updates(updates: LayerHeader, weights: Words, components, firsts: Words, sums: Words):
+def sum_equal_updates(updates: LayerHeader, weights: Words, components, slots: Numbers, count, firsts: Words, sums: Words):
     """Writes the first of each group of updates with equal rows and times, and the sum over it of each component's weight times
     the diff; returns how many groups there are. `weights` and `sums` have as many words for each component as there are
-    updates, and so many has `firsts`. `updates` are described as a layer is; in no order."""
+    updates, and so many has `firsts`. `updates` are described as a layer is; in no order. There are `count` slots, more than
+    updates, all 0."""
     rows = updates.rows
-    count, groups, diff = 2 * rows + 1, 0, updates.arity + updates.depth
-    slots = Numbers(calloc(count, 4))
+    groups, diff = 0, updates.arity + updates.depth
     for row in range(rows):
         group = _group_of(updates, row, slots, count, firsts, groups)
         times = load_value(updates, diff, row)
@@ -51,5 +50,4 @@ def sum_equal_updates(updates: LayerHeader, weights: Words, components, firsts: 
         else:
             for c in range(components):
                 sums[c * rows + group] += weights[c * rows + row] * times
-    free(slots.address)
     return groups

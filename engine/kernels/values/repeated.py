@@ -5,19 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.engine.kernels.core.jit import entry
-from dlog.engine.kernels.core.memory import calloc, free
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.static.hashes import home
 from dlog.engine.kernels.values.words import equal_bytes, hash_bytes
 
 
 @entry()
-def equal_texts(data, limit, offsets: Numbers, rows, firsts: Words, places: Words):
+def equal_texts(data, limit, offsets: Numbers, rows, slots: Numbers, count, firsts: Words, places: Words):
     """Writes to `firsts` the first row of each different text, and to `places` for each row which of these texts it has;
     returns how many there are. Row r has the bytes from `data + offsets[r]` up to `data + offsets[r + 1]`; memory ends at
-    `limit`."""
-    count, texts = 2 * rows + 1, 0
-    slots = Numbers(calloc(count, 4))
+    `limit`. There are `count` slots, more than rows, all 0."""
+    texts = 0
     for row in range(rows):
         start = offsets[row]
         length = offsets[row + 1] - start
@@ -33,5 +31,4 @@ def equal_texts(data, limit, offsets: Numbers, rows, firsts: Words, places: Word
             texts += 1
             slots[slot] = texts
         places[row] = slots[slot] - 1
-    free(slots.address)
     return texts

@@ -11,6 +11,7 @@ import pytest
 
 import dlog
 from dlog.dataflow import Dataflow, Variable, apply, col, linear, lit
+from dlog.dataflow.kinds import Objects
 from dlog.grammar.diagnostics import DlogError
 
 
@@ -196,6 +197,21 @@ def test_rows_come_in_many_forms(rows: object) -> None:
     flow.commit()
     assert captured.counts() == {(1, "a"): 1, (2, "b"): 1}
     assert sorted(captured.to_polars().iter_rows()) == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("type", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())], ids=str)
+def test_each_text_of_a_column_is_made_once(type: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    encode = Objects.encode
+    monkeypatch.setattr(Objects, "encode", lambda self, values: sizes.append(len(values)) or encode(self, values))
+    flow = Dataflow()
+    given = flow.input(x=int, y=str)
+    captured = given.capture()
+    chunks = [pa.array(texts, type) for texts in (["a", "b"] * 50, ["b", "c"] * 50)]
+    given.insert(pa.table({"x": pa.array([1] * 200), "y": pa.chunked_array(chunks)}))
+    flow.commit()
+    assert captured.counts() == {(1, "a"): 50, (1, "b"): 100, (1, "c"): 50}
+    assert sizes == [3]
 
 
 def test_joins_name_their_columns() -> None:
