@@ -1,10 +1,10 @@
 """Commits of 64 rows to relations that grow to millions, or of which as many rows go as come: how long the slowest takes.
 
 Each case grows another structure: the table of pairs, rows with slots and columns, groups by value and by hash, what rules
-derive, strings, the log of a state and its images, which it makes as it goes. Two others (`WORN`) have all rows from the start
-and replace half of them, which has inputs put in order again; they run when they are named. Times are the committing thread's
-own processor time, so that other work on the machine does not count, and have staging in them; Python's collector of cycles
-does not run, and the first commit, which plans, does not count. Rows are counted at the end.
+derive, strings, the log of a state and its images, which it makes as it goes, and records. Two others (`WORN`) have all rows
+from the start and replace half of them, which has inputs put in order again; they run when they are named. Times are the
+committing thread's own processor time, so that other work on the machine does not count, and have staging in them; Python's
+collector of cycles does not run, and the first commit, which plans, does not count. Rows are counted at the end.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ TRIPLE = ".decl e(x: number, y: number, z: number)\n.input e\n"
 JOIN = PAIR + ".decl f(x: number)\n.input f\n.decl p(x: number, y: number)\np(x, y) :- f(x), e(x, y).\n"
 COPY = PAIR + ".decl p(x: number, y: number)\np(y, x) :- e(x, y).\n.decl q(x: number)\nq(x) :- p(x, x), e(x, _).\n"
 NAME = ".decl e(x: symbol)\n.input e\n"
+RECORD = PAIR + ".type Pair = [x: number, y: number]\n.decl p(r: Pair)\np([x, y]) :- e(x, y).\n"
 STEPS = PAIR + ".decl p(x: number, y: number)\np(x, z) :- e(x, y), e(y, z).\n"
 
 
@@ -92,6 +93,7 @@ CASES = {
     "symbols": Case(NAME, names),
     "log": Case(PAIR, pairs, durable=True),
     "image": Case(JOIN, pairs, durable=True),
+    "records": Case(RECORD, pairs, durable=True),
 }
 WORN = {"worn": Case(JOIN, close), "worn_steps": Case(STEPS, dense)}
 """A base by the only key, whose column is implied; two indexes of an input, and what two of its rows derive."""

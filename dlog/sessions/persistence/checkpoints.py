@@ -36,8 +36,8 @@ IMAGE_SHARE = 4
 MAX_UNPAUSED_IMAGE_BYTES = 1 << 20
 """Bytes of an image up to which it is copied within a commit, which waits for that."""
 OVERDUE_LOG_BYTES = 1 << 26
-"""Bytes that are logged while a larger one waits for a pause, after which it is made of a second engine, or, where there are
-records, copied within a commit all the same: else a session that never pauses would be derived anew after a crash."""
+"""Bytes that are logged while a larger one waits for a pause, after which it is made of a second engine: else a session that
+never pauses would be derived anew after a crash."""
 
 
 class Checkpoints:
@@ -75,24 +75,23 @@ class Checkpoints:
         if copying is not None and not copying.of(engine, fingerprint, content.program_changes):
             self.copy_nothing()
             copying = None
-        stays = content.interned.stays
         overdue = copying is not None and self._logged - copying.logged >= OVERDUE_LOG_BYTES
-        if overdue and (self._second_engines.is_rested or not stays):
+        if overdue and self._second_engines.is_rested:
             self.copy_nothing()
-            make = beside() if stays and self._image_bytes(engine) else None
+            make = beside() if self._image_bytes(engine) else None
             if make is not None:
                 self._start(self._write_second, content, fingerprint, content.program_changes, make)
                 return
         asked = self._copying is None and (overdue or self._image_due(fingerprint, due))
         size = self._image_bytes(engine) if asked else 0
-        if size > MAX_UNPAUSED_IMAGE_BYTES and stays:
+        if size > MAX_UNPAUSED_IMAGE_BYTES:
             if due or size >= FIRST_IMAGE_BYTES:
                 self._copying = Copying(content, engine, fingerprint, self._most_copied, self._logged).start()
             size = 0
         if not due and size < FIRST_IMAGE_BYTES:
             return
         image = engine.image() if size else None
-        if image is None and stays:
+        if image is None:
             self._start(self._write_beside, content, fingerprint, content.program_changes)
             return
         with self._logging:
@@ -119,9 +118,9 @@ class Checkpoints:
         """A whole checkpoint, which forces much to the disk also as it begins: of the round of then. None is written where the
         program has changed since it was found due, or entries may move."""
         with self._logging:
-            if content.program_changes != program_changes or not content.interned.stays:
+            if content.program_changes != program_changes:
                 return False
-            steps = self._begin_steps(content, fingerprint, None, content.interned.logged)
+            steps = self._begin_steps(content, fingerprint, None)
         return steps is not None and self._write(steps)
 
     def _write_second(self, content: Content, fingerprint: str, program_changes: int, make: MakeEngine) -> None:
@@ -167,11 +166,11 @@ class Checkpoints:
         return self._writing is not None and self._writing.is_alive()
 
     def _begin_steps(
-        self, content: Content, fingerprint: str, image: Callable[[], Image] | None, interned: Interning | None = None
+        self, content: Content, fingerprint: str, image: Callable[[], Image] | None
     ) -> Iterator[None] | None:
         """The steps of a checkpoint; None where it cannot begin: the log has it all, and closing will say what is wrong."""
         try:
-            return self.begin(content, fingerprint, {}, None if image is None else image(), interned)
+            return self.begin(content, fingerprint, {}, None if image is None else image(), content.interned.logged)
         except (DlogError, MemoryError):
             self._due = 2 * self._store.log_bytes
             return None
@@ -191,9 +190,9 @@ class Checkpoints:
         checkpoint runs."""
         with self._logging:
             same = self._copying is copying and content.program_changes == copying.program_changes
-            if not same or content.round != image.round or not content.interned.stays or self.is_writing:
+            if not same or content.round != image.round or self.is_writing:
                 return False
-            steps = self._begin_steps(content, copying.fingerprint, lambda: image, content.interned.logged)
+            steps = self._begin_steps(content, copying.fingerprint, lambda: image)
             self._copying, self._writing = None, current_thread()
         if steps is not None:
             self._write(steps)

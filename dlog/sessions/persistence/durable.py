@@ -20,7 +20,7 @@ from uuid import uuid4
 import numpy as np
 
 from dlog.engine.compile.strata.dependencies import dependencies
-from dlog.engine.ir.rules import Kind, Program, Relation
+from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.rounds_engine import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine
 from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.runtime.storage.records import RecordTables
@@ -206,12 +206,11 @@ class Durable(PlainRounds):
         return Recovery(self.program, engines, self._fingerprint, self.symbols, self.records, again)
 
     def _beside(self) -> MakeEngine | None:
-        """What makes another engine of the program beside this one, which it leaves alone. None where there can be none: tables
-        of records are for one thread."""
-        engines, types = self._engines.beside(), self.program.types
-        if engines is None or self.program.functors or any(type.kind is Kind.RECORD for type in types.values()):
+        """What makes another engine of the program beside this one, which it leaves alone. None where there can be none."""
+        engines, state = self._engines.beside(), self._state
+        if engines is None or self.program.functors:
             return None
-        return partial(self._recovery(engines).from_checkpoint, self._state.lotted, self._state.image)
+        return partial(self._recovery(engines).from_checkpoint, state.lotted, state.image, state.interned.copied_records)
 
     def loaded(self, relation: str, engine: RoundsEngine, round: int) -> Loaded:
         return recovered(self._state, self.program.relations[relation], engine, round) if self._state.lotted(relation) else None

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock, RLock
-from typing import get_args
+from typing import cast, get_args
 
 import numpy as np
 
@@ -215,7 +216,7 @@ class State:
         if file is None or file.fingerprint != fingerprint:
             return None
         try:
-            content = self._store.map_image(self.tables())
+            content = self._store.map_image(self.tables(self.interned.logged))
         except Untrusted as why:
             raise IncompatibleImage(str(why)) from None
         if content is None:
@@ -382,11 +383,11 @@ class State:
         with self._lock:
             frozen.rebase(self._store.stored)
 
-    def tables(self, interned: Interning | None = None) -> dict[str, Entries]:
+    def tables(self, interned: Interning | None = None) -> Mapping[str, Entries]:
         """All tables, with all entries that `interned` has, by default those in memory."""
         with self._lock:
             own = {PROGRAM: Entries.of(self._texts), TABLE: Entries.of(self._external_relations.entries)}
-        return (interned or self.interned.every)() | own
+        return ChainMap(own, cast("dict[str, Entries]", (interned or self.interned.every)()))
 
     def close(self) -> None:
         """Lets go of the folder. May be called again."""

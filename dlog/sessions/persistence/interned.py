@@ -4,8 +4,9 @@ their meaning when the state is opened again."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from dlog.engine.values.symbols import NotText, SymbolTable
 _SYMBOLS = "symbols"
 _RECORDS = "records-"
 """Followed by the arity."""
+MAX_SMALL_PIECES = 128
+"""Small pieces before they are joined to one: trades copying against the number of arrays."""
 
 
 class Interned:
@@ -30,6 +33,8 @@ class Interned:
         self.records = RecordTables(Memory(memory))
         self.encoder = FactEncoder(self.symbols, self.records)
         self._saved: dict[str, int] = {}
+        self._records: dict[str, _Pieces] = {}
+        """The records that are on disk, by table, once more: their own may move whenever there are more."""
         self.restored: Mapping[int, int] = {}
         """How many records of each arity were on disk in the beginning."""
 
@@ -42,6 +47,7 @@ class Interned:
                     ids = self._intern(path, entries)
                 elif arity is not None:
                     ids = self._pack(path, arity, entries) - 1
+                    self._records.setdefault(name, _Pieces(arity)).add(entries)
                 else:
                     continue
                 before = self._saved.get(name, 0)
@@ -60,30 +66,33 @@ class Interned:
     def _pack(self, path: Path, arity: int, entries: Entries) -> np.ndarray:
         if not np.array_equal(entries.offsets, np.arange(entries.count + 1) * (8 * arity)):
             raise damaged(path, f"a record has not {arity} fields")
-        if not entries.count:
-            return np.empty(0, np.int64)
-        fields = entries.data.copy().view(np.int64).reshape(entries.count, arity)
-        return self.records.pack(arity, [np.ascontiguousarray(fields[:, c]) for c in range(arity)])
+        return _pack(self.records, arity, entries)
+
+    def copied_records(self) -> RecordTables:
+        """The records that are on disk, in tables of their own: for another thread."""
+        copies = RecordTables(Memory(None))
+        for name, entries in self.logged().items():
+            arity = _arity(name)
+            if arity is not None:
+                _pack(copies, arity, entries)
+        return copies
 
     def every(self) -> dict[str, Entries]:
         """All entries there are, in memory that does not change."""
         return self._since({})
 
     @property
-    def stays(self) -> bool:
-        """Whether entries stay where they are while there are more: records may move."""
-        return not self.records._tables
-
-    @property
     def logged_symbols(self) -> int:
         """How many symbols are on the disk."""
         return self._saved.get(_SYMBOLS, 0)
 
-    def logged(self) -> dict[str, Entries]:
-        """All symbols that are on disk, whatever another thread adds; where there are no records."""
+    def logged(self) -> Mapping[str, Entries]:
+        """All symbols and records that are on disk, whatever another thread adds; tables of records are made when they are
+        looked at."""
         count = self.logged_symbols
         heap, offsets = self.symbols.strings
-        return {_SYMBOLS: Entries(heap[: offsets[count]], offsets[: count + 1])} if count else {}
+        symbols = {_SYMBOLS: Entries(heap[: offsets[count]], offsets[: count + 1])} if count else {}
+        return Logged(symbols, {name: pieces.frozen() for name, pieces in list(self._records.items())})
 
     def fresh(self) -> dict[str, Entries]:
         """The entries that are not on disk yet."""
@@ -92,6 +101,9 @@ class Interned:
     def saved(self, fresh: Mapping[str, Entries]) -> None:
         """These are on disk now."""
         for name, entries in fresh.items():
+            arity = _arity(name)
+            if arity is not None:
+                self._records.setdefault(name, _Pieces(arity)).add(entries)
             self._saved[name] = self._saved.get(name, 0) + entries.count
 
     def _since(self, first: Mapping[str, int]) -> dict[str, Entries]:
@@ -106,6 +118,56 @@ class Interned:
             if table.rows > start:
                 found[name] = _entries(table, start)
         return found
+
+
+class _Pieces:
+    """The records of a table as they came to the disk, each as the bytes of its fields."""
+
+    def __init__(self, arity: int) -> None:
+        self._arity = arity
+        self._large: tuple[np.ndarray, ...] = ()
+        self._small: tuple[np.ndarray, ...] = ()
+        self._records = 0
+        self._lock = Lock()
+
+    def add(self, entries: Entries) -> None:
+        with self._lock:
+            self._records += entries.count
+            self._small = (*self._small, entries.data)
+            if len(self._small) > MAX_SMALL_PIECES:
+                self._large, self._small = (*self._large, np.concatenate(self._small)), ()
+
+    def frozen(self) -> Callable[[], Entries]:
+        """All that there are now, in one piece when that is asked for."""
+        with self._lock:
+            pieces, records = (*self._large, *self._small), self._records
+        return lambda: Entries(np.concatenate(pieces), np.arange(records + 1, dtype=np.int64) * (8 * self._arity))
+
+
+class Logged(Mapping[str, Entries]):
+    """Tables some of which are made when they are looked at, once."""
+
+    def __init__(self, there: Mapping[str, Entries], making: Mapping[str, Callable[[], Entries]]) -> None:
+        self._there, self._making = dict(there), making
+
+    def __getitem__(self, name: str) -> Entries:
+        if name not in self._there:
+            self._there[name] = self._making[name]()
+        return self._there[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._there, **self._making})
+
+    def __len__(self) -> int:
+        return len({**self._there, **self._making})
+
+
+def _pack(records: RecordTables, arity: int, entries: Entries) -> np.ndarray:
+    """The ids of records that are given by the bytes of their fields."""
+    if not entries.count:
+        return np.empty(0, np.int64)
+    fields = entries.data.copy().view(np.int64).reshape(entries.count, arity)
+    return records.pack(arity, [np.ascontiguousarray(fields[:, c]) for c in range(arity)])
 
 
 def _arity(table: str) -> int | None:

@@ -115,20 +115,34 @@ class Recovery:
         return made
 
     def from_checkpoint(
-        self, lotted: Callable[[str], bool], image: Callable[[str], Image | None], store: Store
+        self,
+        lotted: Callable[[str], bool],
+        image: Callable[[str], Image | None],
+        copied_records: Callable[[], RecordTables],
+        store: Store,
     ) -> RoundsEngine | None:
         """An engine as of the last checkpoint, made by another thread than that which commits: it shares the symbols with all
-        others. None where rows are in bulk changes, which `lotted` says."""
-        references = References(self.program.types, self.symbols, self.records, {})
+        others, and has its own records. None where rows are in bulk changes, which `lotted` says, or there are records which
+        only this engine has."""
+        records = copied_records()
+        sizes = records.sizes
+        references = References(self.program.types, self.symbols, records, {})
         rows = CheckpointRows(store, self.program.relations, references, lotted, image)
         if any(map(lotted, rows.externals())):
             return None
         with stage("evaluation"):
-            try:
-                resumed = self.from_image(rows)
-            except IncompatibleImage:
-                resumed = None
-            return resumed or self.from_rows(rows, lambda name, engine: None)
+            engine = replace(self, records=records)._from_either(rows)
+        if records.sizes != sizes:
+            engine.close()
+            return None
+        return engine
+
+    def _from_either(self, rows: Rows) -> RoundsEngine:
+        try:
+            resumed = self.from_image(rows)
+        except IncompatibleImage:
+            resumed = None
+        return resumed or self.from_rows(rows, lambda name, engine: None)
 
     def _all_of(self, rows: Rows, name: str) -> Updates:
         return all_of(rows.external(name, self.program.relations[name].kinds), rows.round)

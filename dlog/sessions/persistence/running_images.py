@@ -2,8 +2,8 @@
 
 It is copied from the engine when no commit comes for a moment. Who commits without a pause has it of a second engine, which
 another thread makes from what a checkpoint wrote, as if the state had been opened again: its round is that of the checkpoint,
-and nothing waits for it. Both engines share the symbols, which are for any number of threads; where there are records there is
-no second one.
+and nothing waits for it. Both engines share the symbols, which are for any number of threads; the second one has records of its
+own, in the same order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOGGED_SECONDS = 0.01
 """Seconds until it is looked again whether the ids of an image are on the disk: the next commit brings them there."""
 MAX_LOOKS = 500
 """How often it is looked: who commits nothing for so long has an image at the next pause."""
-Interning: TypeAlias = Callable[[], dict[str, Entries]]
+Interning: TypeAlias = Callable[[], Mapping[str, Entries]]
 """All entries of the tables of symbols and records as of some time."""
 MakeEngine: TypeAlias = Callable[[Store], "RoundsEngine | None"]
 """Makes a second engine of what the last checkpoint wrote; None where there can be none of that."""
@@ -59,7 +59,7 @@ class Content(Protocol):
     def checkpoints(self) -> Checkpointing: ...
     def frozen(self) -> tuple[FrozenRows, Mapping[str, CheckpointSource]]: ...
     def rebase(self, frozen: FrozenRows) -> None: ...
-    def tables(self, interned: Interning | None = None) -> dict[str, Entries]: ...
+    def tables(self, interned: Interning | None = None) -> Mapping[str, Entries]: ...
 
 
 class Copying:
@@ -155,7 +155,7 @@ class SecondEngines:
         image = engine.image()
         if image is None or image.bytes > self._most or not self._are_logged(content, len(engine.symbols)):
             return False
-        if content.program_changes != program_changes or not content.interned.stays:
+        if content.program_changes != program_changes:
             return False
         tables = content.tables(content.interned.logged)
         self._store.add_image(image.round, fingerprint, (image.head, image.arrays), tables)

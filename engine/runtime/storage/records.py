@@ -27,6 +27,11 @@ class RecordTables:
             self._tables[arity] = made
         return self._tables[arity]
 
+    @property
+    def sizes(self) -> dict[int, int]:
+        """How many records there are, by arity."""
+        return {arity: table.rows for arity, table in self._tables.items() if table.rows}
+
     def fields(self, arity: int, ids: np.ndarray) -> list[np.ndarray]:
         """The fields of non-nil ids, one int64 array per field."""
         table = self.table(arity)

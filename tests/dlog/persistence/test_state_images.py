@@ -24,11 +24,13 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.rounds_engine import Image
 from dlog.engine.runtime.incremental import image
 from dlog.engine.runtime.incremental.engines import maintained
+from dlog.engine.runtime.storage.memory import Memory
+from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.state import files
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.engines import Engines
-from dlog.sessions.persistence import checkpoints, recovery, running_images
+from dlog.sessions.persistence import checkpoints, interned, recovery, running_images
 from dlog.sessions.persistence.folder import State
 from tests.dlog.persistence.state_model import PROGRAM, all_rows, check, commit, expected
 from tests.dlog.persistence.state_sessions import PATHS, Open, code, crash, put, runs
@@ -347,6 +349,53 @@ def test_an_image_is_not_written_before_the_symbols_that_only_a_second_engine_ha
     put(s, (0, 0))
     settle(s)
     assert len(images(tmp_path)) == 1
+
+
+RECORDS = f"""{PATHS}
+.type List = [head: number, tail: List]
+.decl way(x: number, l: List)
+way(x, [x, nil]) :- edge(x, _), x < 30.
+way(x, [x, [y, nil]]) :- path(x, y), x < 20.
+"""
+
+
+def test_records_are_those_of_a_second_engine(
+    reopen: Open, made: list[str], unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    s = reopen(RECORDS, sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    own = s._engine.working  # type: ignore[attr-defined]
+    taken = image.take
+    monkeypatch.setattr(image, "take", lambda flow, round: _not_of(own, flow) and taken(flow, round))
+    commit_until_imaged(s, tmp_path)
+    put(s, (600, 601))
+    s.remove("edge", (10, 11))
+    s.commit()
+    expected = sorted(s["way"], key=repr)
+    made.clear()
+    s = reopen(RECORDS)
+    assert sorted(s["way"], key=repr) == expected and made == []
+    s.insert("edge", (601, 602))
+    assert len(s.commit().changes("way")) == 9
+
+
+def test_an_image_with_records_that_only_a_second_engine_has_is_none(
+    reopen: Open, made: list[str], unpaused: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    copied, wanted = interned.Interned.copied_records, Event()
+
+    def fewer(self: Any) -> Any:
+        wanted.set()
+        tables, every = RecordTables(Memory(None)), copied(self)
+        tables.pack(2, [np.ascontiguousarray(c[:-1]) for c in every.fields(2, np.arange(1, every.sizes[2] + 1))])
+        return tables
+
+    monkeypatch.setattr(interned.Interned, "copied_records", fewer)
+    s = reopen(RECORDS, sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    commit_until(s, wanted)
+    settle(s)
+    assert images(tmp_path) == []
 
 
 @pytest.mark.parametrize("ends", ["close", "crash"])
@@ -723,19 +772,34 @@ def test_random_programs_live_on(story: Story, seed: int) -> None:
         tell(story, seed)
 
 
+def always_second(patch: pytest.MonkeyPatch) -> None:
+    """All images are of second engines, which go on from the image before, and are made all the time."""
+    patch.setattr(checkpoints.Checkpoints, "_next_due", lambda self: 0)
+    patch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
+    patch.setattr(checkpoints, "IMAGE_SHARE", 1 << 40)
+    patch.setattr(checkpoints, "MAX_UNPAUSED_IMAGE_BYTES", 0)
+    patch.setattr(checkpoints, "FIRST_IMAGE_BYTES", 0)
+    patch.setattr(checkpoints, "OVERDUE_LOG_BYTES", 0)
+    patch.setattr(running_images, "PAUSE_SECONDS", 3600)
+    patch.setattr(running_images, "SECONDS_BETWEEN", 0)
+    patch.setattr(recovery, "MIN_ROWS_PER_CHANGE", 0)
+
+
 @examples(25)
 @given(story=stories(graph_programs(), most=10), seed=st.integers(0, 99))
 def test_programs_on_graphs_live_on_from_second_engines(story: Story, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoints.Checkpoints, "_next_due", lambda self: 0)
-        patch.setattr(checkpoints, "MIN_IMAGE_LOG_BYTES", 0)
-        patch.setattr(checkpoints, "IMAGE_SHARE", 1 << 40)
-        patch.setattr(checkpoints, "MAX_UNPAUSED_IMAGE_BYTES", 0)
-        patch.setattr(checkpoints, "FIRST_IMAGE_BYTES", 0)
-        patch.setattr(checkpoints, "OVERDUE_LOG_BYTES", 0)
-        patch.setattr(running_images, "PAUSE_SECONDS", 3600)
-        patch.setattr(running_images, "SECONDS_BETWEEN", 0)
-        patch.setattr(recovery, "MIN_ROWS_PER_CHANGE", 0)
+        always_second(patch)
+        tell(story, seed, ends=0.3)
+
+
+@pytest.mark.parametrize("small", [0, 128])
+@examples(25)
+@given(story=stories(random_programs(), most=10), seed=st.integers(0, 99))
+def test_random_programs_live_on_from_second_engines(small: int, story: Story, seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        always_second(patch)
+        patch.setattr(interned, "MAX_SMALL_PIECES", small)
         tell(story, seed, ends=0.3)
 
 
