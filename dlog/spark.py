@@ -205,7 +205,7 @@ class SparkResult(Previewable, Mapping[str, SparkRelation]):
 
     def repeated(self, name: str) -> int:
         """How many rows came for an input that were there already; 0 without a barrier stage, where nobody counts."""
-        return max(self._outcome.given[name] - self._outcome.rows.get(name, 0), 0)
+        return max(self._outcome.input_rows[name] - self._outcome.rows.get(name, 0), 0)
 
     def release(self) -> None:
         """Gives back the room that the rows take; DataFrames of them must not be used afterwards."""

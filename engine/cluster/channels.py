@@ -115,7 +115,7 @@ class Inbox:
         changes = np.zeros((rows.height, L.change.size), np.int64)
         changes[:, L.change.row] = np.arange(rows.height)
         changes[:, L.change.time], changes[:, L.change.diff] = times, diffs
-        self._held = (columns, changes)  # as long as the kernels may read them
+        self._arrays = (columns, changes)  # as long as the kernels may read them
         for c, column in enumerate(columns):
             self._columns[c * L.column.size + L.column.data] = int(column.ctypes.data)
         self.struct[L.relation.rows] = rows.height

@@ -47,7 +47,7 @@ class Dictionary:
         self.symbols = symbols
         self.records = records
         self.types = types
-        self._told: list[dict[str, np.ndarray]] = [{} for _ in range(size)]
+        self._peer_entries: list[dict[str, np.ndarray]] = [{} for _ in range(size)]
         self._meaning: list[dict[str, np.ndarray]] = [{} for _ in range(size)]
         self._hashes = np.empty(0, np.uint64)
 
@@ -189,17 +189,17 @@ class Dictionary:
     def _untold(self, peer: int, name: str, ids: np.ndarray) -> np.ndarray:
         """The same; from now on they count as told."""
         fresh = self._unknown(peer, name, ids)
-        self._told[peer][name][fresh] = True
+        self._peer_entries[peer][name][fresh] = True
         return fresh
 
     def _marks(self, peer: int, name: str, ids: np.ndarray) -> np.ndarray:
         """The marks of ids of a record type ("" for symbols) that the peer knows: long enough for these."""
-        held = self._told[peer].get(name, np.zeros(0, bool))
+        held = self._peer_entries[peer].get(name, np.zeros(0, bool))
         needed = int(ids.max()) + 1 if len(ids) else 1
         if len(held) < needed:
             larger = np.zeros(max(2 * len(held), needed), bool)
             larger[: len(held)] = held
-            self._told[peer][name] = held = larger
+            self._peer_entries[peer][name] = held = larger
         return held
 
     # --------------------------------------------------------------------------------------------------------- receiving

@@ -64,7 +64,7 @@ class OutgoingRows:
 class ExchangeMessage:
     """A step's message from one worker to another."""
 
-    sent: int
+    rows_sent: int
     """Rows that the sender has sent in this step, to anyone."""
     rows: list[tuple[str, tuple[ColumnType, ...], Rows]] = field(default_factory=list)
     definitions: Definitions | None = None
@@ -72,7 +72,7 @@ class ExchangeMessage:
 
     def __reduce__(self) -> tuple[type[ExchangeMessage], tuple[object, ...]]:
         """As for `ColumnType`."""
-        return ExchangeMessage, (self.sent, self.rows, self.definitions, self.note)
+        return ExchangeMessage, (self.rows_sent, self.rows, self.definitions, self.note)
 
 
 class RowExchange:
@@ -92,7 +92,7 @@ class RowExchange:
     def swap_parts(self, batches: Sequence[OutgoingRows]) -> tuple[dict[str, list[Rows]], bool]:
         """The same; what arrived in one part for each worker that sent any."""
         received = self._exchange(batches, None)
-        return self._unpack(received), any(message.sent for message in received)
+        return self._unpack(received), any(message.rows_sent for message in received)
 
     def swap_noting(self, batches: Sequence[OutgoingRows], note: object) -> tuple[dict[str, Rows], list[Any]]:
         """Hands everything over, with a note to all. Returns what arrived by name, and the notes of all workers by rank."""

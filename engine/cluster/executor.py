@@ -74,19 +74,19 @@ class ShardExecutor(Executor):
         """The relations whose rows with heavy values at their home are spread."""
         self.row_exchange = RowExchange(worker_group, self.dictionary)
         self.plans: list[DistributedScope] = []
-        self._given: dict[str, list[Rows]] = {}
+        self._blocks: dict[str, list[Rows]] = {}
         self._uses = self._last_uses()
         self._at_home: dict[str, list[Rows]] = {}
 
     def load(self, relation: str, table: Table) -> None:
         """Adds rows to a relation; they go to their homes when the run begins."""
-        self._given.setdefault(relation, []).append(Rows(tuple(raw(c) for c in table.columns), table.rows))
+        self._blocks.setdefault(relation, []).append(Rows(tuple(raw(c) for c in table.columns), table.rows))
 
     def load_block(self, relation: str, block: bytes | memoryview, owner: int) -> int:
         """Adds rows that were cut for a worker (`dlog.engine.cluster.blocks`), and returns how many; those for this one are at
         home already."""
         rows = rows_of(block, self.program.relations[relation], self.program.types, self.symbols, self.records)
-        held = self._at_home if owner == self.worker_group.rank else self._given
+        held = self._at_home if owner == self.worker_group.rank else self._blocks
         held.setdefault(relation, []).append(rows)
         return rows.height
 
@@ -104,7 +104,7 @@ class ShardExecutor(Executor):
         """Sends all rows home: those of the program's text are the root's."""
         names = list(self.program.relations)
         sent = [self._outgoing(name) for name in names]
-        self._given.clear()
+        self._blocks.clear()
         arrived, _ = self.row_exchange.swap(sent)
         heights = [0] * len(names)
         for number, name in enumerate(names):
@@ -152,7 +152,7 @@ class ShardExecutor(Executor):
 
     def _outgoing(self, name: str) -> OutgoingRows:
         types = self._types(name)
-        parts = list(self._given.get(name, ()))
+        parts = list(self._blocks.get(name, ()))
         facts = self.program.facts.get(name, ())
         if facts and self.worker_group.is_root:
             parts.append(Rows(self.catalog.encoder.columns(self.program, name), len(facts)))

@@ -52,13 +52,13 @@ class SentColumns:
 
 
 @dataclass
-class _Kept:
+class _SessionEngine:
     """An engine, and how far the session's rounds are ahead of its own."""
 
     engine: RoundsEngine
     ahead: int
     before: int = 0
-    fed: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
 
 
 ECHO = "peer-failed"
@@ -97,7 +97,7 @@ class SessionWorker:
         self._symbols = SymbolTable()
         self._records = RecordTables(Memory(None))
         self._row_exchange = RowExchange(worker_group, Dictionary(self._symbols, self._records, {}, worker_group.size))
-        self._sessions: dict[int, dict[Maintainer, _Kept]] = {}
+        self._sessions: dict[int, dict[Maintainer, _SessionEngine]] = {}
         self._dictionary = Dictionary(self._symbols, self._records, {}, 1)
 
     def meet(self) -> None:
@@ -107,9 +107,9 @@ class SessionWorker:
     def open(self, number: int, programs: Mapping[Maintainer, Program | PivotPlan], round: int) -> None:
         """Begins with a program, or with another form of one, at a round; earlier ones stay until they are closed."""
         origin = StartingPoint(self._symbols, self._records, 0)
-        kept: dict[Maintainer, _Kept] = {}
+        kept: dict[Maintainer, _SessionEngine] = {}
         for part, program in programs.items():
-            kept[part] = _Kept(self._engine(program, origin), round)
+            kept[part] = _SessionEngine(self._engine(program, origin), round)
         self._sessions[number] = kept
 
     def _engine(self, program: Program | PivotPlan, origin: StartingPoint) -> RoundsEngine:
@@ -142,7 +142,7 @@ class SessionWorker:
             self._dictionary.learn(DRIVER, message.definitions)
         session = self._sessions[number]
         received, self._received = self._received if message.received else [], []
-        done: list[_Kept] = []
+        done: list[_SessionEngine] = []
         for part, kept in session.items():
             given = {n: u for (p, n), u in message.updates.items() if p == part}
             own = {old.feed.name: self._reused_input(old, last) for old in message.reused_inputs if old.feed.part == part}
@@ -174,7 +174,7 @@ class SessionWorker:
 
     def _commit(
         self,
-        kept: _Kept,
+        kept: _SessionEngine,
         own: Mapping[str, Updates],
         given: Mapping[str, Updates],
         blocks: Mapping[str, Updates],
@@ -190,7 +190,7 @@ class SessionWorker:
             come = _ahead(updates, kept.ahead)
             inputs[name] = _one_sign(joined([inputs[name], come]) if name in inputs else come)
         kept.engine.commit(inputs)
-        kept.before, kept.ahead, kept.fed = kept.ahead, last - engine.round, tuple(inputs)
+        kept.before, kept.ahead, kept.inputs = kept.ahead, last - engine.round, tuple(inputs)
 
     def _own(self, relation: Relation, updates: Updates, ahead: int) -> Updates:
         """The driver's updates with this worker's ids and rounds."""
@@ -205,19 +205,19 @@ class SessionWorker:
         for kept in self._sessions[number].values():
             self._undo(kept, last)
 
-    def _undo(self, kept: _Kept, last: int) -> None:
+    def _undo(self, kept: _SessionEngine, last: int) -> None:
         engine = kept.engine
         derived = {n for s in engine.program.strata if s.rules for n in s.relations}
-        if derived.intersection(kept.fed):
+        if derived.intersection(kept.inputs):
             message = "a round failed on some workers after others had finished it, and cannot be taken back"
             raise DlogError(Diagnostic("torn-round", message, notes=("open the session again",)))
         back = {}
-        for name in kept.fed:
+        for name in kept.inputs:
             changes = engine.changes(name)
             net = _net(changes)
             back[name] = Updates(net.columns, -net.diffs, np.full(net.rows, engine.round + 1))
         engine.commit(back)
-        kept.ahead, kept.fed = last - engine.round, ()
+        kept.ahead, kept.inputs = last - engine.round, ()
 
     # -------------------------------------------------------------------------------------------------------------- reading
 
@@ -225,14 +225,14 @@ class SessionWorker:
         """The changes of a relation by the last commit."""
         kept = self._sessions[number][part]
         found = kept.engine.changes(name)
-        return self._told(kept, part, name, Updates(found.columns, found.diffs, found.rounds + kept.before))
+        return self._reply(kept, part, name, Updates(found.columns, found.diffs, found.rounds + kept.before))
 
     def rows_of(self, number: int, part: Maintainer, name: str, external: bool = False) -> SentColumns:
         """The rows of a relation, or only those from outside."""
         kept = self._sessions[number][part]
         table = kept.engine.external(name) if external else kept.engine.table(name)
         columns = tuple(words(c) for c in table.columns)
-        return self._told(kept, part, name, Updates(columns, np.ones(table.rows, np.int64), np.zeros(table.rows, np.int64)))
+        return self._reply(kept, part, name, Updates(columns, np.ones(table.rows, np.int64), np.zeros(table.rows, np.int64)))
 
     def between(
         self, number: int, part: Maintainer, name: str, before: int, old_part: Maintainer, old_name: str
@@ -242,7 +242,7 @@ class SessionWorker:
         tables = self._sessions[before][old_part].engine.table(old_name), kept.engine.table(name)
         old, new = (tuple(words(column) for column in table.columns) for table in tables)
         columns, diffs = difference(old, tables[0].rows, new, tables[1].rows)
-        return self._told(kept, part, name, Updates(columns, diffs, np.zeros(len(diffs), np.int64)))
+        return self._reply(kept, part, name, Updates(columns, diffs, np.zeros(len(diffs), np.int64)))
 
     def count(self, number: int, part: Maintainer, name: str) -> int:
         return self._sessions[number][part].engine.rows(name)
@@ -255,7 +255,7 @@ class SessionWorker:
     def explain(self, number: int) -> dict[Maintainer, str]:
         return {part: kept.engine.explain() for part, kept in self._sessions[number].items()}
 
-    def _told(self, kept: _Kept, part: Maintainer, name: str, updates: Updates) -> SentColumns:
+    def _reply(self, kept: _SessionEngine, part: Maintainer, name: str, updates: Updates) -> SentColumns:
         types = types_of(kept.engine.program.relations[name])
         return SentColumns({(part, name): updates}, definitions_for(self._dictionary, DRIVER, types, updates))
 

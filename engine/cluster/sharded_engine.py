@@ -63,7 +63,7 @@ class ShardedRounds(PlainRounds):
         self.number = next(_numbers)
         self._facts_pending = True
         self._reused_inputs = self._reused_inputs_of(old)
-        self._read: dict[str, Updates] = {}
+        self._last_changes: dict[str, Updates] = {}
         self._committed = False
         self.dictionary = self._dictionary()
         self._everyone("open", lambda rank: (self.number, self._programs(rank), self.round))
@@ -130,7 +130,7 @@ class ShardedRounds(PlainRounds):
                 torn = self.resident_workers.ask(dict.fromkeys(done, ("undo", (self.number, self.round))))
                 raise next((r for r in torn.values() if isinstance(r, DlogError)), failed[0])
             self.round, self._facts_pending, self._committed, self._reused_inputs = last, False, True, ()
-            self._read = {}
+            self._last_changes = {}
             return last
 
     def _received(self, frames: Frames) -> bool:
@@ -216,10 +216,11 @@ class ShardedRounds(PlainRounds):
 
     def changes(self, relation: str) -> Updates:
         with self._lock:
-            if relation not in self._read:
+            if relation not in self._last_changes:
                 known = self._committed
-                self._read[relation] = _by_round(self._collect("changes", relation)) if known else self._nothing(relation)
-            return self._read[relation]
+                changes = _by_round(self._collect("changes", relation)) if known else self._nothing(relation)
+                self._last_changes[relation] = changes
+            return self._last_changes[relation]
 
     def table(self, relation: str) -> Table:
         return self._table(relation, self._collect("rows_of", relation))

@@ -47,7 +47,7 @@ def evaluated(
 class _Task:
     step: Superstep
     homes: Mapping[str, Place]
-    given: list[InputBlock]
+    blocks: list[InputBlock]
     rank: int
     tasks: int
     options: Mapping[str, Any]
@@ -55,8 +55,8 @@ class _Task:
     def begin(self) -> tuple[list[OutputBlock], RowCounts]:
         """The first superstep: everything that can be derived from what is there."""
         step = self.step
-        executor = self._executor(step.program, [(name, block) for _, name, block in self.given], step.reads)
-        pieces = [piece for name in step.relations for piece in self._kept(executor, name, name)]
+        executor = self._executor(step.program, [(name, block) for _, name, block in self.blocks], step.reads)
+        pieces = [piece for name in step.relations for piece in self._keep(executor, name, name)]
         counts = {name: executor.rows(name) for name in step.relations}
         return self._sending(executor, step.outgoing, pieces, counts)
 
@@ -64,10 +64,10 @@ class _Task:
         """A later one: everything that can be derived from what was sent, and is new."""
         step, had = self.step, self._blocks_of_growing()
         assert step.increment is not None
-        if all(kind == "kept" for kind, _, _ in self.given):
+        if all(kind == "kept" for kind, _, _ in self.blocks):
             return [piece for name in step.growing for piece in self._handed_on(name, had[name])], {}
-        arrived = [(received_name(name) if kind == "sent" else name, block) for kind, name, block in self.given]
-        executor = self._executor(step.increment, arrived, {name for kind, name, _ in self.given if kind == "kept"})
+        arrived = [(received_name(name) if kind == "sent" else name, block) for kind, name, block in self.blocks]
+        executor = self._executor(step.increment, arrived, {name for kind, name, _ in self.blocks if kind == "kept"})
         pieces: list[OutputBlock] = []
         counts: RowCounts = {}
         for name in step.growing:
@@ -93,7 +93,7 @@ class _Task:
 
     def _blocks_of_growing(self) -> dict[str, list[bytes]]:
         found: dict[str, list[bytes]] = {name: [] for name in self.step.growing}
-        for kind, name, block in self.given:
+        for kind, name, block in self.blocks:
             if kind == "kept" and name in found:
                 found[name].append(block)
         return found
@@ -103,16 +103,16 @@ class _Task:
 
     def _grown(self, executor: Executor, name: str, had: list[bytes]) -> tuple[int, list[OutputBlock]]:
         """How many rows a relation has more, and all of them: those from before as they came, where no new ones replace any."""
-        fresh = list(self._kept(executor, new_name(name), name))
+        fresh = list(self._keep(executor, new_name(name), name))
         more = executor.rows(new_name(name))
         if fresh and held_name(name) in executor.program.relations:
             more -= executor.rows(name) - executor.rows(held_name(name))
-            return more, [*self._kept(executor, held_name(name), name), *fresh]
+            return more, [*self._keep(executor, held_name(name), name), *fresh]
         if len(had) > BLOCKS_MAX + executor.rows(name) // PIECE_ROWS:
-            return more, [*self._kept(executor, name, name), *fresh]
+            return more, [*self._keep(executor, name, name), *fresh]
         return more, [*self._handed_on(name, had), *fresh]
 
-    def _kept(self, executor: Executor, of: str, name: str) -> Iterator[OutputBlock]:
+    def _keep(self, executor: Executor, of: str, name: str) -> Iterator[OutputBlock]:
         """The rows that a relation has here, to be kept as rows of another."""
         for _, block in _pieces(executor, of, ROOT, self.tasks):
             yield "kept", name, self.rank, block

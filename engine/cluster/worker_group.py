@@ -50,14 +50,14 @@ class WorkerGroup:
         self.rank = transport.rank
         self.size = transport.size
         self.steps = 0
-        self.spent = array("d")
+        self.step_seconds = array("d")
         """Seconds of this process' processor in each step."""
         self._at = time.process_time()
 
     def take_stock(self) -> None:
         """Ends a step of the account without an exchange."""
         now = time.process_time()
-        self.spent.append(now - self._at)
+        self.step_seconds.append(now - self._at)
         self._at = now
 
     @property

@@ -81,9 +81,9 @@ class Delivery:
                 for feed, owner, block in self._blocks(rows):
                     name = uuid4().hex
                     sockets[owner].send_multipart([name.encode(), *cut([block])], copy=False)
-                    yield _said(feed, owner, name, None)
+                    yield _report(feed, owner, name, None)
         except DlogError as error:
-            yield _said(0, 0, None, pickle.dumps(error.diagnostics))
+            yield _report(0, 0, None, pickle.dumps(error.diagnostics))
         finally:
             for socket in sockets:
                 socket.close(LINGER_MILLISECONDS)
@@ -102,7 +102,7 @@ class Delivery:
                 yield number, owner, block
 
 
-def _said(feed: int, owner: int, block: str | None, mistake: bytes | None) -> pa.RecordBatch:
+def _report(feed: int, owner: int, block: str | None, mistake: bytes | None) -> pa.RecordBatch:
     import pyarrow as pa
 
     columns = [pa.array([feed], pa.int32()), pa.array([owner], pa.int32()), pa.array([block], pa.string())]

@@ -78,9 +78,9 @@ class Outcome:
         return sum(effort.rows_sent for effort in self.efforts)
 
     @property
-    def given(self) -> Counter[str]:
+    def input_rows(self) -> Counter[str]:
         """The rows that came for each input, repeated ones too."""
-        return sum((Counter(effort.given) for effort in self.efforts), Counter())
+        return sum((Counter(effort.input_rows) for effort in self.efforts), Counter())
 
     def frame(self, name: str) -> DataFrame:
         """A relation's rows; its columns are named as the attributes."""

@@ -69,7 +69,7 @@ class Evaluation:
         for batch in batches:
             for relation, owner, block, kind in zip(*(c.to_pylist() for c in batch.columns[1:]), strict=True):
                 if owner == MISTAKE and relation != NOTHING:
-                    yield _left(lanes[0], relation, 0, block, "mistakes")
+                    yield _output_batch(lanes[0], relation, 0, block, "mistakes")
                     return
                 if relation != NOTHING:
                     given.append(("sent" if kind == KINDS["sent"] else "kept", self.names[relation], block))
@@ -77,17 +77,17 @@ class Evaluation:
         try:
             pieces, counts = superstep.evaluated(self.step, self.number, homes, given, rank, self.tasks, **self.options)
         except DlogError as error:
-            yield _left(lanes[0], NOTHING, 0, pickle.dumps(error.diagnostics), "mistakes")
+            yield _output_batch(lanes[0], NOTHING, 0, pickle.dumps(error.diagnostics), "mistakes")
             return
         numbers = {name: number for number, name in enumerate(self.names)}
         for kept_or_sent, name, owner, block in pieces:
-            yield _left(lanes[owner], numbers[name], owner, block, kept_or_sent)
+            yield _output_batch(lanes[owner], numbers[name], owner, block, kept_or_sent)
         for name, rows in counts.items():
-            yield _left(lanes[0], numbers[name], rank, None, "counts", rows)
+            yield _output_batch(lanes[0], numbers[name], rank, None, "counts", rows)
         spare()
 
 
-def _left(lane: int, relation: int, owner: int, block: bytes | None, kind: str, rows: int = 0) -> pa.RecordBatch:
+def _output_batch(lane: int, relation: int, owner: int, block: bytes | None, kind: str, rows: int = 0) -> pa.RecordBatch:
     import pyarrow as pa
 
     values = (lane, relation, owner, block, KINDS[kind], rows)

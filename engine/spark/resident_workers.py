@@ -66,12 +66,12 @@ class SparkResidentWorkers:
         self._stage: tuple[int, int] | None = None
         self._lock = threading.Lock()
         self.dictionary: Dictionary | None = None
-        self._asked = 0
+        self._command_number = 0
         self._over: BaseException | str | None = None
         self._names: dict[int, bytes] = {}
         self._addresses: dict[int, str] = {}
         self._doors: dict[int, str] = {}
-        self._seen: dict[Path, bool] = {}
+        self._shares_folder: dict[Path, bool] = {}
         self._thread = threading.Thread(target=self._employ, args=(limits,), name="dlog-workers", daemon=True)
         self._thread.start()
         application.holders.add(self)
@@ -94,7 +94,7 @@ class SparkResidentWorkers:
         together = False
         while not together:
             if self._over is not None or time.monotonic() - begun > STARTING:
-                raise self._lost("a session's workers do not start")
+                raise self._loss("a session's workers do not start")
             if self._socket.poll(PATIENCE):
                 name, kind, *said = self._socket.recv_multipart()
                 if kind == _HERE:
@@ -134,7 +134,7 @@ class SparkResidentWorkers:
         except DlogError as error:
             if self._over is None:
                 raise
-            raise self._lost("Spark lost a session's workers") from error
+            raise self._loss("Spark lost a session's workers") from error
         finally:
             self.spark.sparkContext.setJobDescription("")
 
@@ -164,7 +164,7 @@ class SparkResidentWorkers:
 
     def sees(self, folder: Path) -> bool:
         """Whether all workers have this folder where the driver has it."""
-        known = self._seen.get(folder)
+        known = self._shares_folder.get(folder)
         if known is None:
             file = parts.incoming(folder.absolute())
             try:
@@ -172,7 +172,7 @@ class SparkResidentWorkers:
                 replies = self.ask(dict.fromkeys(range(self.size), ("reads", (str(file),))))
             finally:
                 file.unlink(missing_ok=True)
-            known = self._seen[folder] = set(replies.values()) == {self._group.encode()}
+            known = self._shares_folder[folder] = set(replies.values()) == {self._group.encode()}
         return known
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
@@ -182,10 +182,10 @@ class SparkResidentWorkers:
             raise DlogError(Diagnostic("no-workers", message, notes=("open a session in the forked process",)))
         with self._lock:
             if self._over is not None or application.is_stopped(self.spark):
-                raise self._lost("Spark lost a session's workers")
-            self._asked += 1
+                raise self._loss("Spark lost a session's workers")
+            self._command_number += 1
             for rank, command in commands.items():
-                self._socket.send_multipart([self._names[rank], *frames_of((self._asked, *command))], copy=False)
+                self._socket.send_multipart([self._names[rank], *frames_of((self._command_number, *command))], copy=False)
             return self._answers(set(commands))
 
     def _answers(self, waiting: set[int]) -> dict[int, Any]:
@@ -197,19 +197,19 @@ class SparkResidentWorkers:
             if not self._socket.poll(PATIENCE):
                 late = time.monotonic() - looked > LOOKING
                 if self._over is not None or (late and self._disbanded()):
-                    raise self._lost("Spark lost a session's workers")
+                    raise self._loss("Spark lost a session's workers")
                 looked = time.monotonic() if late else looked
                 continue
             name, *frames = self._socket.recv_multipart(copy=False)
             rank = ranks.get(name.bytes)
             if rank is None:
-                raise self._lost("Spark lost a session's workers")  # a stage that was started again knows nothing
+                raise self._loss("Spark lost a session's workers")  # a stage that was started again knows nothing
             number, answer = message_of(frames)
-            if number == self._asked:
+            if number == self._command_number:
                 found[rank] = answer
         return found
 
-    def _lost(self, what: str) -> DlogError:
+    def _loss(self, what: str) -> DlogError:
         """Nobody asks these workers again: those of a stage that Spark has started anew would wait for ever."""
         over = self._over
         notes = advice(over) if isinstance(over, BaseException) else ()

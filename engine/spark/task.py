@@ -39,7 +39,7 @@ class Effort:
     rows_sent: int
     spread: Mapping[str, int] = field(default_factory=dict)
     by_step: Sequence[float] = ()
-    given: Mapping[str, int] = field(default_factory=dict)
+    input_rows: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class _Worker:
         self.rank: int = context.partitionId()
         self.size = task.meeting.size
         self.reported = 0.0, 0
-        self.given: Counter[str] = Counter()
+        self.input_rows: Counter[str] = Counter()
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A mistake of the user's goes to the driver as it is, and the task ends: trying again would not help."""
@@ -122,7 +122,7 @@ class _Worker:
             codec = ArrowCodec(self.task.program.types, executor.symbols, executor.records)
             self._load(executor, batches)
             worker_group.take_stock()
-            before, started, processor = len(worker_group.spent), time.perf_counter(), time.process_time()
+            before, started, processor = len(worker_group.step_seconds), time.perf_counter(), time.process_time()
             executor.run()
             seconds, processor = time.perf_counter() - started, time.process_time() - processor
             worker_group.take_stock()
@@ -133,8 +133,8 @@ class _Worker:
                 worker_group.steps,
                 executor.row_exchange.rows_sent,
                 spread,
-                worker_group.spent[before:],
-                dict(self.given),
+                worker_group.step_seconds[before:],
+                dict(self.input_rows),
             )
             self.visitor.tell("evaluated", effort)
         finally:
@@ -170,7 +170,7 @@ class _Worker:
                 if owner == MISTAKE:
                     executor.worker_group.fail()
                     raise at_input(DlogError(pickle.loads(block.as_buffer())), name, self.task.program)
-                self.given[name] += executor.load_block(name, block.as_buffer(), owner)
+                self.input_rows[name] += executor.load_block(name, block.as_buffer(), owner)
 
     # -------------------------------------------------------------------------------------------------------------- out
 

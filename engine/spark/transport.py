@@ -19,7 +19,7 @@ from dlog.engine.spark.secrets import Secrets
 from dlog.engine.spark.shared_memory import SharedFile, SharedMemory, Slot
 
 
-class _Left(NamedTuple):
+class _InSharedMemory(NamedTuple):
     """What is sent in place of a message whose arrays are in the shared memory: its pickle, and where they are."""
 
     head: bytes
@@ -67,7 +67,7 @@ class PeerTransport:
         """A message to a worker, its arrays left in its shared memory if they are large."""
         parts = parts_of((self.rank, message))
         block = slot.put(parts[1:]) if slot is not None else None
-        return cut(parts) if block is None else frames_of((self.rank, _Left(parts[0], block)))
+        return cut(parts) if block is None else frames_of((self.rank, _InSharedMemory(parts[0], block)))
 
     def _from(self, rank: int) -> Any:
         """The next message of a worker; others that come meanwhile wait. If the worker is gone, Spark ends this task too."""
@@ -75,7 +75,7 @@ class PeerTransport:
             sender, message = message_of(self._inbox.recv_multipart(copy=False))
             self._waiting[sender].append(message)
         message = self._waiting[rank].popleft()
-        if not isinstance(message, _Left):
+        if not isinstance(message, _InSharedMemory):
             return message
         assert self._shared_memory is not None
         _, message = pickle.loads(message.head, buffers=self._shared_memory.take(message.arrays))

@@ -34,18 +34,18 @@ class Timeline:
         self._context = spark.sparkContext
         self._strata = [stratum for stratum in program.strata if stratum.rules]
         self._last: dict[int, Progress] = {}
-        self._shown = (0, 0.0)
-        self._left = ENTRIES_MAX if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true" else 0
+        self._last_entry = (0, 0.0)
+        self._entries_left = ENTRIES_MAX if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true" else 0
         # without a JVM thread for each of ours, a description would become that of the user's jobs
 
     def __call__(self, rank: int, progress: Progress) -> None:
         """Takes a worker's word; shows it if it is time."""
         self._last[rank] = progress
-        stratum, at = self._shown
+        stratum, at = self._last_entry
         now = time.monotonic()
-        if self._left and (progress.stratum > stratum or (progress.stratum == stratum and now - at >= BETWEEN)):
-            self._shown = progress.stratum, now
-            self._left -= 1
+        if self._entries_left and (progress.stratum > stratum or (progress.stratum == stratum and now - at >= BETWEEN)):
+            self._last_entry = progress.stratum, now
+            self._entries_left -= 1
             self._show(self.entry(progress.stratum))
 
     def entry(self, number: int) -> str:

@@ -129,7 +129,7 @@ def test_a_message_arrives_as_it_was_sent(kinds: tuple[type[np.generic], ...], h
     frames = [memoryview(bytes(frame)) for frame in frames_of(sent)]
     found = message_of([SimpleNamespace(buffer=frame) for frame in frames])
     ((name, found_types, rows),) = found.rows
-    assert (found.sent, found.definitions, found.note, name, found_types) == (7, None, ("iteration", 3), "r", types)
+    assert (found.rows_sent, found.definitions, found.note, name, found_types) == (7, None, ("iteration", 3), "r", types)
     assert rows.height == height
     assert [c.dtype for c in rows.columns] == [c.dtype for c in columns]
     assert [c.tolist() for c in rows.columns] == [c.tolist() for c in columns]
