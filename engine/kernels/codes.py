@@ -21,6 +21,7 @@ class SetKind(Code):
     PAGES = auto()  # the same in pages of PAGE_CODES bits that are made when first touched
     DENSE = auto()  # a table of row numbers (plus one) by dense code
     HASH = auto()  # the same by hash
+    GRADUAL = auto()  # the same, of rows that are never taken out; it grows by instalments
 
 
 class ArrangementKind(Code):

@@ -37,6 +37,11 @@ class Relation(Struct):
     set: i64  # `SetKind`: what `slots` is
     slots: i64  # address of the set's bits, pages or row numbers
     slot_count: i64
+    next_slots: i64  # GRADUAL, while it grows: address of the table that takes the place of `slots`,
+    next_count: i64  # the slots of that one,
+    next_untouched: i64  # two for each huge page of it to which nothing has come yet: no rows before it is 0,
+    entered: i64  # how many of the first rows it has,
+    staying: i64  # and how many rows `slots` has: all others are in it
     keys: Words  # columns that the set or map is over
     key_count: i64
     merge: i64  # `Combine`: what a second value of a key does

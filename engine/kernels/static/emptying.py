@@ -31,6 +31,8 @@ def empty_set(relation: Relation, hashes: Words):
     kind = relation.set
     if kind == SetKind.HASH:
         empty_hash(relation, hashes)
+    elif kind == SetKind.GRADUAL:
+        empty_gradual(relation)
     elif kind == SetKind.BITS:
         words = Words(relation.slots)
         count = (relation.slot_count + 63) // 64
@@ -76,6 +78,21 @@ def empty_hash(relation: Relation, hashes: Words):
         hash_rows(relation, first, size, hashes)
         for i in range(size):
             wipe_from(table, home(hashes[i], count), count)
+
+
+@kernel
+def empty_gradual(relation: Relation):
+    """One that grows has no more rows to enter."""
+    clear_numbers(Numbers(relation.slots), relation.slot_count)
+    clear_numbers(Numbers(relation.next_slots), relation.next_count)
+    relation.entered = 0
+    relation.staying = 0
+
+
+@kernel
+def clear_numbers(numbers: Numbers, count):
+    for at in range(count):
+        numbers[at] = 0
 
 
 @kernel

@@ -112,18 +112,17 @@ def grow_hash(ctl: Control, relation: Relation, rows):
     if table:
         relation.slots = table.address
         relation.slot_count = count
-        enter_rows(relation, table, count, hashes)
+        enter_rows(relation, 0, relation.rows, table, count, hashes)
     release(ctl, hashes.address, BLOCK * 8)
     return table.address != 0
 
 
 @kernel
-def enter_rows(relation: Relation, table: Numbers, count, hashes: Words):
-    """Enters the rows present, which are distinct, into an empty table. `hashes` is a scratch block."""
-    rows = relation.rows
+def enter_rows(relation: Relation, start, end, table: Numbers, count, hashes: Words):
+    """Enters rows [start, end), which are distinct, into a table that has none equal to them. `hashes` is a scratch block."""
     bits = row_bits(count)
-    for first in range(0, rows, BLOCK):
-        n = min(BLOCK, rows - first)
+    for first in range(start, end, BLOCK):
+        n = min(BLOCK, end - first)
         hash_rows(relation, first, n, hashes)
         prefetch_homes(table, count, hashes, n)
         for i in range(n):
@@ -151,8 +150,12 @@ def seek_slot(table: Numbers, count, bits, hashed, at):
 @kernel
 def find_hash(relation: Relation, ctl: Control, registers, i, hashed, at):
     """Row number with the key of block row i, or -1 - slot where it would go; looks from slot `at` on."""
-    table = Numbers(relation.slots)
-    count = relation.slot_count
+    return find_in(relation, Numbers(relation.slots), relation.slot_count, ctl, registers, i, hashed, at)
+
+
+@kernel
+def find_in(relation: Relation, table: Numbers, count, ctl: Control, registers, i, hashed, at):
+    """`find_hash` in a table of `count` slots."""
     bits = row_bits(count)
     while True:
         at = seek_slot(table, count, bits, hashed, at)
@@ -170,8 +173,12 @@ def find_hash(relation: Relation, ctl: Control, registers, i, hashed, at):
 @kernel
 def seek_slots(relation: Relation, n, hashes: Words, slots: Words):
     """slots[i] = -1 - the slot that `find_hash` shall begin at, where slots[i] < 0; asks for the row that is in it."""
-    table = Numbers(relation.slots)
-    count = relation.slot_count
+    seek_in(relation, Numbers(relation.slots), relation.slot_count, n, hashes, slots)
+
+
+@kernel
+def seek_in(relation: Relation, table: Numbers, count, n, hashes: Words, slots: Words):
+    """`seek_slots` in a table of `count` slots."""
     columns = relation.columns
     keys = relation.keys
     bits = row_bits(count)
@@ -193,9 +200,14 @@ def seek_slots(relation: Relation, n, hashes: Words, slots: Words):
 def insert_hash(ctl: Control, relation: Relation, registers: Words, n, codes: Words, known: Words):
     """Adds the block's rows that are not in the hash set, but for those with known[i] >= 0. Room is there already."""
     hash_block(ctl, registers, relation.key_count, n, codes)
-    seek_slots(relation, n, codes, known)
-    table = Numbers(relation.slots)
-    bits = row_bits(relation.slot_count)
+    return insert_in(ctl, relation, Numbers(relation.slots), relation.slot_count, registers, n, codes, known)
+
+
+@kernel
+def insert_in(ctl: Control, relation: Relation, table: Numbers, count, registers: Words, n, hashes: Words, known: Words):
+    """`insert_hash` of rows with these hashes into a table of `count` slots."""
+    seek_in(relation, table, count, n, hashes, known)
+    bits = row_bits(count)
     columns = relation.columns
     arity = relation.arity
     rows = relation.rows
@@ -203,8 +215,8 @@ def insert_hash(ctl: Control, relation: Relation, registers: Words, n, codes: Wo
     for i in range(n):
         if known[i] >= 0:
             continue
-        hashed = codes[i]
-        slot = find_hash(relation, ctl, registers.address, i, hashed, -1 - known[i])
+        hashed = hashes[i]
+        slot = find_in(relation, table, count, ctl, registers.address, i, hashed, -1 - known[i])
         if slot < 0:
             for c in range(arity):
                 column = columns[c]

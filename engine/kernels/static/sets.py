@@ -1,6 +1,7 @@
 """The set over a relation's key columns, whatever its kind: find, insert, share between workers, fill after loading.
 
-Kinds (`SetKind`): BITS and PAGES are bitmaps.py, DENSE is a 32-bit row number per possible key, HASH is hashes.py.
+Kinds (`SetKind`): BITS and PAGES are bitmaps.py, DENSE is a 32-bit row number per possible key, HASH is hashes.py, GRADUAL
+is gradual.py.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dlog.engine.kernels.static.bitmaps import (
     row_code,
     set_bit,
 )
+from dlog.engine.kernels.static.gradual import fill_gradual, find_gradual, insert_gradual
 from dlog.engine.kernels.static.hashes import (
     find_hash,
     grow_hash,
@@ -64,6 +66,9 @@ def find_rows(relation: Relation, ctl: Control, registers: Words, n, scratch: Wo
                 if code >= 0:
                     found[i] = Numbers(slots)[code] - 1
         return
+    if kind == SetKind.GRADUAL:
+        find_gradual(relation, ctl, registers, n, scratch, found)
+        return
     if relation.slot_count == 0:
         for i in range(n):
             found[i] = -1
@@ -95,6 +100,8 @@ def insert_block(ctl: Control, relation: Relation, registers: Words, n, codes: W
         append_rows(relation, ctl, registers, chosen, count, at)
         relation.rows = at + count
         return count
+    if relation.set == SetKind.GRADUAL:
+        return insert_gradual(ctl, relation, registers, n, codes, chosen)
     rows = relation.rows
     if not reserve(ctl, relation, n) or not grow_hash(ctl, relation, rows + n):
         return -1
@@ -191,6 +198,8 @@ def fill_set(ctl: Control, relation: Relation):
     kind = relation.set
     if kind == SetKind.HASH:
         return grow_hash(ctl, relation, max(rows, 1))
+    if kind == SetKind.GRADUAL:
+        return fill_gradual(ctl, relation, max(rows, 1))
     for row in range(rows):
         if kind == SetKind.PAGES and row % BLOCK == 0 and not reserve_pages(ctl, relation, BLOCK):
             return False

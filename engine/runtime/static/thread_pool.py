@@ -29,7 +29,14 @@ BULK_ROWS = 8192
 WAKE_SECONDS = 0.1
 HAND_OVER = 1_000_000
 """Cycles that it costs to have threads begin and end."""
-COLLECT: Mapping[int, int] = {SetKind.NONE: 10, SetKind.BITS: 30, SetKind.PAGES: 60, SetKind.DENSE: 60, SetKind.HASH: 150}
+COLLECT: Mapping[int, int] = {
+    SetKind.NONE: 10,
+    SetKind.BITS: 30,
+    SetKind.PAGES: 60,
+    SetKind.DENSE: 60,
+    SetKind.HASH: 150,
+    SetKind.GRADUAL: 150,
+}
 """Cycles per row that a share adds to its relation, by what it is checked against there: work that is not shared."""
 
 

@@ -20,10 +20,10 @@ class RecordTables:
         self._tables: dict[int, StoredRelation] = {}
 
     def table(self, arity: int) -> StoredRelation:
-        """The records of one arity, as a relation with a hash set."""
+        """The records of one arity, as a relation with a hash set that grows by instalments."""
         if arity not in self._tables:
             made = StoredRelation(f"@records{arity}", (Kind.FLOAT,) * arity, self._memory)
-            made.new_set()
+            made.new_gradual_set()
             self._tables[arity] = made
         return self._tables[arity]
 

@@ -175,13 +175,15 @@ class StoredRelation(KeyedColumns):
             self.key_by(key, value, merge)
             if heap:
                 self.order_changes()
+        elif kind == SetKind.GRADUAL:
+            self.new_gradual_set()
         elif kind != SetKind.NONE:
             self.new_set()
 
     def refill(self, columns: Sequence[np.ndarray], rows: int) -> None:
         """Replaces the rows by others, which are distinct and fit the shape; the set is of the same kind."""
         kind = self.set_kind
-        if kind == SetKind.HASH:
+        if kind in (SetKind.HASH, SetKind.GRADUAL):
             self.drop_set()
             self.struct[L.relation.set] = kind
         emptying.empty_relation(self.address, Struct(BLOCK).address)

@@ -102,6 +102,12 @@ class KeyedColumns(StoredColumns):
         else:
             self.struct[L.relation.set] = SetKind.HASH
 
+    def new_gradual_set(self) -> None:
+        """An empty set over all columns that grows by instalments: a hash table, of rows that are never taken out."""
+        self.drop_set()
+        self._set_key(range(self.arity))
+        self.struct[L.relation.set] = SetKind.GRADUAL
+
     def ensure_set(self) -> None:
         """A set over all columns that holds the rows present."""
         if self.set_kind != SetKind.NONE:
@@ -148,8 +154,10 @@ class KeyedColumns(StoredColumns):
     def drop_set(self) -> None:
         """Frees the set; the rows stay."""
         kind = self.set_kind
-        if kind == SetKind.HASH:
+        if kind in (SetKind.HASH, SetKind.GRADUAL):
             self._free(self.struct[L.relation.slots], self.struct[L.relation.slot_count] * 4)
+            self._free(self.struct[L.relation.next_slots], self.struct[L.relation.next_count] * 4)
+            self.struct[L.relation.next_slots] = self.struct[L.relation.next_count] = 0
         elif kind != SetKind.NONE:
             self._free(self.struct[L.relation.slots], self._slot_bytes)
             self._free(self.struct[L.relation.pool], self.struct[L.relation.pool_capacity] * PAGE_WORDS * 8)
