@@ -5,7 +5,7 @@ Row numbers are 32-bit. Blocks come as registers (addresses of int64 values); li
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Error
+from dlog.engine.kernels.codes import Error, SetKind
 from dlog.engine.kernels.core.blocks import clear_rest, cleared_block, dirty_bytes, free_block, resized_block
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import atomic_add, wrapped_product
@@ -70,12 +70,18 @@ def store_cell(address, width, row, value):
 @entry()
 def resize(ctl: Control, address, old_bytes, new_bytes):
     """`resized_block` on the worker's account; 0 and ctl.error set when over the limit or out of memory."""
+    return resize_by(ctl, address, old_bytes, new_bytes, ctl.account.small)
+
+
+@kernel
+def resize_by(ctl: Control, address, old_bytes, new_bytes, gradual):
+    """`resize` where the caller says whether the block is one that should have a mapping early."""
     grown = atomic_add(ctl.account.ref.bytes, 0, new_bytes - old_bytes) + new_bytes - old_bytes
     if grown > ctl.limit and new_bytes > old_bytes:
         atomic_add(ctl.account.ref.bytes, 0, old_bytes - new_bytes)
         ctl.error = Error.MEMORY
         return 0
-    moved = resized_block(address, new_bytes, ctl.account.small)
+    moved = resized_block(address, new_bytes, gradual)
     if moved == 0:
         atomic_add(ctl.account.ref.bytes, 0, old_bytes - new_bytes)
         ctl.error = Error.MEMORY
@@ -148,11 +154,12 @@ def reserve(ctl: Control, relation: Relation, extra):
         ctl.error = Error.ROWS
         return False
     target = max(rows, capacity + (capacity >> 1), 1024)
+    gradual = 1 if relation.set == SetKind.GRADUAL else ctl.account.small
     columns = relation.columns
     for c in range(relation.arity):
         column = columns[c]
         width = column.width
-        moved = resize(ctl, column.data, capacity * width, target * width)
+        moved = resize_by(ctl, column.data, capacity * width, target * width, gradual)
         if moved == 0:
             return False
         column.data = moved

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.core.blocks import HUGE_PAGE, LINE, LINES
 from dlog.engine.kernels.core.jit import JIT
+from dlog.engine.kernels.core.memory import MAPS
 from dlog.engine.kernels.static import emptying, gradual
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct
@@ -151,6 +153,17 @@ def test_rows_come_to_a_large_table_when_its_pages_are_there() -> None:
             assert np.array_equal(checked.tables.pack(2, columns_of(records[back])), back + 1)
     assert waited > 1
     assert np.array_equal(checked.tables.pack(2, columns_of(records)), np.arange(len(records)) + 1)
+
+
+@pytest.mark.skipif(not MAPS or not JIT, reason="blocks have mappings where the system moves pages")
+def test_columns_are_not_copied_when_they_are_large() -> None:
+    """Each is in a mapping of its own from 2**17 bytes on, and stays there while it fits its first page."""
+    tables = RecordTables(Memory(None))
+    tables.pack(2, columns_of(np.arange(40_000).reshape(-1, 2)))
+    places = [tables.table(2).column_address(c) for c in range(2)]
+    assert all(place % HUGE_PAGE <= LINES * LINE for place in places)
+    tables.pack(2, columns_of(np.arange(200_000).reshape(-1, 2)))
+    assert [tables.table(2).column_address(c) for c in range(2)] == places
 
 
 def test_a_set_that_cannot_grow_is_as_it_was() -> None:
