@@ -3,7 +3,8 @@
 The table is that of hashes.py. One that is 4/5 full is not entered anew at once: a larger one is made, rows that come go there,
 and with each of them some of the rows that were there before, in the order of their numbers. Until all of these have been
 entered the old table stays as it is, and is looked in, too; then it is given back. As rows are never taken out, and keep their
-numbers, a row that is in both is the same in both.
+numbers, a row that is in both is the same in both. This takes 5 to 10 bytes per row, of a large table 7.5, and 15 while it
+grows.
 
 The system zeroes a huge page when something first comes to it, which takes as long as a small commit, and rows come to all
 pages of a table at once. So the pages of the new one are touched first, one in every second call; meanwhile the old one takes
