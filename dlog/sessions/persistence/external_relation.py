@@ -24,8 +24,9 @@ from dlog.sessions.persistence.references import are_ids
 Chunk = tuple[Columns, np.ndarray]
 """Changed rows and their diffs."""
 ReadBulk = Callable[[BulkChange], tuple[Columns, int]]
-MAX_SMALL_CHUNKS = 128
-"""Small chunks before they are joined to one: trades copying against the number of arrays."""
+MAX_SMALL_CHUNKS = 32
+"""Small chunks before they are joined to one: trades copying against the number of arrays. Joining more at once has the system
+clear pages for them within one commit."""
 
 
 class Epoch:

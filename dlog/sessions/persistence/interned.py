@@ -21,8 +21,8 @@ from dlog.engine.values.symbols import NotText, SymbolTable
 _SYMBOLS = "symbols"
 _RECORDS = "records-"
 """Followed by the arity."""
-MAX_SMALL_PIECES = 128
-"""Small pieces before they are joined to one: trades copying against the number of arrays."""
+MAX_SMALL_PIECES = 32
+"""Small pieces before they are joined to one, as small changes are (`external_relation`)."""
 
 
 class Interned:

@@ -793,7 +793,7 @@ def test_programs_on_graphs_live_on_from_second_engines(story: Story, seed: int)
         tell(story, seed, ends=0.3)
 
 
-@pytest.mark.parametrize("small", [0, 128])
+@pytest.mark.parametrize("small", [0, 32])
 @examples(25)
 @given(story=stories(random_programs(), most=10), seed=st.integers(0, 99))
 def test_random_programs_live_on_from_second_engines(small: int, story: Story, seed: int) -> None:
