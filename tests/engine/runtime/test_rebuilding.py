@@ -12,7 +12,7 @@ from dlog.engine.runtime.incremental.batches.changes import insertions
 from dlog.engine.runtime.incremental.batches.runner import BatchRunner
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
-from dlog.engine.runtime.incremental.plan_changes.rebuilding import MIN_REBUILD_ROWS
+from dlog.engine.runtime.incremental.plan_changes.rebuilding import MIN_REBUILD_ROWS, MIN_REBUILD_ROWS_PER_RULE
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.runtime.maintaining import EDGES, Anew, engine_of, rows
@@ -96,6 +96,22 @@ def test_only_rounds_that_bring_many_times_what_there_is_do(monkeypatch: pytest.
         commit(engine, chain(10_000, 10_000 + MIN_REBUILD_ROWS), chain(100, 100 + MIN_REBUILD_ROWS))
         assert found == [3]
         assert len(rows(engine, "e")) == MIN_REBUILD_ROWS + 12
+
+
+def test_many_rules_are_not_planned_anew_for_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = begun(monkeypatch)
+    rules = range(2 * MIN_REBUILD_ROWS // MIN_REBUILD_ROWS_PER_RULE)
+    text = ".decl e(x: number, y: number)\n" + "".join(
+        f".decl p{k}(x: number, y: number)\np{k}(x, y) :- e(x, y), x % {k + 2} = 0, e(y, _).\n" for k in rules
+    )
+    with engine_of(text) as engine:
+        commit(engine, chain(10, 12))
+        commit(engine, chain(100, 100 + MIN_REBUILD_ROWS))
+        assert found == []
+    with engine_of(text) as engine:
+        commit(engine, chain(10, 12))
+        commit(engine, chain(100, 100 + 2 * MIN_REBUILD_ROWS))
+        assert found == [2]
 
 
 def test_a_round_that_fails_leaves_what_there_was() -> None:
