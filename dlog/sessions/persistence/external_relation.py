@@ -27,6 +27,8 @@ ReadBulk = Callable[[BulkChange], tuple[Columns, int]]
 MAX_SMALL_CHUNKS = 32
 """Small chunks before they are joined to one: trades copying against the number of arrays. Joining more at once has the system
 clear pages for them within one commit."""
+MIN_LARGE_ROWS = 1 << 14
+"""Changes from which on a chunk is not joined to others: some commit of few would copy it."""
 
 
 class Epoch:
@@ -55,6 +57,10 @@ class Epoch:
 
     def add(self, updates: Updates) -> None:
         """The changes of further rounds."""
+        if updates.rows >= MIN_LARGE_ROWS:
+            self._gather()
+            self._chunks.append((updates.columns, updates.diffs))
+            return
         self._recent.append((updates.columns, updates.diffs))
         if len(self._recent) >= MAX_SMALL_CHUNKS:
             self._gather()

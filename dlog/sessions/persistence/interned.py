@@ -17,6 +17,7 @@ from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.engine.state.entries import Entries
 from dlog.engine.state.files import damaged
 from dlog.engine.values.symbols import NotText, SymbolTable
+from dlog.sessions.persistence.external_relation import MIN_LARGE_ROWS
 
 _SYMBOLS = "symbols"
 _RECORDS = "records-"
@@ -133,9 +134,13 @@ class _Pieces:
     def add(self, entries: Entries) -> None:
         with self._lock:
             self._records += entries.count
-            self._small = (*self._small, entries.data)
-            if len(self._small) > MAX_SMALL_PIECES:
+            is_large = entries.count >= MIN_LARGE_ROWS
+            if self._small and (is_large or len(self._small) >= MAX_SMALL_PIECES):
                 self._large, self._small = (*self._large, np.concatenate(self._small)), ()
+            if is_large:
+                self._large = (*self._large, entries.data)
+            else:
+                self._small = (*self._small, entries.data)
 
     def frozen(self) -> Callable[[], Entries]:
         """All that there are now, in one piece when that is asked for."""

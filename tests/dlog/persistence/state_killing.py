@@ -79,6 +79,7 @@ def main(folder: Path, kills: int, seed: int) -> int:
     checkpoints.MIN_IMAGE_LOG_BYTES = rng.choice((0, 1500))  # with what the engine keeps, always or now and then
     recovery.MIN_ROWS_PER_CHANGE = 0  # which is gone on from whatever has changed since
     external_relation.MAX_SMALL_CHUNKS = 2  # and changes pile up meanwhile
+    external_relation.MIN_LARGE_ROWS = rng.choice((2, 1 << 14))
     external_relations.MAX_BULK_CHANGES = 3  # and lots are made one
     warm = folder / "warm"
     with dlog.session(PROGRAM, state=warm, threads=1) as session:  # the children inherit the kernels

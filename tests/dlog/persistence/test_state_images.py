@@ -800,6 +800,7 @@ def test_random_programs_live_on_from_second_engines(small: int, story: Story, s
     with pytest.MonkeyPatch.context() as patch:
         always_second(patch)
         patch.setattr(interned, "MAX_SMALL_PIECES", small)
+        patch.setattr(interned, "MIN_LARGE_ROWS", 2)
         tell(story, seed, ends=0.3)
 
 
