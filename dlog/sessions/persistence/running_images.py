@@ -131,10 +131,14 @@ class SecondEngines:
 
     def write(self, content: Content, fingerprint: str, program_changes: int, make: MakeEngine) -> bool:
         """Writes the image of what the last checkpoint wrote; false where there is none, or it is not wanted any more: also as
-        the program has changed since."""
+        the program has changed since. Pauses before the next one double only where it was wanted."""
         begun = time.monotonic()
-        written = self._tried(content, fingerprint, program_changes, make)
-        self._failures = 0 if written else min(self._failures + 1, MAX_DOUBLINGS)
+        try:
+            written = self._tried(content, fingerprint, program_changes, make)
+        except Abandoned:
+            written = False  # which says nothing of the next one
+        else:
+            self._failures = 0 if written else min(self._failures + 1, MAX_DOUBLINGS)
         now = time.monotonic()
         self._rest = now + (SECONDS_BETWEEN << self._failures) * (now - begun)
         return written
@@ -148,7 +152,7 @@ class SecondEngines:
                     return False
                 parts.callback(engine.close)
                 return self._written(content, fingerprint, program_changes, engine)
-        except (Abandoned, DlogError, MemoryError):
+        except (DlogError, MemoryError):
             return False
 
     def _written(self, content: Content, fingerprint: str, program_changes: int, engine: RoundsEngine) -> bool:
