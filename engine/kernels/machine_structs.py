@@ -39,7 +39,7 @@ class Relation(Struct):
     slot_count: i64
     next_slots: i64  # GRADUAL, while it grows: address of the table that takes the place of `slots`,
     next_count: i64  # the slots of that one,
-    next_untouched: i64  # two for each huge page of it to which nothing has come yet: no rows before it is 0,
+    next_untouched: i64  # one more than its huge pages that are still to be made: no rows before it is 0,
     entered: i64  # how many of the first rows it has,
     staying: i64  # and how many rows `slots` has: all others are in it
     keys: Words  # columns that the set or map is over
@@ -164,6 +164,8 @@ class Account(Struct):
     small: i64  # of a commit of few changes, which is to touch few new pages (pages.py): rows that may come yet; else 0
     waiting: i64  # how many stretches of pages are to be made ahead:
     places: Words  # of each where it begins and how many there are
+    making: i64  # whether one of them is being made
+    maker: i64  # address of what makes them (page_maker.py)
 
 
 class Homes(Struct):
@@ -185,7 +187,10 @@ class Symbols(Struct):
     offset_count: i64
     slots: Words  # ids by hash
     slot_homes: Inside[Homes]
-    untouched: i64  # two for each huge page of a table that grows, from the last one on, to which nothing has come yet
+    untouched: i64  # huge pages of a table that grows, up to the last one, that are still to be made
+    maker: i64  # address of what makes them (page_maker.py)
+    heap_ahead: i64  # the page of the strings' bytes that was to be made last
+    offsets_ahead: i64  # and that of `offsets`
     count: i64  # strings
     used: i64  # bytes
     lock: i64

@@ -22,8 +22,10 @@ import numpy as np
 
 from dlog.engine.interruption import Delayed, DelayedInFinalizer
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.core.blocks import HUGE_PAGE
 from dlog.engine.kernels.core.jit import entry
 from dlog.engine.kernels.core.memory import MAPS
+from dlog.engine.kernels.core.page_maker import MAKER
 from dlog.engine.kernels.values.symbols import STRINGS_AHEAD, begin_writing, drop_slots, end_writing, find_symbol, intern
 from dlog.engine.kernels.values.words import copy_bytes
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -101,6 +103,7 @@ class SymbolTable:
         self._heap = np.empty(1 << 12, np.uint8)
         self._offsets = np.zeros(1 << 8, np.int64)
         self._table = np.zeros(L.symbols.size, np.int64)
+        self._table[L.symbols.maker] = MAKER
         self._lock = Lock()
         self._ranks = np.empty(0, np.int32)
         self.address = int(self._table.ctypes.data)
@@ -278,7 +281,7 @@ def _room(size: int, dtype: np.dtype[Any]) -> np.ndarray:
             pages = mmap.mmap(-1, max(wanted, RESERVED_BYTES), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
         except (OSError, ValueError):  # a limit of the address space
             return np.empty(size, dtype)
-        pages.madvise(mmap.MADV_HUGEPAGE)
+        pages.madvise(mmap.MADV_HUGEPAGE, HUGE_PAGE)  # to the first page comes what was there before, at once
         room: np.ndarray = np.frombuffer(pages, dtype, len(pages) // dtype.itemsize)
         return room
     return np.empty(size, dtype)

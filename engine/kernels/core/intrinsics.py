@@ -7,6 +7,7 @@ without the JIT is: memory.py, words.py, numerals.py.
 from __future__ import annotations
 
 import mmap
+import signal
 import sys
 from typing import Any
 
@@ -23,6 +24,9 @@ _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _MREMAP_MOVE = 3
 """That pages may move, and that they go where they are told."""
+_MADV_POPULATE_WRITE = 23
+_SIGNALS_BYTES = 128
+"""Of a set of signals."""
 
 
 def _at(builder: Any, address: Any, index: Any, kind: Any) -> Any:
@@ -90,6 +94,7 @@ _SYSTEM = {
     "mremap": (_I64, [_I64, _I64, _I64, _I32, _I64]),
     "madvise": (_I32, [_I64, _I64, _I32]),
     "malloc_usable_size": (_I64, [_I64]),
+    "getpid": (_I32, []),
     "memcpy": (_I64, [_I64, _I64, _I64]),
 }
 """Functions of the system's library, addresses as words."""
@@ -108,6 +113,13 @@ def _system(name: str, arguments: int, fill: Any) -> Any:
         found = builder.call(function, words)
         return builder.sext(found, _I64) if result is _I32 else found
 
+    if arguments == 0:
+
+        @intrinsic
+        def call0(typing: Any) -> Any:
+            return types.int64(), generate
+
+        return call0
     if arguments == 1:
 
         @intrinsic
@@ -150,8 +162,71 @@ unmap_pages = _system("munmap", 2, lambda builder, address, size: [address, size
 move_pages = _system("mremap", 4, _moving)
 advise_pages = _system("madvise", 3, lambda builder, address, size, advice: [address, size, builder.trunc(advice, _I32)])
 usable_bytes = _system("malloc_usable_size", 1, lambda builder, address: [address])
+process_id = _system("getpid", 0, lambda builder: [])
 copy_bytes = _system("memcpy", 3, lambda builder, target, source, size: [target, source, size])
 realloc, free, calloc = _external("realloc", 2, True), _external("free", 1, False), _external("calloc", 2, True)
+
+
+@intrinsic
+def compare_and_set(typing: Any, address: Any, old: Any, new: Any) -> Any:
+    """Puts `new` into the 64-bit word at an address if it is `old`; whether it was."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = _at(builder, args[0], ir.Constant(_I64, 0), _I64)
+        found = builder.cmpxchg(word, args[1], args[2], "acq_rel", "acquire")
+        return builder.zext(builder.extract_value(found, 1), _I64)
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def populate_aside(typing: Any, maker: Any) -> Any:
+    """Has a thread of its own ask the system for a page and put 0 into the first of two words, of which the second is the
+    page's address; does so itself where no thread can begin. The thread takes no signals, which are Python's."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if sys.platform != "linux":
+            return context.get_dummy_value()
+        routine, maker = _populating(builder.module), builder.inttoptr(args[0], _PTR)
+        signals, before = (cgutils.alloca_once(builder, ir.ArrayType(_I8, _SIGNALS_BYTES)) for _ in range(2))
+        thread = cgutils.alloca_once(builder, _I64)
+        builder.store(ir.Constant(ir.ArrayType(_I8, _SIGNALS_BYTES), [255] * _SIGNALS_BYTES), signals)
+        every, kept = (builder.bitcast(set_, _PTR) for set_ in (signals, before))
+        mask = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_I32, [_I32, _PTR, _PTR]), "pthread_sigmask")
+        create = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_I32, [_I64.as_pointer(), _PTR, routine.type, _PTR]), "pthread_create"
+        )
+        detach = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_I32, [_I64]), "pthread_detach")
+        none, set_mask = ir.Constant(_PTR, None), ir.Constant(_I32, signal.SIG_SETMASK)
+        builder.call(mask, [set_mask, every, kept])
+        failed = builder.call(create, [thread, none, routine, maker])
+        builder.call(mask, [set_mask, kept, none])
+        with builder.if_else(builder.icmp_signed("!=", failed, ir.Constant(_I32, 0))) as (alone, beside):
+            with alone:
+                builder.call(routine, [maker])
+            with beside:
+                builder.call(detach, [builder.load(thread)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+def _populating(module: Any) -> Any:
+    """What a thread of `populate_aside` does. What is at the address meanwhile does not matter: nothing is written."""
+    found = module.globals.get("dlog.populating")
+    if found is not None:
+        return found
+    routine = ir.Function(module, ir.FunctionType(_PTR, [_PTR]), "dlog.populating")
+    routine.linkage = "internal"
+    builder = ir.IRBuilder(routine.append_basic_block())
+    words = builder.bitcast(routine.args[0], _I64.as_pointer())
+    address = builder.load(builder.gep(words, [ir.Constant(_I64, 1)]))
+    result, kinds = _SYSTEM["madvise"]
+    advise = cgutils.get_or_insert_function(module, ir.FunctionType(result, kinds), "madvise")
+    builder.call(advise, [address, ir.Constant(_I64, mmap.PAGESIZE), ir.Constant(_I32, _MADV_POPULATE_WRITE)])
+    builder.store_atomic(ir.Constant(_I64, 0), words, "release", 8)
+    builder.ret(ir.Constant(_PTR, None))
+    return routine
 
 
 @intrinsic

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import sys
 import threading
 import time
@@ -36,6 +37,8 @@ if JIT:
         intrinsic("cycles"),
     )
     wrapped_product, wrapped_sum = intrinsic("wrapped_product"), intrinsic("wrapped_sum")
+    process_id, compare_and_set = intrinsic("process_id"), intrinsic("compare_and_set")
+    populate_aside = intrinsic("populate_aside")
 
 else:
     np.seterr(all="ignore")
@@ -102,6 +105,20 @@ else:
     def advise_pages(address: int, size: int, advice: int) -> int:
         """Nothing without the JIT."""
         return 0
+
+    def populate_aside(maker: int) -> None:
+        """Nothing, at once, without the JIT."""
+        store_i64(maker, 0, 0)
+
+    def process_id() -> int:
+        return os.getpid()
+
+    def compare_and_set(address: int, old: int, new: int) -> int:
+        with _atomic:
+            same = load_i64(address, 0) == old
+            if same:
+                store_i64(address, 0, new)
+        return int(same)
 
     _atomic = threading.Lock()
 

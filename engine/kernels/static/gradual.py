@@ -7,15 +7,15 @@ numbers, a row that is in both is the same in both. This takes 5 to 10 bytes per
 grows.
 
 The system zeroes a huge page when something first comes to it, which takes as long as a small commit, and rows come to all
-pages of a table at once. So the pages of the new one are touched first, one in every second call; meanwhile the old one takes
-rows in still. Small tables grow at once.
+pages of a table at once. So the pages of the new one are made first, one after the other, by another thread; meanwhile the old
+one takes rows in still. Small tables grow at once.
 """
 
 from __future__ import annotations
 
-from dlog.engine.kernels.core.blocks import HUGE_PAGE, MADV_POPULATE_WRITE, PAGE, fresh_pages, start_of
+from dlog.engine.kernels.core.blocks import HUGE_PAGE, fresh_pages, start_of
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import advise_pages
+from dlog.engine.kernels.core.page_maker import is_making, make_aside
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
@@ -94,9 +94,8 @@ def room_for_rows(ctl: Control, relation: Relation, n, hashes: Words):
             enter_more(ctl, relation, relation.rows, hashes)
             return True
     if relation.next_untouched != 0:
-        touch_page(relation)
         # Pages are few: that the old table is nearly full before all are there is not to be expected.
-        if relation.next_untouched != 0 and rows * 8 <= relation.slot_count * 7:
+        if pages_are_missing(ctl.account.maker, relation) and rows * 8 <= relation.slot_count * 7:
             return True
         relation.next_untouched = 0
         relation.staying = relation.rows
@@ -116,20 +115,25 @@ def begin_growing(ctl: Control, relation: Relation, rows):
         return False
     relation.next_slots = address
     relation.next_count = count
-    relation.next_untouched = 2 * fresh_pages(address, 0, count * 4)
+    pages = fresh_pages(address, 0, count * 4)
+    relation.next_untouched = pages + 1 if pages != 0 else 0
     relation.entered = 0
     relation.staying = relation.rows
     return True
 
 
 @kernel
-def touch_page(relation: Relation):
-    """Has one more page of the next table be made, every second time."""
+def pages_are_missing(maker, relation: Relation):
+    """Whether pages of the next table are still to be made; has the next one be made if it is its turn."""
+    if is_making(maker):
+        return True
     left = relation.next_untouched - 1
     relation.next_untouched = left
-    if left & 1 == 0:
-        last = start_of(relation.next_slots + relation.next_count * 4 - 1)
-        advise_pages(last - (left >> 1) * HUGE_PAGE, PAGE, MADV_POPULATE_WRITE)
+    if left == 0:
+        return False
+    last = start_of(relation.next_slots + relation.next_count * 4 - 1)
+    make_aside(maker, last - (left - 1) * HUGE_PAGE)
+    return True
 
 
 @kernel

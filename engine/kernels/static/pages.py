@@ -6,6 +6,8 @@ commit wait, and the system is asked for one of them at the end of each. A table
 before it begins to move anything there.
 
 Until its turn has come a page may have become another array's, or nobody's: it is made or refused, and nothing is written.
+A thread of its own makes it (page_maker.py), as that may take much longer than the commit; commits of more changes make some
+themselves, which takes less than the changes do.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.blocks import HUGE_PAGE, MADV_POPULATE_WRITE, PAGE, fresh_pages, start_of
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import advise_pages
+from dlog.engine.kernels.core.page_maker import is_making, make_aside
 from dlog.engine.kernels.machine_structs import Account
 from dlog.engine.kernels.round_structs import Control
 
@@ -35,9 +38,8 @@ def end_small(ctl: Control, changes):
     """A commit of so many changes is over, or some of them lead to many."""
     account = ctl.account
     account.small = 0
-    for _ in range(1 + changes // CHANGES_PER_PAGE):
-        if account.waiting != 0:
-            make_page(account)
+    if account.waiting + account.making != 0:
+        make_pages(account, changes // CHANGES_PER_PAGE)
 
 
 @kernel
@@ -45,7 +47,7 @@ def may_move(ctl: Control, coming):
     """Whether a table that grows may go on before so many rows come to it: not where pages of it may be waiting. A commit in
     which many come is large, however few changes led to them: a table that takes in rows and moves none gets ever slower."""
     account = ctl.account
-    if account.small == 0 or account.waiting == 0:
+    if account.small == 0 or account.waiting + account.making == 0:
         return True
     account.small = max(account.small - coming, 0)
     return False
@@ -64,12 +66,24 @@ def note_pages(account: Account, address, old, new):
 
 
 @kernel
-def make_page(account: Account):
-    """Makes one of the pages that wait: the last one, as tables begin to move there."""
+def make_pages(account: Account, at_once):
+    """Makes some of the pages that wait, and has one more be made meanwhile, unless one still is."""
+    while at_once > 0 and account.waiting != 0:
+        advise_pages(next_page(account), PAGE, MADV_POPULATE_WRITE)
+        at_once -= 1
+    account.making = 1 if is_making(account.maker) else 0
+    if account.making == 0 and account.waiting != 0:
+        make_aside(account.maker, next_page(account))
+        account.making = 1
+
+
+@kernel
+def next_page(account: Account):
+    """Takes one of the pages that wait: the last one, as tables begin to move there."""
     at = account.waiting - 1
     start = account.places[2 * at]
     left = account.places[2 * at + 1] - 1
     account.places[2 * at + 1] = left
     if left == 0:
         account.waiting = at
-    advise_pages(start + left * HUGE_PAGE, PAGE, MADV_POPULATE_WRITE)
+    return start + left * HUGE_PAGE

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.blocks import (
     HUGE_PAGE,
-    MADV_POPULATE_WRITE,
-    PAGE,
     clear_rest,
     cleared_block,
     dirty_bytes,
@@ -22,7 +20,8 @@ from dlog.engine.kernels.core.blocks import (
     start_of,
 )
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import advise_pages, atomic_add, prefetch
+from dlog.engine.kernels.core.memory import atomic_add, prefetch
+from dlog.engine.kernels.core.page_maker import is_making, make_aside
 from dlog.engine.kernels.incremental.store.homes import (
     MAX_HOMES_GROWN_AT_ONCE,
     begin_growing,
@@ -131,7 +130,7 @@ def room_for_slots(table: Symbols, extra, left):
         at_once = count < MAX_HOMES_GROWN_AT_ONCE or left > count >> 2
         if not (renew_slots(table, more) if at_once else grow_slots(table, more)):
             return False
-    if homes.edge != 0 and not touch_page(table) and not move_entries(table, extra * SLOTS_MOVED_PER_STRING):
+    if homes.edge != 0 and not pages_are_missing(table) and not move_entries(table, extra * SLOTS_MOVED_PER_STRING):
         return False
     while not still_fits(homes, table.slots.address, 8, extra):
         if not move_entries(table, extra * SLOTS_MOVED_PER_STRING):
@@ -152,16 +151,16 @@ def grow_slots(table: Symbols, count):
 
 
 @kernel
-def touch_page(table: Symbols):
-    """Has the next page be made of those that a table was given, every second time; false if there are no more. Only then is
-    it time to move."""
+def pages_are_missing(table: Symbols):
+    """Whether pages that a table was given are still to be made, so that it is not yet time to move; has the next one be made
+    if it is its turn."""
+    if is_making(table.maker):
+        return True
     left = table.untouched - 1
     if left < 0:
         return False
     table.untouched = left
-    if left & 1 == 0:
-        last = start_of(table.slots.address + table.slot_homes.room * 8 - 1)
-        advise_pages(last - (left >> 1) * HUGE_PAGE, PAGE, MADV_POPULATE_WRITE)
+    make_aside(table.maker, start_of(table.slots.address + table.slot_homes.room * 8 - 1) - left * HUGE_PAGE)
     return True
 
 
@@ -181,7 +180,7 @@ def lengthen_slots(table: Symbols, room):
     slots = resized_block(old.address, room * 8, 1)
     if slots == 0:
         return False
-    table.untouched += 2 * fresh_pages(slots, places * 8, room * 8)
+    table.untouched += fresh_pages(slots, places * 8, room * 8)
     clear_rest(slots, places * 8, room * 8, dirty)
     table.slots = Words(slots)
     table.slot_homes.room = room
@@ -281,8 +280,18 @@ def intern(table: Symbols, source, size, starts: Words, ends: Words, begin, coun
     where there is no memory for slots, and returns its number; `count` when done. `hashes` has room for STRINGS_AHEAD words."""
     begin_writing(table)
     done = intern_locked(table, source, size, starts, ends, begin, count, ids, width, hashes)
+    make_next(table, table.ref.heap_ahead, table.heap, table.used, table.heap_size)
+    make_next(table, table.ref.offsets_ahead, table.offsets.address, table.count * 8, table.offset_count * 8)
     end_writing(table)
     return done
+
+
+@kernel
+def make_next(table: Symbols, ahead: Words, address, used, size):
+    """Has the page be made that an array comes to after that of its used bytes, unless it was the last one that was."""
+    following = start_of(address + used) + HUGE_PAGE
+    if following < address + size and ahead[0] != following and make_aside(table.maker, following):
+        ahead[0] = following
 
 
 @kernel

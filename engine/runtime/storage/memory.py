@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Error
+from dlog.engine.kernels.core.page_maker import MAKER
 from dlog.engine.kernels.static.pages import PLACES
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.array_pool import ArrayPool
@@ -18,6 +19,7 @@ class Memory:
     def __init__(self, limit: int | None, threads: int = 1) -> None:
         self.bytes = Struct(L.account.size)
         self.bytes.point(L.account.places, Struct(2 * PLACES))
+        self.bytes[L.account.maker] = MAKER
         self.threads = threads
         self.limit = limit if limit is not None else 2**62
         self.control = self.new_control(L.control.size)

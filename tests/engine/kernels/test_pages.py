@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import sys
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,11 +15,13 @@ import pytest
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.blocks import HUGE_PAGE, MIN_GROWING_BYTES, MIN_MAPPED_BYTES
 from dlog.engine.kernels.core.jit import JIT
+from dlog.engine.kernels.core.page_maker import MAKER
 from dlog.engine.kernels.incremental.inputs import input_changes
 from dlog.engine.kernels.incremental.loop import batches
 from dlog.engine.kernels.static import pages, storage
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view
+from dlog.engine.values.symbols import SymbolTable
 from tests.engine.kernels.test_growing import Store, universe
 
 pytestmark = [
@@ -47,6 +51,23 @@ def pages_of(address: int, old: int, new: int) -> list[int]:
     return list(range(first, address + new, HUGE_PAGE))
 
 
+def end_small(control: int, changes: int) -> None:
+    """The end of a small commit, and that of what it had made meanwhile."""
+    pages.end_small(control, changes)
+    wait_for_page()
+
+
+def wait_for_page() -> None:
+    end = time.monotonic() + 60
+    while is_making():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def is_making() -> bool:
+    return bool(view(MAKER, 8, np.int64)[0])
+
+
 @pytest.mark.parametrize("changes", [64, 2 * pages.CHANGES_PER_PAGE])
 def test_a_small_commit_makes_one_page_of_those_it_was_given(memory: Memory, changes: int) -> None:
     control, old, new = memory.control.address, MIN_MAPPED_BYTES, MIN_MAPPED_BYTES + 7 * HUGE_PAGE
@@ -56,14 +77,47 @@ def test_a_small_commit_makes_one_page_of_those_it_was_given(memory: Memory, cha
     given = pages_of(address, old, new)
     assert not any(map(is_there, given))
     for commit in range(1, len(given) + 2):
-        pages.end_small(control, changes)
+        end_small(control, changes)
         made = min(commit * (1 + changes // pages.CHANGES_PER_PAGE), len(given))
         assert sum(map(is_there, given)) == made
         assert bool(memory.bytes[L.account.waiting]) == (made < len(given))
         pages.begin_small(control)
-    pages.end_small(control, changes)
+    end_small(control, changes)
     assert not view(address, new, np.uint8).any()
     storage.release(control, address, new)
+
+
+def test_one_page_is_made_at_a_time(memory: Memory) -> None:
+    """While another is being made, as one that takes long, none is asked for, and tables that grow wait."""
+    control, words = memory.control.address, view(MAKER, 8, np.int64)
+    pages.begin_small(control)
+    address = storage.zeroed(control, 4 * HUGE_PAGE)
+    given = pages_of(address, 0, 4 * HUGE_PAGE)
+    words[0] = os.getpid()
+    try:
+        for _ in range(3):
+            pages.end_small(control, 64)
+            pages.begin_small(control)
+        assert memory.bytes[L.account.making] and not any(map(is_there, given))
+    finally:
+        words[0] = 0
+    end_small(control, 64)
+    assert sum(map(is_there, given)) == 1
+    storage.release(control, address, 4 * HUGE_PAGE)
+    for _ in given:
+        end_small(control, 64)
+
+
+def test_a_forked_process_makes_pages_though_its_parent_was_making_one(memory: Memory) -> None:
+    control, words = memory.control.address, view(MAKER, 8, np.int64)
+    pages.begin_small(control)
+    address = storage.zeroed(control, 4 * HUGE_PAGE)
+    words[0] = os.getppid()
+    end_small(control, 64)
+    assert sum(map(is_there, pages_of(address, 0, 4 * HUGE_PAGE))) == 1
+    storage.release(control, address, 4 * HUGE_PAGE)
+    for _ in range(4):
+        end_small(control, 64)
 
 
 def test_pages_of_arrays_that_are_gone_are_not_missed(memory: Memory) -> None:
@@ -73,7 +127,7 @@ def test_pages_of_arrays_that_are_gone_are_not_missed(memory: Memory) -> None:
     for address in gone:
         storage.release(control, address, 3 * HUGE_PAGE)
     for _ in range(3 * pages.PLACES):
-        pages.end_small(control, 1)
+        end_small(control, 1)
     assert memory.bytes[L.account.waiting] == 0
 
 
@@ -158,11 +212,27 @@ def test_columns_of_one_relation_come_to_their_pages_in_different_commits() -> N
         assert input_changes.apply_input(control.address, address, int(staged.ctypes.data), 250)
         assert batches.settle(control.address, address)
         batches.forget_changes(control.address, address)
-        pages.end_small(control.address, 250)
+        end_small(control.address, 250)
         made.append(touched(store) - before)
     assert struct[L.relation.rows] == 560_000
     assert max(made) == 1
     store.close()
+
+
+def test_strings_come_to_pages_that_are_there() -> None:
+    """Of their bytes, and of where they are: the page after the one that was come to is made meanwhile."""
+    table = SymbolTable()
+    fields = view(table.address, L.symbols.size * 8, np.int64)
+    missing = 0
+    for batch in range(300):
+        table.intern_texts([f"{batch} {number} {'long ' * 8}" for number in range(500)])
+        wait_for_page()
+        for address, used in ((L.symbols.heap, fields[L.symbols.used]), (L.symbols.offsets, 8 * fields[L.symbols.count])):
+            last = int(fields[address] + used)
+            if last // HUGE_PAGE > int(fields[address]) // HUGE_PAGE:
+                missing += not is_there(last // HUGE_PAGE * HUGE_PAGE + HUGE_PAGE)
+    assert fields[L.symbols.used] > 3 * HUGE_PAGE
+    assert missing == 0
 
 
 def touched(store: Store) -> int:
