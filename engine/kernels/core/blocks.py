@@ -52,10 +52,10 @@ class Mapping(Struct):
 
 
 @kernel
-def cleared_block(size):
-    """Zeroed bytes; 0 if there are none."""
+def cleared_block(size, gradual):
+    """Zeroed bytes; 0 if there are none. `gradual`: whether its first page is to be small ones, as something comes to it now."""
     if MAPS and size >= MIN_MAPPED_BYTES:
-        return mapped_block(size, size >> 3)
+        return mapped_block(size, size >> 3, gradual)
     return calloc(max(size, 8), 1)
 
 
@@ -70,8 +70,8 @@ def resized_block(address, size, gradual):
     if size < MIN_MAPPED_BYTES and (gradual == 0 or address == 0 or size <= usable_bytes(address)):
         return realloc(address, size)
     if address == 0:
-        return mapped_block(size, size >> 3)
-    moved = mapped_block(size, HUGE_PAGE)
+        return mapped_block(size, size >> 3, gradual)
+    moved = mapped_block(size, HUGE_PAGE, 0)
     if moved != 0:
         advise_pages(start_of(moved), (size + PAGE) & ~(PAGE - 1), MADV_POPULATE_WRITE)  # rather than one after the other
         copy_bytes(moved, address, min(usable_bytes(address), size))
@@ -147,11 +147,11 @@ def mapped_length(offset, size, slack):
 
 
 @kernel
-def mapped_block(size, slack):
+def mapped_block(size, slack, gradual):
     """A mapping with room for so many bytes, which are zero; 0 if there is none."""
     length = mapped_length(LINES * LINE, size, slack)
     huge = size >= MIN_MAPPED_BYTES
-    start = place_for(length, huge)
+    start = place_for(length, (HUGE_PAGE if gradual != 0 else 0) if huge else length)
     if start == 0:
         return 0
     Mapping(start).huge = 1 if huge else 0
@@ -161,8 +161,9 @@ def mapped_block(size, slack):
 
 
 @kernel
-def place_for(length, huge):
-    """Maps bytes from the beginning of a huge page on, on huge pages or small ones; 0 if that cannot be."""
+def place_for(length, small):
+    """Maps bytes from the beginning of a huge page on, so many on small pages and the others on huge ones; 0 if that cannot
+    be."""
     base = map_pages(length + HUGE_PAGE)
     if base == -1:
         return 0
@@ -170,8 +171,8 @@ def place_for(length, huge):
     if start > base:
         unmap_pages(base, start - base)
     unmap_pages(start + length, base + HUGE_PAGE - start)
-    if huge:
-        advise_pages(start, length, MADV_HUGEPAGE)
+    if small < length:
+        advise_pages(start + small, length - small, MADV_HUGEPAGE)
     return start
 
 
@@ -195,7 +196,7 @@ def resize_mapped(address, size):
     wanted = mapped_length(offset, size, HUGE_PAGE)
     target = start
     if move_pages(start, length, wanted, 0) == -1:
-        target = place_for(wanted, True)
+        target = place_for(wanted, 0)
         if target == 0:
             return 0
         if move_pages(start, length, wanted, target) == -1:

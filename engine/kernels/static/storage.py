@@ -112,7 +112,7 @@ def zeroed(ctl: Control, size):
         atomic_add(ctl.account.ref.bytes, 0, -size)
         ctl.error = Error.MEMORY
         return 0
-    address = cleared_block(size)
+    address = cleared_block(size, ctl.account.small)
     if address == 0:
         atomic_add(ctl.account.ref.bytes, 0, -size)
         ctl.error = Error.MEMORY

@@ -92,7 +92,7 @@ def renew_slots(table: Symbols, count):
     """Puts all entries into a table with so many homes; false, and all as it was, if there is no memory."""
     homes = homes_of(table)
     old, before, places = table.slots, homes.count, homes.room
-    slots = Words(cleared_block(room_for(count) * 8))
+    slots = Words(cleared_block(room_for(count) * 8, 0))
     if not slots:
         return False
     table.untouched = 0
@@ -195,7 +195,7 @@ def move_entries(table: Symbols, fuel):
     slots = table.slots
     first = first_to_move(homes, slots.address, 8, fuel)
     last = last_to_move(homes, slots.address, 8)
-    entries = Words(cleared_block((last - first) * 8))
+    entries = Words(cleared_block((last - first) * 8, 0))
     if not entries:
         return False
     if not keep_last_free(table, last - first):

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,6 +119,26 @@ def test_a_forked_process_makes_pages_though_its_parent_was_making_one(memory: M
     storage.release(control, address, 4 * HUGE_PAGE)
     for _ in range(4):
         end_small(control, 64)
+
+
+def test_the_first_page_of_a_new_array_is_not_a_huge_one_in_a_small_commit(memory: Memory) -> None:
+    """Something comes to it at once."""
+    control, size = memory.control.address, 4 * HUGE_PAGE
+    for is_small in (True, False):
+        if is_small:
+            pages.begin_small(control)
+        address = storage.zeroed(control, size)
+        assert is_there(address)
+        assert is_there(address + HUGE_PAGE // 2) != is_small or not has_huge_pages()
+        storage.release(control, address, size)
+        for _ in range(4 if is_small else 0):
+            end_small(control, 64)
+
+
+def has_huge_pages() -> bool:
+    """Whether the system gives them to who asks."""
+    told = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return told.exists() and "[never]" not in told.read_text()
 
 
 def test_pages_of_arrays_that_are_gone_are_not_missed(memory: Memory) -> None:
