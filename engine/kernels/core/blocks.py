@@ -53,7 +53,7 @@ class Mapping(Struct):
 
 @kernel
 def cleared_block(size, gradual):
-    """Zeroed bytes; 0 if there are none. `gradual`: whether its first page is to be small ones, as something comes to it now."""
+    """Zeroed bytes; 0 if there are none. `gradual`: whether its first page is of small ones, as something comes to it now."""
     if MAPS and size >= MIN_MAPPED_BYTES:
         return mapped_block(size, size >> 3, gradual)
     return calloc(max(size, 8), 1)
