@@ -30,10 +30,14 @@ from dlog.engine.plan.incremental.temporaries import Projections, Temporaries
 from dlog.engine.plan.joins import moves
 from dlog.engine.plan.joins.delta import Paths
 from dlog.engine.plan.joins.moves import Index
-from dlog.engine.plan.joins.order import choose_order
+from dlog.engine.plan.joins.order import choose_order, connected_order
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, mask, mask_all, plain
 
 BodyPart: TypeAlias = Reading | AntiJoin | LookUp
+
+FEW_ROWS = 8
+"""Rows of all relations that a body reads up to which any order does that joins what is connected: a plan is made anew when
+there are many more."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,7 +80,10 @@ class RoundsPaths(Paths):
 
     def one(self, query: Query, seed: int | None, sink: Insert | Accumulate, rule: int) -> tuple[Path, float]:
         """The path of a query from reading `seed` (None for one empty row), and an estimate of its rows."""
-        state = choose_order(query, [seed], self.estimator, self.indexes)
+        if self._has_few_rows(query):
+            state = connected_order(query, seed, self.estimator, self.indexes)
+        else:
+            state = choose_order(query, [seed], self.estimator, self.indexes)
         path = self._finish(query, state, sink, rule, changes=True)
         steps = tuple(self._counting(s) for s in path.steps)
         advance = int(any(r.relation in self.feedback for r in query.readings))
@@ -96,11 +103,16 @@ class RoundsPaths(Paths):
         look_ups = sorted((c for c in conditions if isinstance(c, LookUp)), key=lambda c: c.default is None)
         imports = [r for r in query.readings if r.relation not in self.feedback]
         variables = [r for r in query.readings if r.relation in self.feedback]
-        if len(imports) > 1 and not variables:
+        if len(imports) > 1 and not variables and not self._has_few_rows(query):
             best = self._best_seed(query)
             imports = [*imports[:best], *imports[best + 1 :], imports[best]]
         ordered: list[BodyPart] = [*negated, *look_ups, *imports, *variables]
         return tuple(replace(p, place=i) if isinstance(p, Reading) else p for i, p in enumerate(ordered))
+
+    def _has_few_rows(self, query: Query) -> bool:
+        """Whether all relations that are read have hardly any rows; of the planner's own that is not known."""
+        read = [r.relation for r in query.readings]
+        return not any(name.startswith("@") for name in read) and all(self.estimator.rows(name) <= FEW_ROWS for name in read)
 
     def _best_seed(self, query: Query) -> int:
         state = choose_order(query, range(len(query.readings)), self.estimator, _EveryIndex())

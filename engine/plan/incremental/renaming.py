@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from dlog.dataclass import immutable
@@ -38,8 +39,12 @@ class Builders:
     def __init__(self, source: object, names: Names) -> None:
         """`source` is what the values were made from."""
         self._names = names
-        self._constants = {id(c): names.constants[c] for c in constants_in(source)}
+        self._source = source
+
+    @cached_property
+    def _constants(self) -> dict[int, int]:
         """The program's own constants: those that the planner makes are no names."""
+        return {id(c): self._names.constants[c] for c in constants_in(self._source)}
 
     def of(self, value: object) -> Build | None:
         """The builder of a value with other names; None where it has no names."""

@@ -68,6 +68,13 @@ def choose_order(
     return min((search.greedy(s) for s in starts[: min(MAX_GREEDY_SEEDS, few)]), key=lambda s: s.cost)
 
 
+def connected_order(query: Query, seed: int | None, estimator: Estimator, shared: Set[Index]) -> SearchState:
+    """A complete state from a seed for relations with hardly any rows: reading by reading, always the one of which most columns
+    are bound. What other orders would cost is not estimated."""
+    search = _Search(query, estimator, shared)
+    return search.connected(search.settle(search.start(seed)))
+
+
 class _Search:
     """The moves and their costs for one query."""
 
@@ -157,6 +164,14 @@ class _Search:
         """Always the move after which the fewest rows remain for what it costs."""
         while state.placed != self.all:
             state = min(self.next(state), key=lambda s: s.cost + s.rows)
+        return state
+
+    def connected(self, state: SearchState) -> SearchState:
+        """Always a join with the reading of which most columns are bound, and have an index."""
+        while state.placed != self.all:
+            keys = [(i, bound_columns(self.readings[i], state.bound)) for i in ids(self.all & ~state.placed)]
+            best, _ = max(keys, key=lambda k: (len(k[1]), (self.readings[k[0]].relation, k[1]) in self.costs.shared))
+            state = next(self._join(state, best))
         return state
 
     def next(self, state: SearchState) -> Iterator[SearchState]:

@@ -52,7 +52,7 @@ class _StatisticsTable:
 def distinct_values(relation: StoredRelation | _StatisticsTable, columns: tuple[int, ...], sample: int = SAMPLE) -> float:
     """About how many different values the columns have together, by a sample of so many rows where there are more."""
     rows = relation.rows
-    if rows == 0 or not columns:
+    if rows <= 1 or not columns:
         return float(min(rows, 1))
     counts, scale = _sample_counts(relation, columns, sample)
     if scale == 1.0:
@@ -65,9 +65,7 @@ def distinct_values(relation: StoredRelation | _StatisticsTable, columns: tuple[
 def second_moment(relation: StoredRelation, columns: tuple[int, ...], sample: int = SAMPLE) -> float:
     """About how many pairs of rows agree on the columns: the size of the self-join; by a sample, too."""
     rows = relation.rows
-    if rows == 0:
-        return 0.0
-    if not columns:
+    if rows <= 1 or not columns:
         return float(rows) ** 2
     counts, scale = _sample_counts(relation, columns, sample)
     pairs = float((counts * (counts - 1.0)).sum())

@@ -15,6 +15,7 @@ from dlog.engine.ir.nodes import Path as DeltaPath
 from dlog.engine.ir.rules import Lattice
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope, explain_maintenance
 from dlog.engine.plan.incremental.check import check_rounds
+from dlog.engine.plan.incremental.paths import FEW_ROWS
 from dlog.engine.plan.incremental.thresholds import weighted
 from dlog.engine.plan.statistics import Declared
 from dlog.grammar.diagnostics import InternalError
@@ -61,6 +62,14 @@ def test_triangles_have_one_path_per_side_over_two_indexes() -> None:
         "    extend z by e[0; 1](x, z) at neu and e[0; 1](y, z) at neu ~0.64 rows each\n"
         "    insert p(x, y, z)\n"
     )
+
+
+@pytest.mark.parametrize("rows", [0, 1, FEW_ROWS])
+def test_few_rows_are_joined_as_they_are_connected(rows: int) -> None:
+    stratum, whole = program("p(x, z) :- a(x), b(y), e(x, y), f(y, z).")
+    scope = build_rounds_scope(stratum, whole, Declared(otherwise=rows))
+    joins = [step.arrangement for path in all_paths(scope) for step in path.steps if isinstance(step, HalfJoin)]
+    assert {(a.relation, a.key) for a in joins} == {("e", (0,)), ("e", (1,)), ("f", (0,))}
 
 
 def test_linear_closure_enters_by_edges_and_loops_by_paths() -> None:
