@@ -483,7 +483,7 @@ class StratumBuilder:
         return self.collection(name)
 
     def collection(self, name: str) -> Collection:
-        return self.flow.collections[self._name(name)]
+        return self.flow.collections[self._name(name) if name in self.own else name]
 
     def reduction(self, name: str) -> Reduction | None:
         return self.flow.reductions.get(self._name(name))

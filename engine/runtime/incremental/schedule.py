@@ -48,6 +48,10 @@ def connect(tasks: Sequence[Task], logs: Iterable[Struct], others: Iterable[Read
     Returns the words of all readers, which the logs point to."""
     readers: dict[int, list[int]] = {}
     for number, task in enumerate(tasks, 1):
+        if isinstance(task, LoweredPath):  # by far the most
+            if task.log is not None:
+                readers.setdefault(task.log.address, []).extend((number, 0))
+            continue
         for reading in task.reads:
             readers.setdefault(reading.log.address, []).extend((number, _address(reading.seed)))
         if task.completes is not None:

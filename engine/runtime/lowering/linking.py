@@ -185,7 +185,12 @@ class Form:
         return [(what, (constants if what == "constant" else relations)[n], rest) for what, n, rest in self.references]
 
     def linked(self, path: nodes.Path, names: Names, references: References) -> LoweredPath:
-        return self.code.linked(path, references, [references.resolve(reference) for reference in self.named(names)])
+        relations, constants = list(names.relations), list(names.constants)
+        resolved = [
+            getattr(references, what)((constants if what == "constant" else relations)[n], *rest)
+            for what, n, rest in self.references
+        ]
+        return self.code.linked(path, references, resolved)
 
 
 def numbered(references: Iterable[Reference], names: Names) -> list[Reference]:

@@ -66,7 +66,7 @@ class RoundCode:
             if shape not in self._forms:
                 return None
             found.append((self._forms[shape], names, _is_looping(path, storage)))
-        return StratumCode(found, named) if found and may_share(paths, named) else None
+        return StratumCode(found, named, storage) if found and may_share(paths, named) else None
 
 
 def _is_looping(path: nodes.Path, storage: RoundStorage) -> bool:
