@@ -22,6 +22,9 @@ from dlog.engine.ir.rules import (
     printed_types,
 )
 
+_NESTED = frozenset({Functor, Record})
+"""Terms that may hold others."""
+
 
 class Occurrence(NamedTuple):
     """An atom where a body reads it."""
@@ -64,10 +67,13 @@ def positive_atoms(body: tuple[Literal, ...]) -> Iterator[Atom]:
 def functors(rule: Rule) -> list[Functor]:
     """Every functor of a rule."""
     found: list[Functor] = []
-    _note_functors(rule.head.args, found)
+    for term in rule.head.args:
+        if type(term) in _NESTED:
+            _note_functors((term,), found)
     for literal in rule.body:
         if type(literal) is Compare:
-            _note_functors((literal.left, literal.right), found)
+            if type(literal.left) in _NESTED or type(literal.right) in _NESTED:
+                _note_functors((literal.left, literal.right), found)
         elif type(literal) is not Atom and type(literal) is not Negation:
             _note_functors(_terms(literal), found)
     return found

@@ -6,7 +6,7 @@ are read; feedback is read at a time that is known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NoReturn, assert_never
 
 from dlog.engine.ir.nodes import (
@@ -83,10 +83,11 @@ class Checker:
             if reads(step) & ~bound:
                 self.broken(f"{type(step).__name__} reads an unbound variable")
             self.step(step)
-            bound = self.bind(bound, list(ids(binds_of(step))), path)
+            if made := binds_of(step):
+                bound = self.bind(bound, ids(made), path)
         self.sink(path.sink, bound)
 
-    def bind(self, bound: int, variables: Sequence[int], path: Path) -> int:
+    def bind(self, bound: int, variables: Iterable[int], path: Path) -> int:
         for v in variables:
             if v >= path.variables:
                 self.broken(f"variable {v} is out of range")
@@ -102,7 +103,9 @@ class Checker:
             self.broken(f"{relation} is read before it is filled")
 
     def columns(self, relation: str, columns: Sequence[int]) -> None:
-        if columns and not 0 <= min(columns) <= max(columns) < self.arities[relation]:
+        if not columns:
+            return
+        if not 0 <= min(columns) <= max(columns) < self.arities[relation]:
             self.broken(f"`{relation}` has no such column")
         if len(set(columns)) != len(columns):
             self.broken(f"a column of `{relation}` occurs twice")

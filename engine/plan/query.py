@@ -234,15 +234,26 @@ MAX_REFINEMENTS = 24
 
 
 def canonical(query: Query) -> Query:
-    """The same query with readings and conditions in an order derived from names, columns and how variables connect them.
+    """The same query with readings and conditions in an order derived from names, columns and how variables connect them."""
+    return in_order(query, *canonical_order(query))
+
+
+def canonical_order(query: Query) -> tuple[list[int], list[int]]:
+    """The numbers of a query's readings and of its conditions in canonical order.
 
     Variables get colours from where they occur, refined until they tell apart what differs (colour refinement)."""
-    if len(query.readings) + len(query.conditions) < 2:
-        return query
-    colours = _colours(query)
-    readings = sorted(query.readings, key=lambda r: _shape(r, colours))
-    conditions = sorted(query.conditions, key=lambda c: _shape(c, colours))
-    return Query(tuple(readings), tuple(conditions), query.output, query.bag, query.kinds)
+    readings, conditions = list(range(len(query.readings))), list(range(len(query.conditions)))
+    if len(readings) + len(conditions) >= 2:
+        colours = _colours(query)
+        readings.sort(key=lambda i: _shape(query.readings[i], colours))
+        conditions.sort(key=lambda i: _shape(query.conditions[i], colours))
+    return readings, conditions
+
+
+def in_order(query: Query, readings: Sequence[int], conditions: Sequence[int]) -> Query:
+    """The query with its readings and conditions, by their numbers, in another order."""
+    ordered = tuple([query.readings[i] for i in readings]), tuple([query.conditions[i] for i in conditions])
+    return Query(*ordered, query.output, query.bag, query.kinds)
 
 
 def _colours(query: Query) -> list[int]:

@@ -103,7 +103,11 @@ def components(nodes: Iterable[str], edges: dict[str, list[str]]) -> list[list[s
         _enter(root, index, low, stack, open_, work, edges)
         while work:
             node, following = work[-1]
-            step = next((n for n in following if n in order and (n not in index or n in open_)), None)
+            step = None
+            for on in following:
+                if on in order and (on not in index or on in open_):
+                    step = on
+                    break
             if step is None:
                 work.pop()
                 if work:

@@ -85,8 +85,9 @@ def stratify(checked: Checked, remarks: Remarks | None = None) -> Program:
     for component in components(graph.rules, graph.edges):
         inner = _inner(component, graph)
         lattice = None
-        lattices |= {name: Lattice(name, Dominance.LEAST, 1) for name in component if name in classes}
-        if any(d.how != "positive" for d in inner if d.relation not in classes):
+        if classes:
+            lattices |= {name: Lattice(name, Dominance.LEAST, 1) for name in component if name in classes}
+        if inner and any(d.how != "positive" for d in inner if d.relation not in classes):
             try:
                 lattice = _lattice(component, graph, checked, inner)
             except NotWellDefined as why:
@@ -97,14 +98,15 @@ def stratify(checked: Checked, remarks: Remarks | None = None) -> Program:
                     reason = "only the rows will say whether there is a result" + (f": {why}" if str(why) else "")
                     remarks.append((component, _cycle("unstratified", component, graph, inner, reason, checked.source)))
                 alternating.update(component)
-        elif not graph.retentions.keys().isdisjoint(component):
+        elif graph.retentions and not graph.retentions.keys().isdisjoint(component):
             lattice = _subsumed(component, graph, checked)
         if lattice is not None:
             lattices[lattice.relation] = lattice
-        rules = tuple(rule for name in component for rule in graph.rules[name])
+        rules = tuple([rule for name in component for rule in graph.rules[name]])
         if _facts_are_rules(component[0], graph, facts):
             rules = (*rules, *map(partial(_fact_rule, checked.relations[component[0]]), facts.pop(component[0], ())))
-        _check_counters(rules, component, problems)
+        if inner:
+            _check_counters(rules, component, problems)
         strata.append(Stratum(tuple(component), rules, bool(inner) or lattice is not None))
     problems.check()
     return Program(
@@ -153,8 +155,12 @@ def _graph(checked: Checked) -> _Graph:
     rules = {name: by_head.get(name, []) for name in checked.relations if name in by_head or name in logs}
     graph = _Graph(rules, {}, checked.retentions)
     for name, found in rules.items():
-        read = [on for rule in (*found, *graph.conditions(name)) for on in relations_read(rule)]
-        read += checked.retentions[name].logs if name in checked.retentions else [logs[name]] if name in logs else []
+        read = [on for rule in found for on in relations_read(rule)]
+        if name in checked.retentions:
+            read += [on for rule in graph.conditions(name) for on in relations_read(rule)]
+            read += checked.retentions[name].logs
+        elif name in logs:
+            read.append(logs[name])
         graph.edges[name] = list(dict.fromkeys(read))
     return graph
 

@@ -18,12 +18,13 @@ from dlog.engine.plan.incremental.delayed_minima import with_delayed_minima
 from dlog.engine.plan.incremental.implied import with_named_results
 from dlog.engine.plan.incremental.nested import nested_aggregates
 from dlog.engine.plan.incremental.paths import RoundsPaths
-from dlog.engine.plan.incremental.repeated import Repeated
+from dlog.engine.plan.incremental.repeated import CanonicalOrders, Repeated
 from dlog.engine.plan.incremental.temporaries import NotIncremental as NotIncremental
 from dlog.engine.plan.incremental.temporaries import Projections
 from dlog.engine.plan.joins.domains import domains
 from dlog.engine.plan.joins.existence import separate_existence
 from dlog.engine.plan.one_pass import in_one_pass
+from dlog.engine.plan.query import canonical
 from dlog.engine.plan.static.aggregates import Aggregates
 from dlog.engine.plan.static.build import Body, estimates, lower_rule, single_sources, unions_of
 from dlog.engine.plan.static.lattices import monotone
@@ -55,7 +56,9 @@ def _scope_steps(stratum: Stratum, program: Program, statistics: Statistics) -> 
     stages = Stages(program)
     paths = RoundsPaths(estimator, feedback, projections=Projections(stages))
     aggregates = Aggregates(program, paths, stages, feedback)
-    bodies = [lower_rule(aggregates, rule, i) for i, r in enumerate(stratum.rules) for rule in monotone(program, r)]
+    ordered = CanonicalOrders() if len(stratum.rules) >= MIN_BODIES_WITH_SHAPES else canonical
+    rules = [(i, rule) for i, r in enumerate(stratum.rules) for rule in monotone(program, r)]
+    bodies = [lower_rule(aggregates, rule, i, ordered) for i, rule in rules]
     if stratum.recursive:
         estimator.set_domains(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
     bodies = [Body(separate_existence(b.query, b.rule, aggregates), b.sink, b.rule) for b in bodies]

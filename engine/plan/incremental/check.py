@@ -37,7 +37,14 @@ def check_rounds(scope: Scope, program: Program) -> None:
 
 
 class _RoundsChecker(Checker):
+    def __init__(self, scope: Scope, program: Program) -> None:
+        super().__init__(scope, program)
+        self._reduced = {r.relation for r in scope.reductions}
+        self._read: dict[int, list[tuple[str, View]]] = {}
+        """By the address of a path, what it reads."""
+
     def path(self, path: Path) -> None:
+        self._read[id(path)] = [v for step in path.steps for v in views_of(step)]
         super().path(path)
         seed = path.seed
         if isinstance(seed, Scan):
@@ -51,7 +58,7 @@ class _RoundsChecker(Checker):
         self.require(path.advance == int(self._reads_variables(path)), "the iteration of the results is wrong")
 
     def reduced(self, relation: str) -> bool:
-        return any(r.relation == relation for r in self.scope.reductions)
+        return relation in self._reduced
 
     def view(self, relation: str, view: View) -> None:
         if view == "all":
@@ -86,7 +93,8 @@ class _RoundsChecker(Checker):
         return path.seed.relation if isinstance(path.seed, Scan) else None
 
     def _views(self, path: Path) -> list[tuple[str, View]]:
-        return [v for step in path.steps for v in views_of(step)]
+        return self._read[id(path)]
 
     def _reads_variables(self, path: Path) -> bool:
-        return any(r in self.variables for r in (self._seed(path), *(r for r, _ in self._views(path))))
+        read = self._views(path) if self.variables else []
+        return self._seed(path) in self.variables or any(r in self.variables for r, _ in read)

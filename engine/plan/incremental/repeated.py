@@ -15,7 +15,7 @@ from dlog.engine.plan.incremental.paths import RoundsPaths
 from dlog.engine.plan.incremental.renaming import Builders, Named, named_by
 from dlog.engine.plan.incremental.shapes import Names, Shape, Shapes
 from dlog.engine.plan.joins.moves import Index
-from dlog.engine.plan.query import Query, Reading
+from dlog.engine.plan.query import Query, Reading, canonical_order, in_order
 from dlog.engine.plan.static.build import Body
 from dlog.engine.plan.statistics import Estimator, Key
 
@@ -63,6 +63,22 @@ class Repeated:
         if self._stages.temporary_count == made and all(relation in names.relations for _, relation, _ in asked):
             alike.append(_Paths(body, names, found, noted.new, paths.derived[-1], asked))
         return found
+
+
+class CanonicalOrders:
+    """The canonical forms of queries: their order is found once for all of one shape."""
+
+    def __init__(self) -> None:
+        self._orders: dict[Shape, tuple[list[int], list[int]]] = {}
+
+    def __call__(self, query: Query) -> Query:
+        """See `canonical`."""
+        names = Names()
+        shape = names.query(query), names.order()
+        order = self._orders.get(shape)
+        if order is None:
+            order = self._orders[shape] = canonical_order(query)
+        return in_order(query, *order)
 
 
 def _reads_stages(query: Query) -> bool:

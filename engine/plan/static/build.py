@@ -8,7 +8,7 @@ every other rule has one `loop` path per feedback reading (see `delta`). Aggrega
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from dlog.dataclass import immutable
@@ -99,15 +99,17 @@ class Body:
     rule: int
 
 
-def lower_rule(aggregates: Aggregates, rule: Rule, number: int) -> Body:
-    """The query and the sink of a rule; `aggregates` gets what its aggregates need."""
+def lower_rule(
+    aggregates: Aggregates, rule: Rule, number: int, ordered: Callable[[Query], Query] = canonical
+) -> Body:
+    """The query and the sink of a rule; `aggregates` gets what its aggregates need. `ordered` gives the canonical query."""
     readings, conditions = split(aggregates.lower(rule, number))
     name, args, weight = rule.head.relation, rule.head.args, rule.weight
     if weight is not None and name in aggregates.program.lattices:
         args, weight = (*args, weight), None
     output = args if weight is None else (*args, weight)
     every_match = rule.weight is not None or any(stateful_functors(rule))
-    query = canonical(unify(Query(readings, conditions, output, every_match, rule.kinds)))
+    query = ordered(unify(Query(readings, conditions, output, every_match, rule.kinds)))
     return Body(query, Insert(name, args, weight=weight), number)
 
 

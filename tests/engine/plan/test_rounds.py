@@ -13,13 +13,18 @@ from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.nodes import AntiJoin, Extend, HalfJoin, Insert, LookUp, Scan, Scope, SemiJoin, Unit
 from dlog.engine.ir.nodes import Path as DeltaPath
 from dlog.engine.ir.rules import Lattice
+from dlog.engine.plan.incremental import build
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope, explain_maintenance
 from dlog.engine.plan.incremental.check import check_rounds
 from dlog.engine.plan.incremental.paths import FEW_ROWS
+from dlog.engine.plan.incremental.repeated import CanonicalOrders
 from dlog.engine.plan.incremental.thresholds import weighted
+from dlog.engine.plan.query import Query, canonical
 from dlog.engine.plan.statistics import Declared
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.preprocess import preprocess
+from dlog.pipeline import compile_program
+from tests.bench.shapes import SHAPES
 from tests.engine.plan.maintain import Maintained, all_at_neu
 from tests.engine.plan.rules_text import program
 
@@ -38,6 +43,29 @@ def drawn(text: str, recursive: bool = False, lattices: Mapping[str, Lattice] | 
 
 def all_paths(scope: Scope) -> list[DeltaPath]:
     return [*(p for stage in scope.stages for p in stage), *scope.enter, *scope.loop]
+
+
+class Compared(CanonicalOrders):
+    """Compares each query with the canonical one."""
+
+    asked = 0
+
+    def __call__(self, query: Query) -> Query:
+        self.asked += 1
+        found = super().__call__(query)
+        assert found == canonical(query)
+        return found
+
+
+def test_the_canonical_order_is_found_once_for_queries_of_one_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = Compared()
+    monkeypatch.setattr(build, "CanonicalOrders", lambda: orders)
+    monkeypatch.setattr(build, "MIN_BODIES_WITH_SHAPES", 0)
+    for text in (SHAPES[name](40) for name in ("groups", "mutual", "one_head", "wide", "analysis")):
+        whole = compile_program(text)
+        for stratum in whole.strata:
+            build_rounds_scope(stratum, whole, Declared())
+    assert len(orders._orders) < orders.asked // 4
 
 
 # -------------------------------------------------------------------------------------------------------------- golden
