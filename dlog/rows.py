@@ -161,7 +161,7 @@ def _from_array(relation: Relation, codec: Codec, rows: np.ndarray) -> Table:
         raise _mistake("bad-rows", message)
     if not relation.arity:
         return Table((), (), len(rows))
-    if np.ma.is_masked(rows):
+    if type(rows) is not np.ndarray and np.ma.is_masked(rows):  # its module takes long to import
         raise _mistake("bad-rows", f"an array of rows of `{relation.name}` has masked values")
     names = [name for name, _ in relation.attributes]
     return _from_columns(relation, codec, {name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(names)})

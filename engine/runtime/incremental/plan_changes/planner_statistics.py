@@ -197,7 +197,7 @@ class DataflowStatistics:
         key: StatisticKey = "coming", relation, ()
         if key not in self._figures:
             waiting = self._waiting_updates(relation)
-            self._figures[key] = 0 if waiting is None else int(np.cumsum(waiting.diffs).max(initial=0))
+            self._figures[key] = 0 if waiting is None else _most(waiting.diffs)
         return int(self._figures[key])
 
     def _telling(self, relation: str) -> Updates | None:
@@ -210,6 +210,8 @@ class DataflowStatistics:
         waiting, growth, held = self._waiting_updates(relation), self._growth(relation), self._collections.get(relation)
         if waiting is None or growth * ROWS_PER_SAMPLED_GROWTH <= (0 if held is None else _live(held)):
             return None
+        if growth == waiting.rows:
+            return waiting
         last = np.flatnonzero(waiting.diffs > 0)[-growth:]
         return Updates(tuple(column[last] for column in waiting.columns), waiting.diffs[last], waiting.rounds[last])
 
@@ -290,6 +292,13 @@ class ReplayedStatistics:
     def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
         found: float | None = self._figure("pairs", relation, columns)
         return found
+
+
+def _most(diffs: np.ndarray) -> int:
+    """The most rows that there are more than before any of these changes."""
+    if len(diffs) and diffs.min() > 0:
+        return int(diffs.sum())
+    return int(np.cumsum(diffs).max(initial=0))
 
 
 def _live(collection: Collection) -> int:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental.batches.changes import insertions
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.values.differences import Columns, apply_changes, difference
 from dlog.engine.values.updates import Updates
@@ -70,7 +69,8 @@ def all_rows(flow: Dataflow, given: Mapping[str, Updates], round: int) -> dict[s
         if name in given:
             columns, count = _changed(columns, count, given[name])
         if count:
-            found[name] = insertions(columns, count, round)
+            marks = (np.broadcast_to(np.int64(mark), count) for mark in (1, round))  # which take no memory
+            found[name] = Updates(columns, *marks)
     return found
 
 
