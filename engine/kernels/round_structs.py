@@ -416,6 +416,8 @@ class Control(Struct):
     run_path: Path
     batch: Work
     share: Share  # what several workers do together (sharing.py); null: one does everything
+    first: i64  # of the changes that the path over rounds that runs goes through,
+    rows_before: i64  # and the rows of its target when it began
 
 
 class Share(Struct):

@@ -214,8 +214,7 @@ class Collection(CollectionParts):
         """Makes ordinary rows of pairs, between batches, and lets none come. Raises DlogError where memory does not suffice."""
         self.struct[L.collection.pairable] = 0
         if self.struct[L.collection.pairs]:
-            room = Struct(2)
-            loading.unpack_pairs(self.memory.control.address, self.address, room.address)
+            loading.unpack_pairs(self.memory.control.address, self.address)
             self.memory.check()
 
     # ---------------------------------------------------------------------------------------------------------- changes

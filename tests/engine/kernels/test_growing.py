@@ -28,6 +28,8 @@ pytestmark = pytest.mark.skipif(not JIT, reason="tables that grow by instalments
 _MIX = np.int64(-7046029254386353131)
 ROWS = 20_000
 """They make all tables grow several times, some of these by instalments."""
+FEW = 600
+"""They make a table that is filled grow a few times."""
 CROWD = 1_500
 """Rows with nearly the same hash."""
 
@@ -203,3 +205,40 @@ def test_nothing_is_lost_where_memory_ends_while_a_table_grows(kind: str, seed: 
     assert store.grew
     assert refused
     store.close()
+
+
+def fresh_table(done: int, left: int, limit: int | None = None) -> tuple[int, int]:
+    """The slots of rows that a path derives of an empty collection, with so many of its changes behind and before it, and the
+    memory in use."""
+    store = Store("narrow slots", universe("narrow slots", 1, "")[:FEW])
+    control, address = store.worker.control, store.collection.address
+    path, level = Struct(L.path.size), Struct(L.level.size)
+    path[L.path.target] = address
+    level[L.level.at], level[L.level.end] = done, done + left
+    control.point(L.control.run_path, path)
+    control.point(L.control.levels, level)
+    control[L.control.running] = 1
+    staged = np.zeros((FEW, 4), np.int64)
+    staged[:, :2], staged[:, 2] = store.all, 1
+    batches.begin(control.address, address, 1)
+    if limit is not None:
+        control[L.control.limit] = limit
+    assert input_changes.apply_input(control.address, address, int(staged.ctypes.data), FEW)
+    assert control[L.control.error] == 0
+    store.there[:] = True
+    found = store.collection.struct[L.collection.slot_homes_count], store.memory.used
+    assert batches.settle(control.address, address)
+    store.check(np.arange(0, FEW, 7))
+    return found
+
+
+@pytest.mark.parametrize(("done", "left", "hoped"), [(100, 0, 1), (100, 100, 2), (100, 1_500, 8), (1, 1_000, 1), (0, 100, 1)])
+def test_a_table_that_is_filled_gets_slots_for_what_comes_of_the_changes_left(done: int, left: int, hoped: int) -> None:
+    homes, _ = fresh_table(done, left)
+    assert hoped * FEW <= homes * 8 // 7 and homes <= 3 * hoped * FEW
+
+
+def test_a_table_that_is_filled_grows_where_it_is_when_memory_is_short() -> None:
+    (_, plain), (_, wide) = fresh_table(100, 0), fresh_table(100, 1_500)
+    limit = (plain + wide) // 2
+    assert fresh_table(100, 1_500, limit)[1] <= limit

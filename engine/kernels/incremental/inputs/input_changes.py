@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.inputs.row_loading import load_rows
 from dlog.engine.kernels.incremental.loop.changes import announce, log_fresh
 from dlog.engine.kernels.incremental.store.base import search_base
-from dlog.engine.kernels.incremental.store.bits import get_bit, put_bit
-from dlog.engine.kernels.incremental.store.collections import add_values, enter_indexes, new_row, reserve_rows
+from dlog.engine.kernels.incremental.store.bits import get_bit
+from dlog.engine.kernels.incremental.store.collections import add_values, enter_indexes
 from dlog.engine.kernels.incremental.store.histories import is_here
 from dlog.engine.kernels.incremental.store.pairs import apply_pairs, can_be_pairs, drop_pairs, first_of, second_of
-from dlog.engine.kernels.incremental.store.slot_room import resize_slots
-from dlog.engine.kernels.incremental.store.slots import find_slotted, has_values, search_ahead, slots_for, warm_others
+from dlog.engine.kernels.incremental.store.slots import find_slotted, has_values, search_ahead, warm_others
 from dlog.engine.kernels.layout import BLOCK, ROUND
 from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
-from dlog.engine.kernels.static.storage import behind, mix
+from dlog.engine.kernels.static.storage import behind, mix, release, resize
 
 ROWS_AHEAD = 32
 """Rows whose slots are asked for before they are looked at."""
@@ -40,7 +40,7 @@ def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, st
     if may_be_pairs(collection):
         if can_be_pairs(columns, step, count):
             return apply_pairs(ctl, collection, columns, step, start, count)
-        if collection.pairs and not make_rows(ctl, collection, ctl.scratch):
+        if collection.pairs and not make_rows(ctl, collection):
             return False
         collection.packed = 0
     arity = collection.arity
@@ -100,24 +100,37 @@ def may_be_pairs(collection: Collection):
 
 
 @kernel
-def make_rows(ctl: Control, collection: Collection, values: Words):
-    """Makes ordinary rows of pairs, with room for two words at `values`; false with ctl.error set. A log of words stays one."""
+def make_rows(ctl: Control, collection: Collection):
+    """Makes ordinary rows of pairs; false with ctl.error set. A log of words stays one."""
     live = collection.live
-    if not reserve_rows(ctl, collection, max((live + 63) & ~63, 64)):
+    size = (2 * live + 2 + BLOCK) * 8
+    values = Words(resize(ctl, 0, 0, size))
+    if not values:
         return False
+    columns = WordColumns(behind(values, 2 * live).address)
+    columns[0] = values
+    columns[1] = behind(values, live)
+    list_pairs(collection, columns)
     collection.rows = 0
+    collection.live = 0
     collection.free_count = 0
-    if not resize_slots(ctl, collection, slots_for(live)):
-        return False
+    done = load_rows(ctl, collection, columns, live, behind(values, 2 * live + 2))
+    release(ctl, values.address, size)
+    if done:
+        drop_pairs(ctl, collection)
+    return done
+
+
+@kernel
+def list_pairs(collection: Collection, columns: WordColumns):
+    """Writes the values of all pairs to two columns."""
+    first = columns[0]
+    second = columns[1]
     pairs = collection.pairs
+    n = 0
     for at in range(collection.pair_homes.room):
         word = pairs[at]
         if word != 0:
-            values[0] = first_of(word)
-            values[1] = second_of(word)
-            row = new_row(ctl, collection, values, mix(mix(0, first_of(word)), second_of(word)))
-            if row < 0:
-                return False
-            put_bit(collection.alive, row)
-    drop_pairs(ctl, collection)
-    return True
+            first[n] = first_of(word)
+            second[n] = second_of(word)
+            n += 1

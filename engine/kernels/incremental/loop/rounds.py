@@ -91,6 +91,8 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
             if not changes.data:
                 path.target.derivation.expected = last
             start_changes(path, ctl, first, last)
+            ctl.first = first
+            ctl.rows_before = path.target.rows if path.target else 0
             if share and (last - first) * HOPE >= share.least:
                 if path.divisible != 0:
                     begin_sharing(share, first, last)

@@ -88,6 +88,9 @@ def end_part(ctl: Control, share: Share):
     if most * 4 < MAX_ROWS_OF_PART:
         share.chunk <<= 1
     share.next = share.end
+    # What the rows that come now are expected to be followed by, as if this worker had gone through the changes.
+    ctl.levels[0].at = share.end
+    ctl.levels[0].end = share.last
     if rows == 0:
         return Status.DONE
     touch_derived(ctl, share.collection)

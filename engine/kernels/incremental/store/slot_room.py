@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.bits import get_bit
@@ -50,6 +51,10 @@ SLOTS_MOVED_PER_ROW = 32
 """Slots of which the rows move, in a table that grows, for each that comes."""
 ROWS_PER_MOVE = 8
 """Rows that come before some move, so that memory answers for many at once."""
+MOST_GROWTH = 8
+"""Times that a fresh table grows at once, at most."""
+MOST_CHANGES_LEFT = 64
+"""Times the changes that a path has gone through that may be left for these to say what comes."""
 DIRECT_ROWS = 1024
 """Rows from which values in slots are looked at whether they have become close."""
 
@@ -89,6 +94,12 @@ def make_slot(ctl: Control, collection: Collection, values: Words):
 def more_homes(ctl: Control, collection: Collection, count):
     """Has a table that is full grow to so many homes or, where those are not more, get rid of removed rows; false with
     ctl.error set."""
+    if collection.fresh != 0:
+        # At once takes less: rows are read in their order.
+        if resize_slots(ctl, collection, max(count, slots_for(rows_hoped_for(ctl, collection)))):
+            return True
+        # Where there is no memory for two tables, one grows where it is.
+        ctl.error = Error.NONE
     while collection.slot_homes.edge != 0:
         if not move_slots(ctl, collection, MAX_HOMES_GROWN_AT_ONCE):
             return False
@@ -102,6 +113,21 @@ def more_homes(ctl: Control, collection: Collection, count):
         return False
     begin_growing(homes, count, room)
     return True
+
+
+@kernel
+def rows_hoped_for(ctl: Control, collection: Collection):
+    """How many rows a fresh collection will have, about, where the changes that are left to the path that runs lead to as many
+    as those before; 0 where these are too few to tell."""
+    if ctl.running == 0 or ctl.run_path.target.address != collection.address:
+        return 0
+    seed = ctl.levels[0]
+    done = seed.at - ctl.first
+    rows = slotted(collection)
+    if done <= 0 or done < (seed.end - seed.at) // MOST_CHANGES_LEFT:
+        return 0
+    made = rows - ctl.rows_before
+    return min(rows + made * (seed.end - seed.at) // done, rows * MOST_GROWTH)
 
 
 @kernel

@@ -45,7 +45,7 @@ class BatchWorker:
         self.work.point(L.work.marks, Struct((flow.work[L.work.count] + 63) // 64))
         self.work.point(L.work.touched, Struct(len(flow.collections)))
         self.control.point(L.control.batch, self.work)
-        self.control[L.control.work] = self._yielded = 0
+        self.control[L.control.work] = self.control[L.control.running] = self._yielded = 0
         self.share.begin()
 
     def prepare(self, flow: Dataflow) -> None:
