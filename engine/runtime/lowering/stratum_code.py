@@ -24,8 +24,6 @@ from dlog.engine.runtime.storage.native import Struct
 Token: TypeAlias = tuple[object, ...]
 """What a word of code refers to: of a collection its address, its log or an index; or something else."""
 _LOGS = {True: L.collection.inner_log, False: L.collection.log}
-
-
 _OTHERS = frozenset({"constant", "missing", "groups", "reduction", "reduced"})
 """References to what is no collection."""
 
@@ -77,14 +75,16 @@ class StratumCode:
         """Of each path its form, the names with which it has it, and whether it loops; `storage` is that of a stratum."""
         self._uses: dict[tuple[bool, Any], _Uses] = {}
         self._others: list[_Other] = []
+        self._numbers: dict[_Other, int] = {}
         of_paths = [
             (form, [self._token(r, named, looping, storage) for r in form.named(names)]) for form, names, looping in paths
         ]
         number = {token: n for n, token in enumerate(self._tokens())}
+        seeding = {("other", n) for n, other in enumerate(self._others) if other.seeds}
         self._paths: list[_Part] = []
         parts, pointers, places, which, start = [], [], [], [], 0
         for form, tokens in of_paths:
-            seeds = [number[token] for token in tokens if token[0] == "log" or token in self._seeding]
+            seeds = [number[token] for token in tokens if token[0] == "log" or token in seeding]
             self._paths.append(_Part(form, start, seeds[-1] if seeds else None))
             code = form.code
             parts.append(code.relative_to(start))
@@ -94,6 +94,7 @@ class StratumCode:
             start += len(code.words)
         self._words, self._pointers, self._places = map(np.concatenate, (parts, pointers, places))
         self._which = np.array(which, np.int64)
+        del self._numbers
 
     def _token(self, reference: Reference, named: Named, looping: bool, storage: RoundStorage) -> Token:
         """What a reference is to, of which note is taken."""
@@ -126,14 +127,10 @@ class StratumCode:
         is_renamed, of = key
         kind = "own" if not is_renamed else "constants" if what == "constant" else "relations"
         made = _Other(getattr(References, what), what == "missing", kind, of, rest)
-        if what == "reduced" or made not in self._others:  # what reduces is counted
+        if what == "reduced" or made not in self._numbers:  # what reduces is counted
+            self._numbers[made] = len(self._others)
             self._others.append(made)
-            return "other", len(self._others) - 1
-        return "other", self._others.index(made)
-
-    @property
-    def _seeding(self) -> set[Token]:
-        return {("other", n) for n, other in enumerate(self._others) if other.seeds}
+        return "other", self._numbers[made]
 
     def _tokens(self) -> Iterator[Token]:
         """All that is referred to, in the order in which it is resolved."""

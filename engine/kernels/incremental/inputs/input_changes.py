@@ -116,9 +116,12 @@ def make_rows(ctl: Control, collection: Collection):
     collection.free_count = 0
     done = load_rows(ctl, collection, columns, live, behind(values, 2 * live + 2))
     release(ctl, values.address, size)
-    if done:
-        drop_pairs(ctl, collection)
-    return done
+    if not done:
+        collection.rows = 0
+        collection.live = live
+        return False
+    drop_pairs(ctl, collection)
+    return True
 
 
 @kernel

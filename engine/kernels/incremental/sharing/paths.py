@@ -88,7 +88,7 @@ def end_part(ctl: Control, share: Share):
     if most * 4 < MAX_ROWS_OF_PART:
         share.chunk <<= 1
     share.next = share.end
-    # What the rows that come now are expected to be followed by, as if this worker had gone through the changes.
+    # As if this worker had gone through the changes: `rows_hoped_for` asks how many are left.
     ctl.levels[0].at = share.end
     ctl.levels[0].end = share.last
     if rows == 0:
