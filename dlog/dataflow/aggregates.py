@@ -20,11 +20,10 @@ class Count(Sums):
     """The sums of the diffs, of as many components; of nothing where all are zero."""
 
     def __init__(self, components: int = 1) -> None:
-        self.components = components
+        self.components = self.shown = components
 
-    def outcome(self, sums: np.ndarray) -> Outcome:
-        kept = np.flatnonzero(sums[0] if self.components == 1 else sums.any(axis=0))
-        return Outcome(kept, tuple(sums[:, kept]), np.ones(len(kept), np.int64))
+    def diffs(self, sums: np.ndarray) -> np.ndarray:
+        return np.asarray(np.logical_or.reduce(sums), np.int64)
 
 
 def totals(kinds: Sequence[Kind]) -> Logic:
@@ -59,13 +58,14 @@ class Threshold(Sums):
 
     function: Callable[[np.ndarray], Any]
 
-    def outcome(self, sums: np.ndarray) -> Outcome:
+    def diffs(self, sums: np.ndarray) -> np.ndarray:
         there = np.flatnonzero(sums[0])
         counts = np.asarray(self.function(sums[0, there]))
         if counts.shape != there.shape:
             raise DlogError(Diagnostic("bad-rows", "the function of `threshold` must give a number for each it gets"))
-        kept = np.flatnonzero(counts)
-        return Outcome(there[kept], (), counts[kept].astype(np.int64))
+        found = np.zeros(sums.shape[1], np.int64)
+        found[there] = counts
+        return found
 
 
 def at_least_once(counts: np.ndarray) -> np.ndarray:

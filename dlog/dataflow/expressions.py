@@ -59,8 +59,9 @@ class Expression(ABC):
         """What gives its values: numbers of 64 bits, truth values, or objects."""
 
     def words(self, schema: Schema) -> Values:
-        """What gives its values as words."""
-        kind, values = self.kind(schema), self.values(schema)
+        """What gives its values as words; NumPy may warn where it is `noisy`."""
+        kind, operand = self.kind(schema), self.operand(schema)
+        values = self.values(schema) if isinstance(operand, np.generic) else operand
         if kind is int:
             return values
         if kind is float:

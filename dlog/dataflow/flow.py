@@ -5,18 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from dlog.arguments import text, whole, whole_or_none
 from dlog.dataclass import dataclass
 from dlog.dataflow.base import Definition, Term
 from dlog.dataflow.collection import Arrangement, Collection
 from dlog.dataflow.kinds import Objects
-from dlog.dataflow.rows import whole_numbers, words_of
+from dlog.dataflow.rows import RowReader, number_or_numbers
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import DataflowGraph, Scope
 from dlog.engine.operators import scope as engine
-from dlog.engine.operators.delta import Columns, Delta
+from dlog.engine.operators.delta import Delta
 from dlog.engine.operators.imports import Import
 from dlog.engine.operators.inputs import Source
 from dlog.engine.operators.operator import Function, Operator
@@ -133,8 +131,8 @@ class Input(Collection):
     def __init__(self, scope: Scope, schema: Schema, source: Source, name: str | None = None) -> None:
         super().__init__(scope, schema, (Term(source),), Definition("input"))
         self.name, self._source = name, source
-        self._numbered: bool | None = None
-        """Whether texts have numbers when they go in: as they had when the first ones did."""
+        self._reader: RowReader | None = None
+        """How rows are read: texts have numbers when they go in, or have none, as when the first ones did."""
 
     def insert(self, rows: Any, at: int | None = None) -> None:
         """Adds rows, once each, at the present round or a later one."""
@@ -146,25 +144,17 @@ class Input(Collection):
 
     def update(self, rows: Any, diffs: Any, at: Any = None) -> None:
         """Changes how often rows are there, by one number or one for each row; at a round, or one for each row."""
-        if self._numbered is None:
-            self._numbered = not self._source.read_as_values
-        columns, count = words_of(self.schema, rows, self.graph.objects, self._numbered)
-        present = self.graph.scheduler.rounds.high
-        rounds = whole_numbers("at", present if at is None else at, count)
-        if at is not None and count and int(rounds.min()) < present:
-            raise DlogError(Diagnostic("round-done", f"round {int(rounds.min())} is done: the present one is {present}"))
-        found = Delta(_own(columns, count), rounds[None, :], whole_numbers("diffs", diffs, count))
-        if np.count_nonzero(found.diffs) < count:
-            found = found.only(found.diffs != 0)
+        if self._reader is None:
+            self._reader = RowReader(self.schema, self.graph.objects, not self._source.read_as_values)
+        found = self._reader.updates(rows)
+        count, present = found.rows, self.graph.scheduler.rounds.high
+        found.times[:] = number_or_numbers("at", present if at is None else at, count)
+        found.diffs[:] = number_or_numbers("diffs", diffs, count)
+        if count and at is not None and int(found.rounds.min()) < present:
+            raise DlogError(Diagnostic("round-done", f"round {int(found.rounds.min())} is done: the present one is {present}"))
+        found = found.only(found.diffs != 0)
         if found.rows:
-            self._source.accept(0, found)
-
-
-def _own(columns: Columns, rows: int) -> Columns:
-    """Copies of columns: those that are given may be changed later."""
-    if any(column.dtype == object for column in columns):
-        return tuple(column.copy() for column in columns)
-    return tuple(np.concatenate(columns).reshape(len(columns), rows)) if columns else ()
+            self._source.put(found, present if at is None else int(found.rounds.max()))
 
 
 def _takes_values(function: Function) -> bool:
@@ -173,6 +163,6 @@ def _takes_values(function: Function) -> bool:
 
 def _numbered(objects: Objects, delta: Delta) -> Delta:
     """The updates with numbers for texts that have none yet."""
-    if not any(column.dtype == object for column in delta.columns):
+    if delta.packed or not any(column.dtype == object for column in delta.columns):
         return delta
     return delta.with_columns([objects.encode(c.tolist()) if c.dtype == object else c for c in delta.columns])

@@ -14,6 +14,8 @@ import numpy as np
 from dlog.arguments import bad_argument
 from dlog.codec import value_preview
 from dlog.dataclass import dataclass
+from dlog.engine.kernels.values.floats import order_floats
+from dlog.engine.trace.layer import address_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 Kind = type
@@ -131,10 +133,10 @@ def _not_of(kind: Kind, given: Any) -> DlogError:
 
 def float_words(values: np.ndarray) -> np.ndarray:
     """Words that compare as the floats do; there is one zero and one NaN, after all others."""
-    floats = np.asarray(values, np.float64) + 0.0
-    floats[np.isnan(floats)] = np.nan
-    bits = floats.view(np.int64)
-    return np.asarray(bits ^ (bits >> 63 & _FLIPPED))
+    floats = np.ascontiguousarray(values, np.float64)
+    words = np.empty(len(floats), np.int64)
+    order_floats(address_of(floats), len(floats), address_of(words))
+    return words
 
 
 def word_floats(words: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
 from dlog.dataflow.expressions import Column, Expression, Values, column_or, expression
 from dlog.dataflow.kinds import Kind, decode, float_words
-from dlog.dataflow.rows import shown_time, time_words, words_of
+from dlog.dataflow.rows import RowReader, shown_time, time_words, words_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.site import Bound, LinearStep, Site
 from dlog.dataflow.windows import sliding
@@ -163,9 +163,13 @@ def _map(chosen: list[tuple[str, Expression]], keep: bool, site: Site) -> Bound:
 
     def run(delta: Delta) -> Delta:
         frame = site.frame(delta)
-        return delta.with_columns((*(each(frame) for each in words), *site.hidden(delta)))
+        return delta.with_columns((*[each(frame) for each in words], *site.hidden(delta)))
 
-    return schema, run
+    def run_quietly(delta: Delta) -> Delta:
+        with np.errstate(all="ignore"):
+            return run(delta)
+
+    return schema, run_quietly if any(e.noisy(site.schema) for _, e in chosen) else run
 
 
 def _rename(names: Mapping[str, str], site: Site) -> Bound:
@@ -192,11 +196,7 @@ def _filter(predicate: Expression, site: Site) -> Bound:
 
     holds = predicate.values(site.schema)
 
-    def run(delta: Delta) -> Delta:
-        kept = holds(site.frame(delta))
-        return delta if np.count_nonzero(kept) == delta.rows else delta.only(kept)
-
-    return site.schema, run
+    return site.schema, lambda delta: delta.only(holds(site.frame(delta)))
 
 
 # ------------------------------------------------------------------------------------------------------ Python functions
@@ -208,10 +208,10 @@ def _values(site: Site, delta: Delta) -> dict[str, np.ndarray]:
 
 
 def _map_batches(function: Callable[..., Any], made: Schema, site: Site) -> Bound:
-    schema = site.schema.with_columns(made.names, made.kinds)
+    schema, reader = site.schema.with_columns(made.names, made.kinds), RowReader(made, site.objects)
 
     def run(delta: Delta) -> Delta:
-        columns, rows = words_of(made, function(_values(site, delta)), site.objects)
+        columns, rows = reader.read(function(_values(site, delta)))
         if rows != delta.rows:
             raise DlogError(Diagnostic("bad-rows", f"a function of {delta.rows} rows has given {rows}"))
         return delta.with_columns((*columns, *site.hidden(delta)))
@@ -277,7 +277,7 @@ def _explode(chosen: list[tuple[str, Expression]], weights: list[Expression], si
     def run(delta: Delta) -> Delta:
         rows, frame = run_map(delta), site.frame(delta)
         if float not in kinds:
-            return _summed_parts(rows, np.array([value(frame) for value in values], np.int64))
+            return _summed_parts(rows, [value(frame) for value in values])
         parts = enumerate(zip(kinds, values, strict=True))
         return together([_part(rows, k, kind, value(frame)) for k, (kind, value) in parts])
 
@@ -288,15 +288,11 @@ def _weighted(delta: Delta, weights: np.ndarray) -> Delta:
     return _without_zeros(Delta(delta.columns, delta.times, delta.diffs * weights.astype(np.int64)))
 
 
-def _summed_parts(delta: Delta, weights: np.ndarray) -> Delta:
+def _summed_parts(delta: Delta, weights: Sequence[np.ndarray]) -> Delta:
     """All components of diffs, which are integers: of each row and time the sums of its weights times their diffs, as often far
-    fewer than there are rows. A row of `weights` is of one component."""
-    firsts, sums = sums_of_equal(delta.columns, delta.times, delta.diffs, weights)
-    parts = np.flatnonzero(sums)
-    components, groups = np.divmod(parts, max(len(firsts), 1))
-    found = delta.only(firsts[groups])
-    columns = (*found.columns, components, np.zeros(len(parts), np.int64))
-    return Delta(columns, found.times, sums[components, groups])
+    fewer than there are rows. There is an array of `weights` for each component."""
+    block = np.array((*weights, *delta.columns, *delta.times, delta.diffs), np.int64)
+    return Delta.of_block(sums_of_equal(block, delta.arity, len(weights)), delta.arity + 2)
 
 
 def _part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:
@@ -311,7 +307,7 @@ def _part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delt
 
 
 def _without_zeros(delta: Delta) -> Delta:
-    return delta if np.count_nonzero(delta.diffs) == delta.rows else delta.only(delta.diffs != 0)
+    return delta.only(delta.diffs != 0)
 
 
 def _generate_series(start: Expression, stop: Expression, name: str, site: Site) -> Bound:

@@ -204,3 +204,22 @@ class TaskKind(Code):
     DISTINCT = auto()  # a collection's derived rows become changes
     REDUCE = auto()  # a reduction's contributions do
     LOOP = auto()  # a recursive scope runs, round by round
+
+
+class ArrowValues(Code):
+    """What is read of a column of Arrow's."""
+
+    NOTHING = auto()
+    WORDS = auto()  # integers of 64 bits,
+    NUMBERS = auto()  # of 32 bits,
+    UNSIGNED = auto()  # and without a sign
+    FLOATS = auto()  # doubles, as words that compare as they do
+    TEXTS = auto()  # which of the different texts each is
+
+
+class ArrowStatus(Code):
+    """How reading columns of Arrow's has gone."""
+
+    READ = auto()
+    NULLS = auto()  # there may be some
+    DAMAGED = auto()  # texts do not follow each other

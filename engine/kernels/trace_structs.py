@@ -53,6 +53,17 @@ class PackedField(Struct):
 PackedFields = Array[PackedField]
 
 
+class Varied(Struct):
+    """A column or coordinate that is not the same in all updates; if all are dense, a word tells them all."""
+
+    field: i64
+    low: i64  # its least value
+    stride: i64  # what one more of it adds to the word
+
+
+VariedFields = Array[Varied]
+
+
 # -------------------------------------------------------------------------------------------------------------- merging
 
 

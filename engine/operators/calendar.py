@@ -39,15 +39,24 @@ class _Block:
 
 
 class Calendar:
-    """Updates of several ports that wait for their rounds."""
+    """Updates of several ports that wait for their rounds. Those that have come since it was last looked at are as they came:
+    most are due at once."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, list[_Block]] = {}
+        self._new: list[tuple[int, Delta, int]] = []
 
     def __len__(self) -> int:
-        return sum(block.rows for blocks in self._blocks.values() for block in blocks)
+        return sum(d.rows for _, d, _ in self._new) + sum(b.rows for blocks in self._blocks.values() for b in blocks)
 
-    def add(self, port: int, delta: Delta) -> None:
+    def __bool__(self) -> bool:
+        return bool(self._new or self._blocks)
+
+    def add(self, port: int, delta: Delta, last: int) -> None:
+        """Adds updates, `last` the last one of their rounds."""
+        self._new.append((port, delta, last))
+
+    def _arrange(self, port: int, delta: Delta) -> None:
         blocks = self._blocks.setdefault(port, [])
         blocks.append(_Block(delta))
         while len(blocks) > 1 and 2 * blocks[-1].rows > blocks[-2].rows:
@@ -57,10 +66,17 @@ class Calendar:
     def next_round(self) -> int | None:
         """The first round for which something waits."""
         rounds = [int(b.delta.rounds[b.start]) for blocks in self._blocks.values() for b in blocks if b.rows]
-        return min(rounds, default=None)
+        return min([*rounds, *(int(delta.rounds.min()) for _, delta, _ in self._new)], default=None)
 
     def take(self, high: int) -> list[tuple[int, Delta]]:
         """What waits for rounds before `high`, by port."""
-        due = [(port, block.take(high)) for port, blocks in self._blocks.items() for block in blocks]
-        self._blocks = {port: [b for b in blocks if b.rows] for port, blocks in self._blocks.items()}
-        return [(port, delta) for port, delta in due if delta is not None]
+        new, self._new = self._new, []
+        due = [(port, delta) for port, delta, last in new if last < high]
+        for port, delta, last in new:
+            if last >= high:
+                self._arrange(port, delta)
+        if self._blocks:
+            taken = [(port, block.take(high)) for port, blocks in self._blocks.items() for block in blocks]
+            self._blocks = {port: left for port, blocks in self._blocks.items() if (left := [b for b in blocks if b.rows])}
+            due += [(port, delta) for port, delta in taken if delta is not None]
+        return due

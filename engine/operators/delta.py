@@ -6,56 +6,110 @@ Columns are int64 words, times an int64 array of shape (depth, n), diffs int64. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dlog.dataclass import dataclass
 from dlog.engine.times import columns as T
-from dlog.engine.trace.layer import Layer, build
+from dlog.engine.trace.layer import Layer, build, build_block, kept_updates
+from dlog.engine.trace.pages import Pages
 
 Moment = tuple[int, ...]
 """The iterations of a time, without its round: `()` outside of loops."""
 Columns = tuple[np.ndarray, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Delta:
-    """Updates as arrays of equal length; `layer` is the one that they all are of, in its order, if there is one."""
+    """Updates as arrays of equal length. They may lie in a `block`, field by field: columns, times, diffs; and they may be all
+    those of a `layer`, in its order: such fields are read when somebody asks for them."""
 
+    __slots__ = ("_block", "arity", "columns", "depth", "diffs", "layer", "rows", "times")
     columns: Columns
     times: np.ndarray
     diffs: np.ndarray
-    layer: Layer | None = None
+
+    def __init__(self, columns: Columns, times: np.ndarray, diffs: np.ndarray) -> None:
+        self.columns, self.times, self.diffs = columns, times, diffs
+        self.arity, self.depth, self.rows = len(columns), len(times), len(diffs)
+        self.layer: Layer | None = None
+        self._block: np.ndarray | None = None
+
+    @staticmethod
+    def of_block(block: np.ndarray, arity: int) -> Delta:
+        """Those in a block of so many columns, which is contiguous."""
+        made = Delta.__new__(Delta)
+        fields, made.rows = block.shape
+        made._block, made.arity, made.depth, made.layer = block, arity, fields - arity - 1, None
+        return made
+
+    @staticmethod
+    def of_layer(layer: Layer) -> Delta:
+        """All updates of a layer."""
+        made = Delta.__new__(Delta)
+        made._block, made.arity, made.depth, made.rows, made.layer = None, layer.arity, layer.depth, layer.rows, layer
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """A field that nobody has asked for yet."""
+            if name not in ("columns", "times", "diffs"):
+                raise AttributeError(name)
+            *fields, self.diffs = block = self._fields()
+            self.columns, self.times = tuple(fields[: self.arity]), block[self.arity : -1]
+            return getattr(self, name)
+
+    def _fields(self) -> np.ndarray:
+        """The block, of updates that have one or are of a layer."""
+        if self._block is None:
+            assert self.layer is not None
+            self._block = self.layer.unpacked()
+        return self._block
 
     @property
-    def rows(self) -> int:
-        return len(self.diffs)
+    def packed(self) -> bool:
+        """Whether they are known to lie in a block: all columns are words."""
+        return self._block is not None
 
     @property
     def rounds(self) -> np.ndarray:
-        return np.asarray(self.times[0])
+        return np.asarray(self.times[0] if self._block is None else self._block[self.arity])
 
     def only(self, chosen: np.ndarray) -> Delta:
         """The chosen updates: a mask, or positions, which may repeat."""
-        places = chosen.nonzero()[0] if chosen.dtype == bool else chosen
-        return Delta(tuple(c[places] for c in self.columns), self.times[:, places], self.diffs[places])
+        if chosen.dtype == bool:
+            kept = int(np.count_nonzero(chosen))
+            if kept == self.rows:
+                return self
+            if self._block is not None:
+                return Delta.of_block(kept_updates(self._block, chosen, kept), self.arity)
+            chosen = chosen.nonzero()[0]
+        return Delta(tuple(c[chosen] for c in self.columns), self.times[:, chosen], self.diffs[chosen])
 
     def with_columns(self, columns: Sequence[np.ndarray]) -> Delta:
         return Delta(tuple(columns), self.times, self.diffs)
 
+    def built(self, pages: Pages | None = None) -> Layer | None:
+        """The same updates in order of (row, time), each pair once, without zeros; None where they cancel out."""
+        if self.layer is not None:
+            return self.layer
+        if self._block is not None:
+            return build_block(self._block, self.arity, pages)
+        return build(self.columns, self.times, self.diffs, pages)
+
     def consolidated(self) -> Delta:
-        """The same updates in order of (row, time), each pair once, without zeros."""
-        layer = build(self.columns, self.times, self.diffs)
-        return empty(len(self.columns), len(self.times)) if layer is None else of_layer(layer)
+        """The same as updates."""
+        layer = self.built()
+        return empty(self.arity, self.depth) if layer is None else Delta.of_layer(layer)
 
     def by_moment(self) -> Iterator[tuple[Moment, Delta]]:
         """The updates of each moment."""
         if not self.rows:
             return
-        moments = self.times[1:]
-        if not len(moments):
+        if self.depth == 1:
             yield (), self
             return
+        moments = self.times[1:]
         if (moments == moments[:, :1]).all():
             yield tuple(moments[:, 0].tolist()), self
             return
@@ -64,11 +118,6 @@ class Delta:
         starts = np.flatnonzero(np.r_[True, (sorted_moments[:, 1:] != sorted_moments[:, :-1]).any(axis=0)])
         for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
             yield tuple(sorted_moments[:, start].tolist()), self.only(order[start:end])
-
-
-def of_layer(layer: Layer) -> Delta:
-    """All updates of a layer, in its order."""
-    return Delta(*layer.updates(), layer)
 
 
 def empty(arity: int, depth: int) -> Delta:

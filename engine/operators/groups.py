@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dlog.dataclass import dataclass
-from dlog.engine.kernels.trace.reducing import active_rounds, count_groups, fill_groups, sum_groups
+from dlog.engine.kernels.trace.reducing import active_rounds, change_outcomes, count_groups, fill_groups, sum_groups
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.readings import Matches, Reading
 from dlog.engine.trace.layer import Layer, address_of, build
@@ -36,10 +36,8 @@ class Active:
     @staticmethod
     def of_delta(delta: Delta, keys: int, before: bool = False) -> Active:
         """The same of updates at totally ordered times, of which so many columns are the key."""
-        layer = delta.layer
-        if layer is None or (keys < layer.arity and layer.width(layer.arity)):
-            return Active.of(delta.columns[:keys], delta.rounds, before)
-        return _active(layer, delta.columns[:keys], before)
+        layer = _by_round(delta, keys)
+        return _active(layer, layer.columns()[:keys] if layer is not delta.layer else delta.columns[:keys], before)
 
     @property
     def count(self) -> int:
@@ -56,15 +54,15 @@ class Active:
         every = Active.of((np.concatenate([self.owners, owners]),), np.concatenate([self.rounds, rounds]))
         return Active(self.keys, every.keys[0][every.owners], every.rounds, every.starts)
 
-    def sums(self, reading: Reading, components: int) -> np.ndarray:
-        """For each component and round the sum of the diffs up to it of the rows that a reading has of the key. Where there are
-        several, the column behind the key says to which one a diff belongs."""
-        found = np.zeros((components, len(self.rounds)), np.int64)
-        packed, ranges = np.array(self.keys, np.int64), np.empty(2 * self.count, np.int64)
-        seek = address_of(packed), len(self.keys), self.count, address_of(ranges)
-        active = address_of(self.starts), address_of(self.rounds)
-        sum_groups(*reading.addressed, *seek, *active, components, address_of(found))
-        return found
+
+def _by_round(delta: Delta, keys: int) -> Layer:
+    """Updates at totally ordered times, of which there are some, as a layer in which the rounds of each key ascend; so many
+    columns are the key."""
+    layer = delta.layer
+    if layer is None or (keys < layer.arity and layer.width(layer.arity)):
+        layer = build(delta.columns[:keys], delta.rounds[None, :], 1)
+        assert layer is not None
+    return layer
 
 
 def _active(layer: Layer, keys: Columns, before: bool) -> Active:
@@ -120,18 +118,42 @@ Logic = Callable[[Groups], Outcome]
 
 class Sums(ABC):
     """A logic that needs of each group the sum of its diffs alone: of several components, if the column behind the key says to
-    which one a diff belongs."""
+    which one a diff belongs. It makes one row of a group at most."""
 
     components = 1
+    shown = 0
+    """How many of the sums are the columns of the row."""
 
     @abstractmethod
-    def outcome(self, sums: np.ndarray) -> Outcome:
-        """Of groups by their sums, for each component an array; nothing comes of sums that are all zero."""
+    def diffs(self, sums: np.ndarray) -> np.ndarray:
+        """How often the row of each group is there, by the sums, of each component an array; never where all are zero."""
 
     def __call__(self, groups: Groups) -> Outcome:
         parts = groups.columns[0] if self.components > 1 else np.zeros(len(groups.diffs), np.int64)
         weights = (np.where(parts == component, groups.diffs, 0) for component in range(self.components))
-        return self.outcome(np.array([groups.sums(each) for each in weights]))
+        sums = np.array([groups.sums(each) for each in weights])
+        diffs = self.diffs(sums)
+        kept = np.flatnonzero(diffs)
+        return Outcome(kept, tuple(sums[: self.shown, kept]), diffs[kept])
+
+
+def changed_sums(delta: Delta, keys: int, reading: Reading, logic: Sums) -> Delta:
+    """What changes, at totally ordered times, in the outcome of sums where some updates have come, which a reading has
+    already: so many columns are the key."""
+    layer, components, shown = _by_round(delta, keys), logic.components, logic.shown
+    size = layer.rows + 1
+    found = np.empty(size * (keys + 7 + 2 * components), np.int64)
+    at = address_of(found)
+    active, rounds, first = at + 8 * size * keys, at + 8 * size * (keys + 1), size * (keys + 7)
+    sums = at + 8 * first
+    probes = sum_groups(layer.address, keys, *reading.addressed, components, at, active, rounds, sums)
+    groups = int(found[size * keys + probes])
+    diffs = logic.diffs(found[first : first + components * groups].reshape(components, groups))
+    room = 2 * (groups - probes)
+    changed = np.empty((keys + shown + 2, room), np.int64)
+    places = at, active, rounds, sums, shown, address_of(diffs)
+    count = change_outcomes(probes, keys, *places, room, address_of(changed))
+    return Delta.of_block(np.ascontiguousarray(changed[:, :count]), keys + shown)
 
 
 def group(active: Active, found: Matches) -> tuple[Groups, np.ndarray]:

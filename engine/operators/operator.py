@@ -90,19 +90,21 @@ class Operator(ABC):
         for function, edges in self.edges.values():
             changed = function(delta)
             if changed.rows:
+                same_times = changed is delta or changed.times is delta.times
                 for edge in edges:
-                    if changed.times is delta.times:
+                    if same_times:
                         edge.target.take(edge.port, changed)
                     else:
                         edge.target.accept(edge.port, changed)
 
     def accept(self, port: int, delta: Delta) -> None:
         """Puts updates where they wait for their moment; those of rounds after the batch, where they wait for that."""
-        rounds, high = delta.rounds, self.scheduler.rounds.high * self.scope.scale
-        if len(rounds) and np.maximum.reduce(rounds) >= high:
-            future = rounds >= high
+        high = self.scheduler.rounds.high * self.scope.scale
+        last = int(np.maximum.reduce(delta.rounds)) if delta.rows else 0
+        if last >= high:
+            future = delta.rounds >= high
             if future.all():
-                self.later.add(port, delta)
+                self.later.add(port, delta, last)
                 self.scheduler.expect(self)
                 return
             self.accept(port, delta.only(future))

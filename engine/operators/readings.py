@@ -12,7 +12,7 @@ import numpy as np
 
 from dlog.dataclass import dataclass
 from dlog.engine.kernels.trace.gathering import gather_layers, seek_layers
-from dlog.engine.operators.delta import Columns, Delta, of_layer
+from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.scope import Rounds
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
@@ -124,14 +124,13 @@ class Trace:
     def insert(self, delta: Delta, rounds: Rounds, moment: tuple[int, ...]) -> Delta | None:
         """Adds the updates of a moment; returns them consolidated, if any are left."""
         self.forget_before(rounds.low)
-        upper = rounds.after(moment)
-        batch = Batch.of(self.spine.upper, upper, delta.columns, delta.times, delta.diffs, pages=self.spine.pages)
-        self.spine.insert(batch)
-        if not batch.layers:
+        layer = delta.built(self.spine.pages)
+        self.spine.insert(Batch.holding(self.spine.upper, rounds.after(moment), layer, Antichain.start(self.depth)))
+        if layer is None:
             return None
         self._reading = None
-        self._unmerged += batch.rows
-        return of_layer(batch.layers[0])
+        self._unmerged += layer.rows
+        return Delta.of_layer(layer)
 
     def forget_before(self, round: int) -> None:
         """Has rounds before this one, and before what `slack` asks for, told apart no longer; unless all are kept."""

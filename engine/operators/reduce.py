@@ -19,7 +19,7 @@ import numpy as np
 from dlog.engine.kernels.trace.reducing import write_changes
 from dlog.engine.operators.arrange import Arranged
 from dlog.engine.operators.delta import Columns, Delta, Moment, repeated
-from dlog.engine.operators.groups import Active, Logic, Outcome, Sums, group
+from dlog.engine.operators.groups import Active, Logic, Outcome, Sums, changed_sums, group
 from dlog.engine.operators.operator import Operator, joined
 from dlog.engine.operators.readings import Matches, Trace, key_of
 from dlog.engine.operators.scheduler import Scheduler
@@ -45,16 +45,15 @@ class ReduceTotal(Operator):
         delta = joined(arrived[0])
         if delta is None:
             return
-        active = Active.of_delta(delta, self.keys, before=True)
         if isinstance(self.logic, Sums):
-            outcome = self.logic.outcome(active.sums(self.source.now(), self.logic.components))
-            rows = outcome.owners
-        else:
-            groups, numbers = group(active, clipped(_look_up(self.source, active), active))
-            outcome = self.logic(groups)
-            rows = numbers[outcome.owners]
+            self.emit(changed_sums(delta, self.keys, self.source.now(), self.logic))
+            return
+        active = Active.of_delta(delta, self.keys, before=True)
+        groups, numbers = group(active, clipped(_look_up(self.source, active), active))
+        outcome = self.logic(groups)
+        rows = numbers[outcome.owners]
         made = at_moment(active.keys, changes(active, rows, outcome, after_first=True), moment)
-        single = isinstance(self.logic, Sums) or (rows[1:] > rows[:-1]).all()
+        single = (rows[1:] > rows[:-1]).all()
         self.emit(made if single else made.consolidated())  # of one row each, no two are the same
 
 

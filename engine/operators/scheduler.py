@@ -111,10 +111,11 @@ class Scheduler:
     def wake(self, operator: Node, moment: Moment) -> None:
         """Has an operator run at a moment of this batch."""
         number = self._numbers[id(operator)]
-        if (number, moment) not in self._queued:
-            if self.max_iterations is not None and moment and max(moment) >= self.max_iterations:
+        queued = number, moment
+        if queued not in self._queued:
+            if moment and self.max_iterations is not None and max(moment) >= self.max_iterations:
                 raise _endless(self.max_iterations)
-            self._queued.add((number, moment))
+            self._queued.add(queued)
             heapq.heappush(self._queue, (self._key(number, moment), number, moment))
 
     def expect(self, operator: Node) -> None:
@@ -151,7 +152,7 @@ class Scheduler:
             self._rank_all()
         for operator in [*self._expected()]:
             operator.release()
-            if not len(operator.later):
+            if not operator.later:
                 self._expecting.discard(self._numbers[id(operator)])
         for operator in self._each_batch:
             self.wake(operator, ())

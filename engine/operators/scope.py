@@ -75,6 +75,8 @@ class Rounds:
         >>> print(Rounds(3, 5).after((0, 7)))
         {(3, 0, 8), (3, 1, 0), (5, 0, 0)}
         """
+        if not moment:
+            return Antichain(((self.high,),))
         depth = len(moment)
         later = [(self.low, *moment[:k], moment[k] + 1, *(0,) * (depth - k - 1)) for k in range(depth)]
         return Antichain.of([*later, self.end(depth)])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dlog.engine.operators.delta import Delta, Moment, empty, of_layer, together
+from dlog.engine.operators.delta import Delta, Moment, empty, together
 from dlog.engine.operators.operator import Operator, joined
 from dlog.engine.operators.readings import Trace
 from dlog.engine.operators.scheduler import Scheduler
@@ -88,7 +88,7 @@ class Capture(Operator):
         """All updates, at the times they are told apart by, in order of (row, time)."""
         layers = self.trace.reading().layers
         none = empty(self.trace.arity, self.trace.depth)
-        return together([none, *map(of_layer, layers)]).consolidated()
+        return together([none, *map(Delta.of_layer, layers)]).consolidated()
 
     def latest(self) -> Delta:
         """The collection after all that has come: at the last round, whatever the iteration."""

@@ -100,7 +100,8 @@ class Release(Operator):
     def _in_time(self, delta: Delta, rounds: np.ndarray, marks: np.ndarray) -> list[Delta]:
         """What begins to wait, and what has waited and is released."""
         if delta.rows:
-            self.waiting.add(0, Delta(delta.columns, delta.columns[0][None, :], delta.diffs))
+            times = delta.columns[0]
+            self.waiting.add(0, Delta(delta.columns, times[None, :], delta.diffs), int(times.max()))
         due = [found for _, found in self.waiting.take(int(marks[-1]))]
         if not due:
             return [_with(delta, WAITING)]

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.times.lattice import Time, join, less_equal, minimum
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Antichain:
     """Make it with `Antichain.of`, which keeps only minimal elements."""
 

@@ -19,7 +19,7 @@ from dlog.engine.trace.layer import Layer, build
 from dlog.engine.trace.pages import Pages
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Batch:
     """Layers that have rows: settled before open."""
 
@@ -38,9 +38,12 @@ class Batch:
     ) -> Batch:
         """Sorts and consolidates updates at times between `lower` and `upper`. Columns are int64 (or int32), times (depth, n)
         or one time for all, diffs int64 or one for all. A large batch should go to the pages of its trace when it is spent."""
-        layer = build(columns, times, diffs, pages)
-        depth = len(times)
-        return Batch(Description(lower, upper, since or Antichain.start(depth)), (layer,) if layer else ())
+        return Batch.holding(lower, upper, build(columns, times, diffs, pages), since or Antichain.start(len(times)))
+
+    @staticmethod
+    def holding(lower: Antichain, upper: Antichain, layer: Layer | None, since: Antichain) -> Batch:
+        """Of a layer, or without updates."""
+        return Batch(Description(lower, upper, since), (layer,) if layer else ())
 
     @property
     def rows(self) -> int:

@@ -6,13 +6,13 @@ the times it stores to `since`: what accumulates at a time is right only where t
 
 from __future__ import annotations
 
-from dlog.dataclass import dataclass
+from dlog.dataclass import immutable
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time, less_equal
 from dlog.grammar.diagnostics import InternalError
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Description:
     """The times of a batch: `lower` precedes `upper`."""
 

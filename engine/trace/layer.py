@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dlog.dataclass import dataclass
-from dlog.engine.kernels.trace.gathering import unpack_layer
+from dlog.engine.kernels.trace.gathering import keep_updates, unpack_layer
 from dlog.engine.kernels.trace.seeking import seek
 from dlog.engine.kernels.trace.sorting import build_layer
 from dlog.engine.kernels.trace.summing import sum_equal_updates
-from dlog.engine.kernels.trace_structs import Field, LayerHeader, PackedField
+from dlog.engine.kernels.trace_structs import Field, LayerHeader, PackedField, Varied
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.pages import Pages, allocate
 from dlog.grammar.diagnostics import InternalError
@@ -32,7 +32,7 @@ _SIZE: int = _FIELD.size
 """The first field's word in a header, and words of a field."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Layer:
     """`rows` updates, described by `words`, which lie at `address`."""
 
@@ -118,10 +118,15 @@ class Layer:
     def diffs(self, chosen: np.ndarray | None = None) -> np.ndarray:
         return self.values(self.fields - 1, chosen)
 
+    def unpacked(self) -> np.ndarray:
+        """All fields, columns, times and diffs, in one block."""
+        fields = np.empty((self.fields, self.rows), np.int64)
+        unpack_layer(self.address, address_of(fields))
+        return fields
+
     def updates(self) -> tuple[tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
         """`columns`, `times` and `diffs`, read in one go."""
-        fields, arity = np.empty((self.fields, self.rows), np.int64), self.arity
-        unpack_layer(self.address, address_of(fields))
+        fields, arity = self.unpacked(), self.arity
         return tuple(fields[:arity]), fields[arity:-1], fields[-1]
 
     def index(self) -> np.ndarray | None:
@@ -159,31 +164,57 @@ def build(
     all, diffs int64 or one for all. Something must have n entries."""
     fields = [*columns, *times, diffs]
     described = _describe(len(columns), len(times), fields)
-    rows, size = described[_HEADER.rows], len(described)
-    if rows == 0:
-        return None
-    source = allocate(size + PackedField.place.size * len(fields) + rows * (len(fields) + 3) + 8)
-    source[:size] = described
+    return _built(np.array(described, np.int64), pages) if described[_HEADER.rows] else None
+
+
+def build_block(block: np.ndarray, arity: int, pages: Pages | None = None) -> Layer | None:
+    """The same of updates whose fields lie in a contiguous block of words: so many columns, times, diffs."""
+    return _built(_described(block, arity), pages) if block.shape[1] else None
+
+
+def _built(described: np.ndarray, pages: Pages | None) -> Layer | None:
+    """A layer of the updates that these words describe."""
+    size, rows, fields = len(described), int(described[_HEADER.rows]), (len(described) - _FIELDS) // _SIZE
+    source = allocate(PackedField.place.size * fields + rows * (fields + 3) + 8)
     # How much is needed turns out on the way; of large blocks only that becomes resident.
-    memory = allocate(size + rows * len(fields) + (rows + 1) // 2 + 8 if rows > 1 else size, pages)
-    reading, writing = address_of(source), address_of(memory)
-    build_layer(reading, writing, writing + 8 * size, reading + 8 * size)
+    memory = allocate(size + rows * fields + (rows + 1) // 2 + 8 if rows > 1 else size, pages)
+    writing = address_of(memory)
+    build_layer(address_of(described), writing, writing + 8 * size, address_of(source))
     found = int(memory[_HEADER.rows])
     return Layer(memory[:size], memory, found, writing) if found else None
 
 
-def sums_of_equal(
-    columns: Sequence[np.ndarray], times: np.ndarray, diffs: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The places of the first of equal updates, rows and times, and for each component the sums over them of its weights times
-    the diffs. Words as for `build`; `weights` are contiguous, a row for each component."""
-    fields: list[np.ndarray | int] = [*columns, *times, diffs]
-    described = np.array(_describe(len(columns), len(times), fields), np.int64)
-    components, rows = weights.shape
-    found, slots = np.empty((1 + components, rows), np.int64), np.zeros(2 * rows + 1, np.int32)
-    at, given = address_of(found), (address_of(described), address_of(weights))
-    groups = sum_equal_updates(*given, components, address_of(slots), len(slots), at, at + 8 * rows)
-    return found[0, :groups], found[1:, :groups]
+def sums_of_equal(block: np.ndarray, arity: int, components: int) -> np.ndarray:
+    """Of a block with weights for each component, and behind them updates as for `build_block`, the updates that are the sums:
+    of equal ones, rows and times, of each component the sum of its weights times the diffs where that is not 0, with the
+    component and 0 as two more columns."""
+    updates, rows = block[components:], block.shape[1]
+    found = np.empty((len(updates) + 2, components * rows), np.int64)
+    if not rows:
+        return found
+    scratch = np.empty((components + 2) * rows + 1 + Varied.place.size * len(updates), np.int64)
+    given = address_of(_described(updates, arity)), address_of(block), components
+    return np.ascontiguousarray(found[:, : sum_equal_updates(*given, address_of(scratch), address_of(found))])
+
+
+def kept_updates(block: np.ndarray, mask: np.ndarray, kept: int) -> np.ndarray:
+    """The columns of a block where a mask holds, so many."""
+    (fields, rows), mask = block.shape, np.ascontiguousarray(mask)
+    found = np.empty((fields, kept), np.int64)
+    keep_updates(address_of(block), fields, rows, address_of(mask), kept, address_of(found))
+    return found
+
+
+def _described(block: np.ndarray, arity: int) -> np.ndarray:
+    """Words for the updates of a block."""
+    fields, rows = block.shape
+    if not 0 <= rows <= MAX_ROWS or block.itemsize != 8 or not block.flags.c_contiguous:
+        _refuse(None, rows)
+    at, step = address_of(block), 8 * rows
+    words = [rows, arity, fields - arity - 1, 0, 0, 0]
+    for field in range(fields):
+        words += (at + field * step, 8, 0)
+    return np.array(words, np.int64)
 
 
 def _describe(arity: int, depth: int, fields: list[np.ndarray | int]) -> list[int]:

@@ -75,7 +75,7 @@ class Spine:
 
     @property
     def merging(self) -> bool:
-        return any(isinstance(level, Merge) for level in self._levels)
+        return Merge in map(type, self._levels)
 
     def handle(self, frontier: Antichain | None = None) -> TraceHandle:
         """A reader of its own, which keeps times from `frontier` (by default `since`) on apart."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry
-from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.static.storage import behind
 from dlog.engine.kernels.trace.layers import load_value
 from dlog.engine.kernels.trace.seeking import seek
@@ -40,6 +40,17 @@ def gather_layers(layers: Layers, count, ranges: Words, probes, total, numbers: 
                 numbers[at] = p
                 for f in range(width):
                     fields[f * total + at] = load_value(layer, f, row)
+                at += 1
+
+
+@entry()
+def keep_updates(fields: Words, count, rows, mask: Bytes, kept, found: Words):
+    """Writes of so many fields, each one behind the other, the rows of a mask, of which there are `kept`."""
+    for f in range(count):
+        field, out, at = behind(fields, f * rows), behind(found, f * kept), 0
+        for row in range(rows):
+            if mask[row]:
+                out[at] = field[row]
                 at += 1
 
 

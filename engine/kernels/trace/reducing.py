@@ -59,30 +59,83 @@ def _first_at(rounds: Words, low, high, round):
     return low
 
 
+@kernel
+def _add_up(layer: LayerHeader, ranges: Words, columns, probes, active: Words, rounds: Words, groups, components, sums: Words):
+    """Adds the diffs of a layer, of the rows of each probe, to the first active round at or after theirs."""
+    arity = layer.arity
+    for p in range(probes):
+        first, end = active[p], active[p + 1]
+        for row in range(ranges[p], ranges[probes + p]):
+            group = _first_at(rounds, first, end, load_value(layer, arity, row))
+            if group < end:  # else it is of a round that is still to come
+                if components > 1:
+                    group += load_value(layer, columns, row) * groups
+                sums[group] += load_value(layer, arity + layer.depth, row)
+
+
 @entry()
 def sum_groups(
-    layers: Layers, count, keys: Words, columns, probes, ranges: Words, active: Words, rounds: Words, components, sums: Words
+    changed: LayerHeader, columns, layers: Layers, count, components, keys: Words, active: Words, rounds: Words, sums: Words
 ):
-    """For each active round of each probe, the sum of the diffs up to it of the rows with its key: `columns` columns of so many
-    probes each. With several `components` the column behind the key says to which one a diff belongs: their sums lie one
-    component after the other. `sums` are zeros, and `ranges` has room for twice the probes."""
-    groups = active[probes]
-    for k in range(count):
-        layer = layers[k]
-        arity = layer.arity
-        seek(layer, keys, columns, probes, ranges, behind(ranges, probes))
+    """For each active round of each key that has changed (`active_rounds`, with the ones before) the sum of the diffs up to it
+    of the rows with this key, the first columns, in some layers. With several `components` the column behind the key says to
+    which one a diff belongs: their sums lie one component after the other. Returns how many keys there are. With n one more
+    than there are updates, there is room for n words in each of the `columns` of keys, for n active rounds, 2n rounds and 4n
+    words behind them, and 2n sums in each component."""
+    room = changed.rows + 1
+    owners, ranges = behind(rounds, 2 * room), behind(rounds, 4 * room)
+    probes = active_rounds(changed, columns, 1, ranges, active, owners, rounds)
+    for p in range(probes):
+        owners[p] = ranges[p]
+    for c in range(columns):
         for p in range(probes):
-            first, end = active[p], active[p + 1]
-            for row in range(ranges[p], ranges[probes + p]):
-                group = _first_at(rounds, first, end, load_value(layer, arity, row))
-                if group < end:  # else it is of a round that is still to come
-                    if components > 1:
-                        group += load_value(layer, columns, row) * groups
-                    sums[group] += load_value(layer, arity + layer.depth, row)
+            keys[c * probes + p] = load_value(changed, c, owners[p])
+    groups = active[probes]
+    for group in range(components * groups):
+        sums[group] = 0
+    for k in range(count):
+        seek(layers[k], keys, columns, probes, ranges, behind(ranges, probes))
+        _add_up(layers[k], ranges, columns, probes, active, rounds, groups, components, sums)
     for c in range(components):
         for p in range(probes):
             for group in range(c * groups + active[p] + 1, c * groups + active[p + 1]):
                 sums[group] += sums[group - 1]
+    return probes
+
+
+@kernel
+def _same_outcome(outcome: Words, diffs: Words, groups, width, a, b):
+    """Whether two groups have the same outcome."""
+    if diffs[a] != diffs[b]:
+        return False
+    for c in range(width):
+        if outcome[c * groups + a] != outcome[c * groups + b]:
+            return False
+    return True
+
+
+@entry()
+def change_outcomes(
+    probes, columns, keys: Words, active: Words, rounds: Words, outcome: Words, width, diffs: Words, room, found: Words
+):
+    """What changes at the active rounds of each probe behind its first one, where each has one row as outcome: its key,
+    `width` columns, which lie for all rounds one after the other, and the diff; none where that is 0. Writes keys, columns,
+    rounds and diffs, each with so much room; returns how many changes there are."""
+    groups, at = active[probes], 0
+    for p in range(probes):
+        for group in range(active[p] + 1, active[p + 1]):
+            if _same_outcome(outcome, diffs, groups, width, group - 1, group):
+                continue
+            for shown in range(group - 1, group + 1):
+                if diffs[shown] != 0:
+                    for c in range(columns):
+                        found[c * room + at] = keys[c * probes + p]
+                    for c in range(width):
+                        found[(columns + c) * room + at] = outcome[c * groups + shown]
+                    found[(columns + width) * room + at] = rounds[group]
+                    found[(columns + width + 1) * room + at] = diffs[shown] if shown == group else -diffs[shown]
+                    at += 1
+    return at
 
 
 @kernel

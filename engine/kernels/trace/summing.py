@@ -2,52 +2,117 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.static.hashes import home
-from dlog.engine.kernels.static.storage import mix
+from dlog.engine.kernels.static.storage import behind, mix
 from dlog.engine.kernels.trace.layers import load_value
-from dlog.engine.kernels.trace_structs import LayerHeader
+from dlog.engine.kernels.trace_structs import LayerHeader, VariedFields
 
 
 @kernel
-def _group_of(updates: LayerHeader, row, slots: Numbers, count, firsts: Words, groups):
-    """The number of the group that a row is of, at the same time; `groups` where it is the first one of another."""
-    fields, hashed = updates.arity + updates.depth, 0
-    for f in range(fields):
-        hashed = mix(hashed, load_value(updates, f, row))
+def _vary(updates: LayerHeader, varied: VariedFields, limit):
+    """Finds the fields that vary; returns how many there are, and whether there are no more than `limit` words for all."""
+    count, words, dense = 0, 1, True
+    for f in range(updates.arity + updates.depth):
+        low = high = load_value(updates, f, 0)
+        for row in range(1, updates.rows):
+            value = load_value(updates, f, row)
+            low, high = min(low, value), max(high, value)
+        if low < high:
+            field = varied[count]
+            field.field = f
+            field.low = low
+            field.stride = words
+            count += 1
+            if np.uint64(high) - np.uint64(low) >= np.uint64(limit // words):
+                dense = False
+            if dense:
+                words *= high - low + 1
+    return count, dense
+
+
+@kernel
+def _dense_slot(updates: LayerHeader, row, varied: VariedFields, fields):
+    slot = 0
+    for k in range(fields):
+        slot += (load_value(updates, varied[k].field, row) - varied[k].low) * varied[k].stride
+    return slot
+
+
+@kernel
+def _hashed_slot(updates: LayerHeader, row, varied: VariedFields, fields, slots: Numbers, count, firsts: Words):
+    """The slot of the group that a row is of, at the same time, or the empty one where it is the first of another."""
+    hashed = 0
+    for k in range(fields):
+        hashed = mix(hashed, load_value(updates, varied[k].field, row))
     slot = home(hashed, count)
     while slots[slot] != 0:
-        other = firsts[slots[slot] - 1]
-        equal = True
-        for f in range(fields):
-            if load_value(updates, f, other) != load_value(updates, f, row):
+        other, equal = firsts[slots[slot] - 1], True
+        for k in range(fields):
+            if load_value(updates, varied[k].field, other) != load_value(updates, varied[k].field, row):
                 equal = False
                 break
         if equal:
-            return slots[slot] - 1
+            return slot
         slot = 0 if slot + 1 == count else slot + 1
-    slots[slot] = groups + 1
+    return slot
+
+
+@kernel
+def _sum_equal(
+    updates: LayerHeader, weights: Words, components, varied: VariedFields, slots: Numbers, count, firsts: Words, sums: Words
+):
+    """Writes the first of each group of updates with equal rows and times, and of each group the sum over it of each
+    component's weight times the diff; returns how many groups there are. There are `count` slots, more than updates, all 0."""
+    rows = updates.rows
+    groups, diff = 0, updates.arity + updates.depth
+    fields, dense = _vary(updates, varied, count)
+    for row in range(rows):
+        if dense:
+            slot = _dense_slot(updates, row, varied, fields)
+        else:
+            slot = _hashed_slot(updates, row, varied, fields, slots, count, firsts)
+        if slots[slot] == 0:
+            for c in range(components):
+                sums[groups * components + c] = 0
+            firsts[groups] = row
+            groups += 1
+            slots[slot] = groups
+        at, times = (slots[slot] - 1) * components, load_value(updates, diff, row)
+        for c in range(components):
+            sums[at + c] += weights[c * rows + row] * times
     return groups
 
 
 @entry()
-def sum_equal_updates(updates: LayerHeader, weights: Words, components, slots: Numbers, count, firsts: Words, sums: Words):
-    """Writes the first of each group of updates with equal rows and times, and the sum over it of each component's weight times
-    the diff; returns how many groups there are. `weights` and `sums` have as many words for each component as there are
-    updates, and so many has `firsts`. `updates` are described as a layer is; in no order. There are `count` slots, more than
-    updates, all 0."""
-    rows = updates.rows
-    groups, diff = 0, updates.arity + updates.depth
-    for row in range(rows):
-        group = _group_of(updates, row, slots, count, firsts, groups)
-        times = load_value(updates, diff, row)
-        if group == groups:
-            firsts[group] = row
-            groups += 1
-            for c in range(components):
-                sums[c * rows + group] = weights[c * rows + row] * times
-        else:
-            for c in range(components):
-                sums[c * rows + group] += weights[c * rows + row] * times
-    return groups
+def sum_equal_updates(updates: LayerHeader, weights: Words, components, scratch: Words, parts: Words):
+    """Of each group of updates with equal rows and times writes the sum of each component's weight times the diff, where that
+    is not 0, as an update of the row with two columns behind, the component and 0; groups in the order of their first ones.
+    Returns how many there are. `weights` have as many words for each component as there are updates, which are described as a
+    layer is, in no order; each field of `parts` has room for all. `scratch` has (components + 2) words an update, one, and a
+    `Varied` for each column and coordinate."""
+    rows, arity = updates.rows, updates.arity
+    count, at, room = 2 * rows + 1, 0, components * rows
+    firsts = behind(scratch, rows + 1)
+    sums = behind(firsts, rows)
+    for word in range(rows + 1):
+        scratch[word] = 0
+    varied = VariedFields(behind(sums, components * rows).address)
+    groups = _sum_equal(updates, weights, components, varied, Numbers(scratch.address), count, firsts, sums)
+    for group in range(groups):
+        row = firsts[group]
+        for c in range(components):
+            total = sums[group * components + c]
+            if total != 0:
+                for f in range(arity):
+                    parts[f * room + at] = load_value(updates, f, row)
+                parts[arity * room + at] = c
+                parts[(arity + 1) * room + at] = 0
+                for f in range(arity, arity + updates.depth):
+                    parts[(f + 2) * room + at] = load_value(updates, f, row)
+                parts[(arity + updates.depth + 2) * room + at] = total
+                at += 1
+    return at

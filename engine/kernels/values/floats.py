@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import as_bits, as_float
+from dlog.engine.kernels.machine_structs import Words
 
 NAN = 0x7FF8000000000000
 """The bits of Python's NaN. Processors make others, with a sign; files and arrays have any."""
 
+_SIGN, _REST = -(2**63), 2**63 - 1
+_INFINITY = 0x7FF0000000000000
 _DENORMAL = 2.0**149
 """The least float of 32 bits is the reciprocal."""
 
@@ -18,6 +21,23 @@ _DENORMAL = 2.0**149
 def float_word(value):
     """The bits of a double that was computed or read."""
     return as_bits(value) if value == value else NAN
+
+
+@kernel
+def ordered_word(bits):
+    """A word that compares as the double of these bits does; there is one zero and one NaN, after all others."""
+    if bits == _SIGN:
+        bits = 0
+    elif bits & _REST > _INFINITY:
+        bits = NAN
+    return bits ^ ((bits >> 63) & _REST)
+
+
+@entry()
+def order_floats(values: Words, rows, words: Words):
+    """Writes the words of doubles, given by their bits, that compare as they do."""
+    for row in range(rows):
+        words[row] = ordered_word(values[row])
 
 
 @kernel

@@ -13,7 +13,7 @@ from dlog.dataflow import Dataflow, col
 from dlog.engine.operators import join
 from dlog.engine.operators.calendar import Calendar
 from dlog.engine.operators.delta import Delta
-from dlog.engine.operators.groups import Active, Outcome, group
+from dlog.engine.operators.groups import Active, Outcome, Sums, changed_sums, group
 from dlog.engine.operators.readings import Matches, Reading
 from dlog.engine.operators.reduce import Changes, changes
 from dlog.engine.operators.scope import Rounds, Scope
@@ -33,7 +33,7 @@ def test_a_calendar_gives_what_is_due_and_keeps_the_rest(steps: list) -> None:
     for step in steps:
         if isinstance(step, list):
             rounds = [now + r for r in step]
-            calendar.add(0, delta(rounds))
+            calendar.add(0, delta(rounds), max(rounds))
             waiting += rounds
         else:
             now += step
@@ -47,8 +47,8 @@ def test_a_calendar_gives_what_is_due_and_keeps_the_rest(steps: list) -> None:
 def test_a_calendar_has_few_blocks() -> None:
     calendar = Calendar()
     for round in range(1000):
-        calendar.add(0, delta([round]))
-    assert len(calendar._blocks[0]) <= 11
+        calendar.add(0, delta([round]), round)
+    assert not calendar.take(0) and len(calendar._blocks[0]) <= 11
 
 
 def test_joins_with_many_pairs_make_them_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,21 +99,50 @@ def test_active_rounds_of_sorted_updates_are_those_of_any(rows: list[tuple], key
 
 SUMMED = st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 6), st.integers(-2, 2))
 """A key, a component, a round and a diff."""
+UPDATES = st.lists(SUMMED, min_size=1, max_size=8)
 
 
-@examples(100)
-@given(st.lists(st.lists(SUMMED, min_size=1, max_size=8), max_size=3), st.lists(SUMMED, min_size=1, max_size=8))
-def test_sums_of_keys_at_their_rounds(layers: list[list[tuple]], looked_at: list[tuple]) -> None:
-    every = [update for updates in layers for update in updates]
-    reading = Reading([layer for updates in layers if (layer := _layer(updates)) is not None], 2, 1)
-    rounds = np.array([round for _, _, round, _ in looked_at])
-    active = Active.of((np.array([key for key, *_ in looked_at]),), rounds, before=True)
-    found = active.sums(reading, 3)
-    for place, (owner, round) in enumerate(zip(active.owners.tolist(), active.rounds.tolist(), strict=True)):
-        key = active.keys[0][owner]
-        for component in range(3):
-            summed = sum(d for k, c, r, d in every if (k, c) == (key, component) and r <= round)
-            assert found[component, place] == summed, (key, component, round)
+class Shown(Sums):
+    """Of three components: the sums, or nothing but the key as often as the first one says."""
+
+    components = 3
+
+    def __init__(self, shown: int) -> None:
+        self.shown = shown
+
+    def diffs(self, sums: np.ndarray) -> np.ndarray:
+        return sums.any(axis=0).astype(np.int64) if self.shown else sums[0].copy()
+
+
+@examples(200)
+@given(st.lists(UPDATES, max_size=3), UPDATES, st.sampled_from([0, 3]))
+def test_sums_change_by_what_they_are_after_each_round(layers: list[list[tuple]], news: list[tuple], shown: int) -> None:
+    changed = _layer(news)
+    if changed is None:
+        return
+    reading = Reading([layer for updates in layers if (layer := _layer(updates)) is not None] + [changed], 2, 1)
+    every = [update for updates in (*layers, news) for update in updates]
+    found = changed_sums(Delta.of_layer(changed), 1, reading, Shown(shown))
+    expected = []
+    for key in sorted({key for key, *_ in updates_of(changed)}):
+        rounds = sorted({round for k, _, round in updates_of(changed) if k == key})
+        before = _row(every, key, rounds[0] - 1, shown)
+        for round in rounds:
+            after = _row(every, key, round, shown)
+            if before != after:
+                expected += [(key, *row, round, sign * diff) for (*row, diff), sign in ((before, -1), (after, 1)) if diff]
+            before = after
+    assert [tuple(update) for update in np.array([*found.columns, *found.times, found.diffs]).T.tolist()] == expected
+
+
+def updates_of(layer: Layer) -> list[tuple[int, int, int]]:
+    return list(zip(layer.values(0).tolist(), layer.values(1).tolist(), layer.times()[0].tolist(), strict=True))
+
+
+def _row(every: list[tuple], key: int, end: int, shown: int) -> tuple[int, ...]:
+    """The sums of a key up to a round, as many as are shown, and how often they are there."""
+    sums = [sum(d for k, c, round, d in every if (k, c) == (key, component) and round <= end) for component in range(3)]
+    return (*sums, int(any(sums))) if shown else (sums[0],)
 
 
 @examples(100)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
-from dlog.engine.trace.layer import Layer, build, sums_of_equal
+from dlog.engine.trace.layer import Layer, build, build_block, kept_updates, sums_of_equal
 from dlog.grammar.diagnostics import InternalError
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MANY
 from tests.engine.trace.model import Update, batch_of, columns_of, summed
@@ -63,14 +65,49 @@ def test_equal_updates_are_summed_in_the_order_of_the_first(
     arity, depth, updates = given_updates
     weights = np.arange(components * len(updates), dtype=np.int64).reshape(components, -1) % 5 - 2
     times, diffs = T.pack([time for _, time, _ in updates], depth), np.array([diff for _, _, diff in updates], np.int64)
-    firsts, sums = sums_of_equal(columns_of([row for row, _, _ in updates], arity), times, diffs, weights)
+    columns = columns_of([row for row, _, _ in updates], arity)
+    block = np.array([*weights, *columns, *times, diffs], np.int64).reshape(components + arity + depth + 1, -1)
+    found = sums_of_equal(block, arity, components)
     expected: dict[object, list[int]] = {}
     for place, (row, time, diff) in enumerate(updates):
-        found = expected.setdefault((row, time), [0] * components)
+        summed = expected.setdefault((row, time), [0] * components)
         for c in range(components):
-            found[c] += int(weights[c, place]) * diff
-    assert {(updates[f][0], updates[f][1]): sums[:, g].tolist() for g, f in enumerate(firsts.tolist())} == expected
-    assert firsts.tolist() == sorted(firsts.tolist())
+            summed[c] += int(weights[c, place]) * diff
+    every = [(row, time, c, total) for (row, time), summed in expected.items() for c, total in enumerate(summed)]
+    parts = [((*row, c, 0), time, total) for row, time, c, total in every if total]
+    assert [(tuple(u[: arity + 2]), tuple(u[arity + 2 : -1]), u[-1]) for u in found.T.tolist()] == parts
+
+
+@pytest.mark.parametrize("span", [3, 1 << 20, 1 << 63])
+def test_many_equal_updates_are_summed(span: int) -> None:
+    rng = np.random.default_rng(1)
+    columns = [rng.choice(rng.integers(-span, span - 1, 5), 1000) for _ in range(2)]
+    weights, times, diffs = rng.integers(-3, 4, (2, 1000)), rng.integers(4, 6, 1000), rng.integers(-1, 2, 1000)
+    found = sums_of_equal(np.array([*weights, *columns, times, diffs]), 2, 2)
+    sums = Counter[tuple[int, ...]]()
+    for one, other, x, y, time, diff in zip(*weights.tolist(), *(c.tolist() for c in columns), times, diffs, strict=True):
+        sums[x, y, 0, 0, int(time)] += one * int(diff)
+        sums[x, y, 1, 0, int(time)] += other * int(diff)
+    assert {tuple(u[:-1]): u[-1] for u in found.T.tolist()} == {key: total for key, total in sums.items() if total}
+
+
+def test_updates_are_kept_by_a_mask() -> None:
+    block = np.arange(12).reshape(3, 4)
+    assert kept_updates(block, np.array([True, False, False, True]), 2).tolist() == [[0, 3], [4, 7], [8, 11]]
+    assert kept_updates(block, np.zeros(4, bool), 0).shape == (3, 0)
+
+
+@examples(EXAMPLES)
+@given(shaped_updates())
+def test_a_block_makes_the_layer_that_its_fields_make(given_updates: tuple[int, int, list[Update]]) -> None:
+    arity, depth, updates = given_updates
+    columns = columns_of([row for row, _, _ in updates], arity)
+    times, diffs = T.pack([time for _, time, _ in updates], depth), np.array([diff for _, _, diff in updates], np.int64)
+    found = build_block(np.array([*columns, *times, diffs], np.int64).reshape(arity + depth + 1, -1), arity)
+    expected = build(columns, times, diffs)
+    assert (found is None) == (expected is None)
+    if found is not None and expected is not None:
+        assert found.unpacked().tolist() == expected.unpacked().tolist()
 
 
 @pytest.mark.parametrize("span", [5, 1 << 20, 1 << 62])

@@ -1,0 +1,175 @@
+"""Tables of Arrow's as words. Kernels read the columns that are numbers or texts as most are, all in one go; the others are
+read by Arrow itself, column by column."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dlog.dataflow.kinds import Kind, Objects, Repeated, encode, unnumbered
+from dlog.dataflow.schema import Schema
+from dlog.engine.kernels.codes import ArrowStatus, ArrowValues
+from dlog.engine.kernels.values.arrow_columns import FEW_TEXTS, read_columns
+from dlog.engine.operators.delta import Columns
+from dlog.engine.trace.layer import address_of
+from dlog.engine.values.arrow_memory import all_within_memory
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_KNOWN_TEXTS = 1 << 10
+"""Texts whose bytes are remembered with their numbers: columns of few different ones have the same again and again."""
+
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
+class TableReader:
+    """Reads tables, which as a rule have one schema of Arrow's. With `numbered` texts become words, else they are left as they
+    are."""
+
+    def __init__(self, schema: Schema, objects: Objects, numbered: bool = True) -> None:
+        self.schema, self.objects, self.numbered = schema, objects, numbered
+        self._seen: pa.Schema | None = None
+        self._known: dict[bytes, int] = {}
+
+    def read(self, table: pa.Table, block: np.ndarray) -> Columns:
+        """The columns of a table, in the order of the schema: rows of a block, but for values that are no words. Raises
+        DlogError for what is no rows of the schema."""
+        if self._seen is None or not self._seen.equals(table.schema):
+            self._prepare(table.schema)
+        if self._order is not None:
+            table = table.select(self._order)
+        read = self._reads and self._read(table, block)
+        if read and self._all:
+            return tuple(block[: len(self._values)])
+        return tuple(
+            block[place] if read and value else self._by_arrow(table, place, block[place])
+            for place, value in enumerate(self._values)
+        )
+
+    def _prepare(self, given: pa.Schema) -> None:
+        """Finds out how tables of this schema of Arrow's are read."""
+        names, present = list(self.schema.names), given.names
+        if len(present) != len(names):
+            raise bad_rows(f"a table of {', '.join(present)} is no rows of ({self.schema})")
+        self._order = names if present != names and set(present) == set(names) else None
+        types = [given.field(name).type for name in names] if self._order else given.types
+        self._values = [self._value(kind, type) for kind, type in zip(self.schema.kinds, types, strict=True)]
+        self._codes = np.array(self._values, np.int64)
+        self._reads, self._all = any(self._values), all(self._values)
+        self._texts = [place for place, value in enumerate(self._values) if value == ArrowValues.TEXTS]
+        self._seen = given
+
+    def _value(self, kind: Kind, type: pa.DataType) -> ArrowValues:
+        """What the kernel reads of a column."""
+        return _read_types().get((kind, type), ArrowValues.NOTHING) if kind is not str or self.numbered else ArrowValues.NOTHING
+
+    def _read(self, table: pa.Table, found: np.ndarray) -> bool:
+        """Has the kernel read its columns; false where there may be nulls among them."""
+        begin, room, codes, end = address_of(found), table.num_rows, address_of(self._codes), 0
+        for batch in self._batches(table):
+            start, end = end, end + batch.num_rows
+            told = np.empty((len(self._texts), 1 + 2 * FEW_TEXTS + end - start), np.int64)
+            _, array = batch.__arrow_c_array__()
+            status = read_columns(_pointer_of(array, b"arrow_array"), codes, begin + 8 * start, room, address_of(told))
+            if status != ArrowStatus.READ:
+                if status == ArrowStatus.DAMAGED:
+                    raise _beyond_memory("texts do not follow each other")
+                return False
+            for place, texts in zip(self._texts, told, strict=True):
+                places = found[place, start:end]
+                numbers = self._numbers(batch, place, texts)
+                numbers.take(places, out=places, mode="clip")  # "raise" would look for places that are none, in a copy
+        return True
+
+    def _batches(self, table: pa.Table) -> list[pa.RecordBatch]:
+        """Its rows in batches, one if there are texts, so that each different one is made once. Raises DlogError where a column
+        begins or ends beyond its memory."""
+        batches = [batch for batch in table.to_batches() if batch.num_rows]
+        for batch in batches:
+            try:
+                batch.validate()
+            except (ValueError, IndexError) as error:  # Arrow's are such
+                raise _beyond_memory(error) from None
+        return table.combine_chunks().to_batches() if len(batches) > 1 and self._texts else batches
+
+    def _numbers(self, batch: pa.RecordBatch, place: int, told: np.ndarray) -> np.ndarray:
+        """The numbers of the different texts of a column, of which the kernel has told (`read_columns`)."""
+        count, known = int(told[0]), self._known
+        try:
+            if count > FEW_TEXTS:
+                column, rows = batch.column(place), told[1 + 2 * FEW_TEXTS :][:count]
+                return self.objects.encode((column.take(rows) if count < len(column) else column).to_pylist())
+            spans = told[1 : 1 + 2 * count].tolist()
+            texts = [ctypes.string_at(start, size) for start, size in zip(spans[::2], spans[1::2], strict=True)]
+            new = [text for text in texts if text not in known]
+            if new:
+                known.update(zip(new, self.objects.encode([text.decode() for text in new]).tolist(), strict=True))
+            numbers = np.array([known[text] for text in texts], np.int64)
+        except UnicodeDecodeError as error:
+            raise bad_rows(f"a text is none: {error}") from None
+        if len(known) > MAX_KNOWN_TEXTS:
+            known.clear()
+        return numbers
+
+    def _by_arrow(self, table: pa.Table, place: int, words: np.ndarray) -> np.ndarray:
+        kind, column = self.schema.kinds[place], table.column(place)
+        if kind is str and not self.numbered:
+            texts = column_of(kind, column, repeated=False)
+            return texts if isinstance(texts, np.ndarray) else unnumbered(texts)
+        words[:] = encode(kind, column_of(kind, column), self.objects)
+        return words
+
+
+@cache
+def _read_types() -> dict[tuple[Kind, pa.DataType], ArrowValues]:
+    """The kinds and types of Arrow's of columns that the kernel reads."""
+    import pyarrow as pa
+
+    return {
+        (int, pa.int64()): ArrowValues.WORDS,
+        (int, pa.int32()): ArrowValues.NUMBERS,
+        (int, pa.uint32()): ArrowValues.UNSIGNED,
+        (float, pa.float64()): ArrowValues.FLOATS,
+        (str, pa.string()): ArrowValues.TEXTS,
+    }
+
+
+def column_of(kind: Kind, given: pa.Array | pa.ChunkedArray, repeated: bool = True) -> Any:
+    """An array, or Python's values; of texts each different one once, unless they are not to be told apart."""
+    import pyarrow as pa
+
+    try:
+        column = all_within_memory(given)
+    except pa.ArrowInvalid as error:
+        raise _beyond_memory(error) from None
+    if kind is str and not column.null_count and pa.types.is_string(column.type) and not repeated:
+        return column.to_numpy()
+    if kind is str and not column.null_count and (found := _repeated(column)) is not None:
+        return found
+    return column.to_pylist() if kind in (str, object) else column.to_numpy()
+
+
+def _repeated(column: pa.ChunkedArray) -> Repeated | None:
+    """The texts of a column without nulls; None where it has others than texts."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        if column.type not in (pa.string(), pa.large_string(), pa.string_view()):
+            return None
+        column = column.dictionary_encode()
+    encoded = column.unify_dictionaries().combine_chunks()
+    whole = encoded.dictionary.type in (pa.string(), pa.large_string()) and not encoded.dictionary.null_count
+    return Repeated(encoded.dictionary.to_pylist(), encoded.indices.to_numpy()) if whole else None
+
+
+def _beyond_memory(reason: object) -> DlogError:
+    return bad_rows(f"a column is not within its memory: {reason}")
+
+
+def bad_rows(message: str) -> DlogError:
+    return DlogError(Diagnostic("bad-rows", message))

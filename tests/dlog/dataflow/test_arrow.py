@@ -1,0 +1,100 @@
+"""Tables of Arrow's as words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlog.dataflow.arrow import TableReader
+from dlog.dataflow.kinds import Objects, decode
+from dlog.dataflow.schema import Schema
+from dlog.grammar.diagnostics import DlogError
+from tests.examples import examples
+
+FEW = st.sampled_from(["", "a", "b", "ab", "a\0", "a\0\0", "eight by", "eight byt", "eight bytes and more", "\u00e9"])
+SCHEMA = Schema(("a", "b", "c"), (int, str, float))
+
+
+def words(reader: TableReader, table: pa.Table) -> tuple[np.ndarray, ...]:
+    return reader.read(table, np.empty((len(reader.schema.names), table.num_rows), np.int64))
+
+
+def read(schema: Schema, table: pa.Table) -> list[list[Any]]:
+    objects = Objects()
+    columns = words(TableReader(schema, objects), table)
+    return [decode(kind, column, objects).tolist() for kind, column in zip(schema.kinds, columns, strict=True)]
+
+
+@examples(100)
+@given(st.lists(st.one_of(FEW, st.text(max_size=20))), st.integers(0, 5), st.booleans(), st.booleans())
+def test_texts_are_read_as_they_are(texts: list[str], skipped: int, many: bool, chunked: bool) -> None:
+    every = [*texts, *(str(k) for k in range(100 * many))] * 2
+    column = pa.chunked_array([pa.array(every, pa.string())] * (1 + chunked), pa.string()).slice(skipped)
+    assert read(Schema(("x",), (str,)), pa.table({"x": column})) == [(every * (1 + chunked))[skipped:]]
+
+
+@pytest.mark.parametrize("type", [pa.int8(), pa.uint8(), pa.int16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()], ids=str)
+def test_integers_of_all_widths_are_read(type: pa.DataType) -> None:
+    least = 0 if pa.types.is_unsigned_integer(type) else -(2 ** (type.bit_width - 1))
+    most = min(2 ** (type.bit_width - (least < 0)), 2**63) - 1
+    numbers = [7, least, most, 0]
+    assert read(Schema(("x",), (int,)), pa.table({"x": pa.array(numbers, type)}).slice(1)) == [numbers[1:]]
+
+
+@pytest.mark.parametrize("type", [pa.float32(), pa.float64()], ids=str)
+def test_floats_have_one_nan_and_one_zero(type: pa.DataType) -> None:
+    values = np.array([-math.inf, -1.5, -0.0, 0.0, 2.0, math.inf, math.nan, -math.nan], np.float64)
+    objects = Objects()
+    (found,) = words(TableReader(Schema(("x",), (float,)), objects), pa.table({"x": pa.array(values).cast(type)}))
+    assert found[2] == found[3] and found[6] == found[7]
+    assert np.all(np.diff(found[[0, 1, 2, 4, 5, 6]]) > 0)
+    assert decode(float, found, objects)[:2].tolist() == [-math.inf, -1.5]
+
+
+def test_columns_are_found_by_name_and_else_by_place() -> None:
+    one = pa.table({"c": [0.5], "a": [1], "b": ["x"]})
+    assert read(SCHEMA, one) == [[1], ["x"], [0.5]]
+    assert read(SCHEMA, one.select(["a", "b", "c"]).rename_columns(["p", "q", "r"])) == [[1], ["x"], [0.5]]
+    with pytest.raises(DlogError, match="a table of c, a is no rows of"):
+        read(SCHEMA, one.select(["c", "a"]))
+
+
+def test_one_reader_reads_tables_of_several_schemas() -> None:
+    reader = TableReader(SCHEMA, Objects())
+    plain = pa.table({"a": [1], "b": ["x"], "c": [0.5]})
+    texts, floats = pa.array(["x"]).dictionary_encode(), pa.array([0.5], pa.float32())
+    strange = pa.table({"b": texts, "c": floats, "a": pa.array([1], pa.int8())})
+    found = [[column.tolist() for column in words(reader, table)] for table in (plain, strange, plain)]
+    assert found[0] == found[1] == found[2]
+
+
+def test_tables_without_rows_and_of_many_chunks_are_read() -> None:
+    one = pa.table({"a": [1], "b": ["x"], "c": [0.5]})
+    assert read(SCHEMA, one.slice(1)) == read(SCHEMA, one.schema.empty_table()) == [[], [], []]
+    chunks = pa.concat_tables([one, one.slice(1), pa.table({"a": [2], "b": ["y"], "c": [1.5]}), one])
+    assert read(SCHEMA, chunks) == [[1, 2, 1], ["x", "y", "x"], [0.5, 1.5, 0.5]]
+
+
+@pytest.mark.parametrize("column", ["a", "b"])
+def test_nulls_are_refused_and_none_among_the_rows_is_not(column: str) -> None:
+    full = pa.table({"a": pa.array([1, 2]), "b": pa.array(["x", "y"]), "c": [0.5, 0.5]})
+    place = full.column_names.index(column)
+    holed = full.set_column(place, column, pa.array([None, full[column][1].as_py()], full[column].type))
+    assert read(SCHEMA, holed.slice(1)) == [[2], ["y"], [0.5]]
+    with pytest.raises(DlogError, match=r"is no (int|str)"):
+        read(SCHEMA, holed)
+
+
+def test_texts_beyond_their_memory_or_that_are_none_are_refused() -> None:
+    offsets = pa.py_buffer(np.array([0, 100, 1], np.int32))
+    beyond = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ab")])
+    bytes = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")])
+    for column, message in ((beyond, "not within its memory"), (bytes, "a text is none")):
+        with pytest.raises(DlogError, match=message):
+            read(Schema(("x",), (str,)), pa.table({"x": column}))
