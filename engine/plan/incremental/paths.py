@@ -85,9 +85,11 @@ class RoundsPaths(Paths):
         else:
             state = choose_order(query, [seed], self.estimator, self.indexes)
         path = self._finish(query, state, sink, rule, changes=True)
-        steps = tuple(self._counting(s) for s in path.steps)
-        advance = int(any(r.relation in self.feedback for r in query.readings))
-        return replace(path, steps=steps, advance=advance), state.rows
+        if self.feedback:
+            steps = tuple(self._counting(s) for s in path.steps)
+            advance = int(any(r.relation in self.feedback for r in query.readings))
+            path = replace(path, steps=steps, advance=advance)
+        return path, state.rows
 
     def _counting(self, step: Step) -> Step:
         """A row of a variable has a time at each iteration where it came or went: it is joined, not asked about."""
@@ -103,11 +105,11 @@ class RoundsPaths(Paths):
         look_ups = sorted((c for c in conditions if isinstance(c, LookUp)), key=lambda c: c.default is None)
         imports = [r for r in query.readings if r.relation not in self.feedback]
         variables = [r for r in query.readings if r.relation in self.feedback]
-        if len(imports) > 1 and not variables and not self._has_few_rows(query):
-            best = self._best_seed(query)
+        if len(imports) > 1 and not variables:
+            best = 0 if self._has_few_rows(query) else self._best_seed(query)
             imports = [*imports[:best], *imports[best + 1 :], imports[best]]
         ordered: list[BodyPart] = [*negated, *look_ups, *imports, *variables]
-        return tuple(replace(p, place=i) if isinstance(p, Reading) else p for i, p in enumerate(ordered))
+        return tuple([Reading(p.relation, p.args, p.view, i) if isinstance(p, Reading) else p for i, p in enumerate(ordered)])
 
     def _has_few_rows(self, query: Query) -> bool:
         """Whether all relations that are read have hardly any rows; of the planner's own that is not known."""
@@ -134,7 +136,7 @@ class _QueryPaths:
     def add(self, query: Query, seed: int | None, negated: bool = False, missing: bool = False) -> None:
         path, rows = self.by.one(query, seed, self.sink, self.rule)
         self.rows = self.rows if self.paths else rows
-        if isinstance(path.seed, Scan):
+        if (negated or missing) and isinstance(path.seed, Scan):
             path = replace(path, seed=replace(path.seed, negated=negated, missing=missing))
         self.paths.append(path)
 
@@ -161,8 +163,7 @@ def _seeded(query: Query, parts: Sequence[BodyPart], seed: int) -> Query:
             reading = Reading(relation, (*plain(key), Variable(variable)), place=seed)
         case _:
             assert_never(part)
-    seen = _without_part(query, parts, seed)
-    return replace(seen, readings=(reading, *seen.readings))
+    return _without_part(query, parts, seed, (reading,))
 
 
 def _seeded_by_missing(query: Query, parts: Sequence[BodyPart], seed: int) -> Query:
@@ -172,16 +173,17 @@ def _seeded_by_missing(query: Query, parts: Sequence[BodyPart], seed: int) -> Qu
     kind = query.kinds[part.variable]
     value = float(part.default) if kind is Kind.FLOAT else part.default
     given = Compare("=", Variable(part.variable), Constant(value, kind), _by_bits(kind))
-    seen = _without_part(query, parts, seed)
     reading = Reading(part.relation, (*plain(part.key), None), place=seed)
-    return replace(seen, readings=(reading, *seen.readings), conditions=(*seen.conditions, given))
+    seen = _without_part(query, parts, seed, (reading,))
+    return replace(seen, conditions=(*seen.conditions, given))
 
 
-def _without_part(query: Query, parts: Sequence[BodyPart], seed: int) -> Query:
-    """The query without part `seed`: those before it at `neu`, those after it at `alt`."""
-    views: dict[BodyPart, View] = {p: "neu" if i < seed else "alt" for i, p in enumerate(parts) if i != seed}
-    readings = tuple(replace(p, view=v) for p, v in views.items() if isinstance(p, Reading))
-    return replace(query, readings=readings, conditions=tuple(_views(query.conditions, views)))
+def _without_part(query: Query, parts: Sequence[BodyPart], seed: int, first: tuple[Reading, ...] = ()) -> Query:
+    """The query without part `seed`, with other readings `first`: parts before it at `neu`, those after it at `alt`."""
+    views: list[tuple[BodyPart, View]] = [(p, "neu" if i < seed else "alt") for i, p in enumerate(parts) if i != seed]
+    readings = [Reading(p.relation, p.args, v, p.place) for p, v in views if isinstance(p, Reading)]
+    conditions = tuple(_views(query.conditions, dict(views))) if query.conditions else ()
+    return Query((*first, *readings), conditions, query.output, query.bag, query.kinds)
 
 
 def _views(conditions: Iterable[Condition], views: dict[BodyPart, View]) -> Iterator[Condition]:
@@ -209,6 +211,8 @@ def _without_idle_look_ups(query: Query) -> Query:
 def _joining_by_bits(query: Query) -> Query:
     """The query with floats that some paths join and others compare compared as they are joined: bit by bit. Otherwise paths
     could disagree about 0.0 = -0.0, and what one adds another would not take away."""
+    if not query.conditions:
+        return query
     return replace(query, conditions=tuple(_joined(c, query) for c in query.conditions))
 
 

@@ -50,10 +50,9 @@ class Temporaries:
     def projected(self, query: Query) -> Query:
         """The query with all arguments of negated atoms given and, where matches need not be counted, without readings that
         multiply others."""
-        conditions = tuple(
-            self._whole(c, query) if isinstance(c, AntiJoin) and None in c.args else c for c in query.conditions
-        )
-        query = replace(query, conditions=conditions)
+        if query.conditions:
+            whole = [self._whole(c, query) if isinstance(c, AntiJoin) and None in c.args else c for c in query.conditions]
+            query = replace(query, conditions=tuple(whole))
         others = sum(isinstance(c, AntiJoin | LookUp) for c in query.conditions)
         if query.bag or len(query.readings) + others < 2:
             return query
@@ -105,7 +104,8 @@ class Temporaries:
         """The reading without columns that nothing uses, if it has many rows for the others (or may get them, for all that is
         known), or if an aggregate changes with its rows: each change would meet all of them."""
         estimator = self.paths.estimator
-        args = tuple(a if mask(a) & _used(reading, query) or not mask(a) else None for a in reading.args)
+        used = _used(reading, query)
+        args = tuple([a if mask(a) & used or not mask(a) else None for a in reading.args])
         columns = _argument_columns(args)
         if reading.relation in self.paths.feedback or len(columns) == len(args):
             return reading

@@ -93,7 +93,7 @@ def _with_terms(sink: Insert | Accumulate, output: tuple[Term, ...]) -> Insert |
     if isinstance(sink, Insert) and sink.weight is not None:
         return replace(sink, terms=output[:-1], weight=output[-1])
     if isinstance(sink, Insert):
-        return replace(sink, terms=output)
+        return Insert(sink.relation, output, sink.distinct)
     keys = len(sink.key)
     return replace(sink, key=output[:keys], value=None if sink.value is None else output[keys])
 

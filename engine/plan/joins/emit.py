@@ -223,17 +223,19 @@ def _prune(path: Path, query: Query) -> Path:
             kept.append(pruned)
     seed = path.seed
     if isinstance(seed, Scan):
-        seed = replace(seed, binds=tuple(b for b in seed.binds if live >> b[1] & 1))
-    return replace(path, seed=seed, steps=tuple(reversed(kept)))
+        seed = Scan(seed.relation, tuple([b for b in seed.binds if live >> b[1] & 1]), seed.changes)
+    return Path(path.rule, seed, tuple(reversed(kept)), path.sink, path.variables)
 
 
 def _prune_step(step: Step, live: int, arities: dict[str, int]) -> Step | None:
     """`arities` of relations whose rows need not be counted: a join that binds nothing becomes a semijoin."""
     match step:
         case HalfJoin(arrangement=arrangement, binds=binds):
-            binds = tuple(b for b in binds if live >> b[1] & 1)
+            used = tuple([b for b in binds if live >> b[1] & 1])
             arity = arities.get(arrangement.relation)
-            return replace(step, binds=binds) if binds or arity is None else _as_semijoin(step, arity)
+            if not used and arity is not None:
+                return _as_semijoin(step, arity)
+            return step if len(used) == len(binds) else replace(step, binds=used)
         case UnpackStep(binds=binds) | Generate(binds=binds):
             return replace(step, binds=tuple(b for b in binds if live >> b[1] & 1))
         case Map(variable=variable):

@@ -14,7 +14,7 @@ from math import inf, prod, sqrt
 from dlog.engine.ir.nodes import AntiJoin, LookUp
 from dlog.engine.ir.rules import Compare, Constant, Generator, Unpack, Variable
 from dlog.engine.plan.joins import moves
-from dlog.engine.plan.joins.costs import Costs, bound_columns, lookup_cost, readers_of, selectivity
+from dlog.engine.plan.joins.costs import Costs, NoCosts, bound_columns, lookup_cost, readers_of, selectivity
 from dlog.engine.plan.joins.moves import Index, SearchState
 from dlog.engine.plan.joins.ranges import range_checks
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask_all, newly_bound, targets
@@ -58,7 +58,7 @@ def choose_order(
 ) -> SearchState:
     """The best complete state that starts with one of `seeds`: the number of a reading, or None for one empty row.
     Indexes in `shared` cost nothing, other paths have paid for them."""
-    search = _Search(query, estimator, shared)
+    search = _Search(query, estimator, Costs(query, estimator, shared))
     starts = [search.start(seed) for seed in seeds]
     if len(query.readings) <= MAX_EXHAUSTIVE_READINGS:
         return search.exhaustive([search.settle(s) for s in starts])
@@ -69,20 +69,20 @@ def choose_order(
 
 
 def connected_order(query: Query, seed: int | None, estimator: Estimator, shared: Set[Index]) -> SearchState:
-    """A complete state from a seed for relations with hardly any rows: reading by reading, always the one of which most columns
-    are bound. What other orders would cost is not estimated."""
-    search = _Search(query, estimator, shared)
+    """A complete state from a seed for relations with hardly any rows: where readings meet in a variable, they are extended by
+    it; else the next one is that of which most columns are bound. Nothing is estimated."""
+    search = _Search(query, estimator, NoCosts(query, estimator, shared))
     return search.connected(search.settle(search.start(seed)))
 
 
 class _Search:
     """The moves and their costs for one query."""
 
-    def __init__(self, query: Query, estimator: Estimator, shared: Set[Index]) -> None:
+    def __init__(self, query: Query, estimator: Estimator, costs: Costs) -> None:
         self.query = query
         self.readings = query.readings
         self.estimator = estimator
-        self.costs = Costs(query, estimator, shared)
+        self.costs = costs
         self.all = (1 << len(query.readings)) - 1
         self.output = mask_all(query.output)
         self.masks = self.costs.masks
@@ -167,12 +167,16 @@ class _Search:
         return state
 
     def connected(self, state: SearchState) -> SearchState:
-        """Always a join with the reading of which most columns are bound, and have an index."""
+        """Always where readings meet, or a join with the reading of which most columns are bound, and have an index."""
         while state.placed != self.all:
-            keys = [(i, bound_columns(self.readings[i], state.bound)) for i in ids(self.all & ~state.placed)]
-            best, _ = max(keys, key=lambda k: (len(k[1]), (self.readings[k[0]].relation, k[1]) in self.costs.shared))
-            state = next(self._join(state, best))
+            met = next(self._meets(state), None)
+            state = self._most_bound(state) if met is None else met
         return state
+
+    def _most_bound(self, state: SearchState) -> SearchState:
+        keys = [(i, bound_columns(self.readings[i], state.bound)) for i in ids(self.all & ~state.placed)]
+        best, _ = max(keys, key=lambda k: (len(k[1]), (self.readings[k[0]].relation, k[1]) in self.costs.shared))
+        return next(self._join(state, best))
 
     def next(self, state: SearchState) -> Iterator[SearchState]:
         yield from self._meets(state)
@@ -249,7 +253,7 @@ class _Search:
                 built.add(index)
             column = _only_column(self.readings[i], state.bound)
             assert column is not None
-            domain = max(domain, self.estimator.distinct(relation, (column,)))
+            domain = max(domain, self.costs.values(relation, column))
         fanouts.sort()
         rows = fanouts[0] * prod(sqrt(min(1.0, f / domain)) for f in fanouts[1:])
         placed, touched = state.placed, 0

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_
 
 from dlog.engine.ir.nodes import Arrangement, HalfJoin, Path, Scope, Step, arrangements
 
@@ -24,11 +25,13 @@ def share_arrangements(scope: Scope) -> Scope:
 
 
 def _path(path: Path, sorted_ones: dict[tuple[str, tuple[int, ...]], Arrangement]) -> Path:
-    return replace(path, steps=tuple(_step(s, sorted_ones) for s in path.steps))
+    steps = tuple([_step(s, sorted_ones) for s in path.steps])
+    return path if all(map(is_, steps, path.steps)) else replace(path, steps=steps)
 
 
 def _step(step: Step, sorted_ones: dict[tuple[str, tuple[int, ...]], Arrangement]) -> Step:
     if not isinstance(step, HalfJoin):
         return step
     own = step.arrangement
-    return replace(step, arrangement=sorted_ones.get((own.relation, own.key), own))
+    shared = sorted_ones.get((own.relation, own.key), own)
+    return step if shared == own else replace(step, arrangement=shared)

@@ -22,11 +22,13 @@ from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.incremental.loop import fused_batches
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.kernels.static import storage
+from dlog.engine.plan.incremental.shapes import Shape
 from dlog.engine.plan.incremental.templates import ENTER, LOOP, Plans, StratumPlan, Templates
 from dlog.engine.plan.incremental.thresholds import MARK
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import RecordingStatistics
 from dlog.engine.runtime.incremental.schedule import Step, Task, Visits, connect, connect_scope
+from dlog.engine.runtime.lowering.linking import Form
 from dlog.engine.runtime.lowering.lower_rounds import RoundCode
 from dlog.engine.runtime.lowering.lowered import LoweredPath, Reading, Tables
 from dlog.engine.runtime.lowering.round_storage import Source
@@ -82,9 +84,10 @@ class Dataflow:
         memory: Memory,
         statistics: Callable[[int], Statistics],
         state_reuse: ReusedState | None = None,
+        forms: dict[Shape, Form] | None = None,
     ) -> None:
-        """`statistics` is what is known when a stratum (its number) is planned. Raises CannotReuse where a stratum of the state
-        reuse cannot be taken over."""
+        """`statistics` is what is known when a stratum (its number) is planned; `forms` is code of paths by form, which other
+        dataflows of the program share. Raises CannotReuse where a stratum of the state reuse cannot be taken over."""
         self.program = program
         self.catalog = catalog
         self.memory = memory
@@ -97,7 +100,7 @@ class Dataflow:
         self.scopes = Plans()
         """By stratum, its plan."""
         self.tables = Tables()
-        self.code = RoundCode(self.tables)
+        self.code = RoundCode(self.tables, {} if forms is None else forms)
         self.interned: dict[str, int] = {}
         """The texts of constants."""
         self.owners: list[tuple[list[LoweredPath], Stratum]] = []

@@ -61,6 +61,10 @@ class References:
     def constant(self, value: Constant) -> int:
         return self.tables.constant(self.storage.encode(value))
 
+    def one(self, of: str) -> int:
+        """What each row contributes where rows are counted."""
+        return self.tables.constant(1)
+
     def collection(self, name: str) -> int:
         return self.storage.collection(name).address
 
@@ -178,6 +182,8 @@ class Form:
 
     code: ObjectCode
     references: list[Reference]
+    registers: int
+    """How many a path needs."""
 
     def named(self, names: Names) -> list[Reference]:
         """The references of the path with these names."""
@@ -190,6 +196,7 @@ class Form:
             getattr(references, what)((constants if what == "constant" else relations)[n], *rest)
             for what, n, rest in self.references
         ]
+        references.tables.make_room(self.registers, len(self.code.places_of_levels))
         return self.code.linked(path, references, resolved)
 
 

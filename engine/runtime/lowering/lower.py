@@ -74,8 +74,7 @@ class PathLowering:
         if not self.swept:
             self._sink()
         self.code.end()
-        self.tables.registers = max(self.tables.registers, self.code.next_register)
-        self.tables.levels = max(self.tables.levels, len(self.code.levels))
+        self.tables.make_room(self.code.next_register, len(self.code.levels))
         if self.code.next_register > MAX_REGISTERS:
             message = f"a rule has {len(self.path.steps) + 1} atoms that hand on too many variables"
             raise DlogError(Diagnostic("rule-too-long", message, notes=("derive a part of its body in a relation of its own",)))

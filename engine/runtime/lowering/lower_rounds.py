@@ -28,22 +28,24 @@ TIME, ITERATION, DIFF, CHOICE = -1, -2, -3, -4
 
 
 class RoundCode:
-    """Lowers the paths of a dataflow, those of one form once, and those of strata with one plan together."""
+    """Lowers the paths of a dataflow, those of one form once, and those of strata with one plan together. `forms` are known
+    from other dataflows of the same program, and become more."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, forms: dict[Shape, Form]) -> None:
         self.tables = tables
-        self._forms: dict[Shape, Form] = {}
+        self.forms = forms
         self._strata: dict[tuple[Template, int], StratumCode | None] = {}
 
     def lowered(self, path: nodes.Path, storage: RoundStorage) -> LoweredPath:
         shape, names = form_of(path, storage)
-        form = self._forms.get(shape)
+        form = self.forms.get(shape)
         if form is not None:
             return form.linked(path, names, References(storage, self.tables, _is_looping(path, storage)))
         lowering = RoundLowering(path, storage, self.tables)
         made = lowering.lower()
         if not lowering.terms.calls_python:  # that is noted for each path
-            self._forms[shape] = Form(lowering.object_code, numbered(lowering.references.referred, names))
+            references = numbered(lowering.references.referred, names)
+            self.forms[shape] = Form(lowering.object_code, references, lowering.code.next_register)
         return made
 
     def lowered_together(self, plan: StratumPlan, part: int, storage: RoundStorage) -> list[LoweredPath]:
@@ -63,9 +65,9 @@ class RoundCode:
         found = []
         for path in paths:
             shape, names = form_of(path, storage)
-            if shape not in self._forms:
+            if shape not in self.forms:
                 return None
-            found.append((self._forms[shape], names, _is_looping(path, storage)))
+            found.append((self.forms[shape], names, _is_looping(path, storage)))
         return StratumCode(found, named, storage) if found and may_share(paths, named) else None
 
 
@@ -367,7 +369,8 @@ class RoundLowering(PathLowering):
         if reduction is None:
             raise InternalError("lower", f"{name} is not a reduction")
         keys = [self.terms.register(t) for t in sink.key]
-        contributed = self.tables.constant(1) if sink.value is None else self.terms.value_as(sink.value, reduction.kind)
+        value = sink.value
+        contributed = self.references.refer("one", name) if value is None else self.terms.value_as(value, reduction.kind)
         self.target = self.references.refer("groups", name)
         contribution = {"reduction": self.references.refer("reduced", name), "value": contributed, "advance": 0}
         self.code.emit(op, *I.Reduce.operands(**contribution, **self._times()), *keys)

@@ -134,6 +134,10 @@ class Tables:
     verdicts: dict[int, Verdicts] = field(default_factory=dict)
     """Of each constant pattern, by its register."""
 
+    def make_room(self, registers: int, levels: int) -> None:
+        """For a path that needs so many."""
+        self.registers, self.levels = max(self.registers, registers), max(self.levels, levels)
+
     def constant(self, value: int) -> int:
         """The register of a constant: a negative one, as a path uses those from 0 on, however many it needs."""
         return L.NO_REGISTER - 1 - self.constants.setdefault(value, len(self.constants))

@@ -24,7 +24,7 @@ from dlog.engine.runtime.storage.native import Struct
 Token: TypeAlias = tuple[object, ...]
 """What a word of code refers to: of a collection its address, its log or an index; or something else."""
 _LOGS = {True: L.collection.inner_log, False: L.collection.log}
-_OTHERS = frozenset({"constant", "missing", "groups", "reduction", "reduced"})
+_OTHERS = frozenset({"constant", "one", "missing", "groups", "reduction", "reduced"})
 """References to what is no collection."""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.ir.dominance import Dominance
-from dlog.engine.ir.nodes import AntiJoin, Extend, HalfJoin, Insert, LookUp, Scan, Scope, SemiJoin, Unit
+from dlog.engine.ir.nodes import AntiJoin, Extend, Filter, HalfJoin, Insert, LookUp, Scan, Scope, SemiJoin, Unit
 from dlog.engine.ir.nodes import Path as DeltaPath
 from dlog.engine.ir.rules import Lattice
 from dlog.engine.plan.incremental import build
@@ -98,6 +98,13 @@ def test_few_rows_are_joined_as_they_are_connected(rows: int) -> None:
     scope = build_rounds_scope(stratum, whole, Declared(otherwise=rows))
     joins = [step.arrangement for path in all_paths(scope) for step in path.steps if isinstance(step, HalfJoin)]
     assert {(a.relation, a.key) for a in joins} == {("e", (0,)), ("e", (1,)), ("f", (0,))}
+
+
+def test_few_rows_are_extended_where_readings_meet() -> None:
+    stratum, whole = program("p(x, y, z) :- e(x, y), e(y, z), e(z, x), x < 9.")
+    scope = build_rounds_scope(stratum, whole, Declared(otherwise=FEW_ROWS))
+    steps = [{type(step) for step in path.steps} for path in all_paths(scope)]
+    assert steps == [{Extend, Filter}] * 3
 
 
 def test_linear_closure_enters_by_edges_and_loops_by_paths() -> None:

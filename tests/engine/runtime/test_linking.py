@@ -112,6 +112,26 @@ def test_strata_with_one_plan_are_linked_as_their_paths_are_lowered(compared: li
     assert len(whole) > 30
 
 
+def test_a_dataflow_that_begins_anew_is_linked_with_the_code_of_the_one_before(compared: list[bool]) -> None:
+    text = (STRATA + STRATUM.format(i=1)).replace("e(1, 2). e(2, 3). e(3, 1). w(1, 5). w(2, 7).", "")
+    given = {"e": [(2 * k, 2 * k + 1) for k in range(2000)], "w": [(k, k % 9) for k in range(2000)]}
+    with dlog.session(text) as late, dlog.session(text) as whole:
+        _commit(late, {name: rows[:1] for name, rows in given.items()})
+        begun = len(compared)
+        _commit(late, given)
+        linked = compared[begun:]
+        _commit(whole, given)
+        assert sum(linked) > len(linked) // 2
+        for name in ("t1", "p1", "k1", "m1", "d1"):
+            assert sorted(late[name]) == sorted(whole[name])
+
+
+def _commit(session: dlog.Session, given: dict[str, list[tuple[int, int]]]) -> None:
+    for name, rows in given.items():
+        session.insert(name, rows)
+    session.commit()
+
+
 def test_paths_of_all_kinds_are_linked_as_they_are_lowered(compared: list[bool]) -> None:
     with dlog.session(KINDS) as session:
         assert sorted(session["a0"]) == [] and sorted(session["a1"]) == [(2,)]

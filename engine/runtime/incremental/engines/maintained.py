@@ -17,6 +17,7 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.build import NotIncremental
+from dlog.engine.plan.incremental.shapes import Shape
 from dlog.engine.plan.incremental.thresholds import weighted
 from dlog.engine.rounds_engine import Frames, Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental import image
@@ -33,6 +34,7 @@ from dlog.engine.runtime.incremental.plan_changes.rebuilding import MIN_REBUILD_
 from dlog.engine.runtime.incremental.plan_changes.replanning import NEVER, WORK_OF_A_ROW, PlanWatch, with_plans
 from dlog.engine.runtime.incremental.plan_changes.state_reuse import StateReuse, derive_new
 from dlog.engine.runtime.incremental.readable import ReadableRounds
+from dlog.engine.runtime.lowering.linking import Form
 from dlog.engine.runtime.preload import preload
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.memory import Memory, is_exhausted
@@ -82,6 +84,7 @@ class Maintained(ReadableRounds):
         self._reused: tuple[str, ...] = ()
         self._watched = PlanWatch()
         self._fragmentation = Fragmentation()
+        self._forms: dict[Shape, Form] = {}
 
     @property
     def symbols(self) -> SymbolTable:
@@ -160,7 +163,8 @@ class Maintained(ReadableRounds):
         there is no memory for both."""
         self._last.is_forgotten = True
         left = self._watched.out_of_range(old, self._statistics_now(old, given))
-        rows, before = all_rows(old, given, round), Before(old, self._now)
+        before = Before(old, self._now)
+        rows = all_rows(old, before, given, round)
         flow = self._build(rows)
         flow.running, self._last.first = True, round
         try:
@@ -287,7 +291,7 @@ class Maintained(ReadableRounds):
             flow.work[L.work.limit] = self.max_iterations
 
     def _dataflow(self, statistics: DataflowStatistics) -> Dataflow:
-        return Dataflow(self.whole, self.catalog, self.memory, lambda _: statistics)
+        return Dataflow(self.whole, self.catalog, self.memory, lambda _: statistics, forms=self._forms)
 
     def _run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
         """One batch, or many fused ones. Raises what a rule's evaluation raises."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.incremental.dataflow import Dataflow
+from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.values.differences import Columns, apply_changes, difference
 from dlog.engine.values.updates import Updates
 
@@ -60,12 +61,11 @@ def live_rows(flow: Dataflow) -> int:
     return sum(c.struct[L.collection.live] for c in flow.collections.values())
 
 
-def all_rows(flow: Dataflow, given: Mapping[str, Updates], round: int) -> dict[str, Updates]:
+def all_rows(flow: Dataflow, before: Before, given: Mapping[str, Updates], round: int) -> dict[str, Updates]:
     """The rows of all inputs after these changes, to be inserted."""
     found = {}
     for name, held in flow.inputs():
-        rows = held.present()
-        columns, count = held.raw_columns(rows), len(rows)
+        columns, count = before.rows(name) if held is flow.collections.get(name) else _rows_of(held)
         if name in given:
             columns, count = _changed(columns, count, given[name])
         if count:
@@ -86,7 +86,7 @@ class Before:
 
     def __init__(self, flow: Dataflow, read: Callable[[str], tuple[Columns, int]]) -> None:
         names = [name for name in flow.program.relations if name in flow.collections]
-        self._rows = {name: _words(*flow.collections[name].read()) for name in names}
+        self._rows = {name: _rows_of(flow.collections[name]) for name in names}
         self._read = read
         self._changes: dict[str, Updates] = {}
 
@@ -95,12 +95,23 @@ class Before:
         """The relations that had rows."""
         return [name for name, (_, rows) in self._rows.items() if rows]
 
+    def rows(self, relation: str) -> tuple[Columns, int]:
+        """The rows that one had, as words, and how many."""
+        return self._rows[relation]
+
     def changes(self, relation: str, round: int) -> Updates:
         """The changes of a relation by the commit."""
         if relation not in self._changes:
             columns, diffs = _difference(self._rows[relation], _words(*self._read(relation)))
             self._changes[relation] = Updates(columns, diffs, np.full(len(diffs), round, np.int64))
         return self._changes[relation]
+
+
+def _rows_of(held: Collection) -> tuple[Columns, int]:
+    """The rows that are present, as words, and how many."""
+    if held.grouped is None and not held.struct[L.collection.live]:
+        return (np.empty(0, np.int64),) * held.arity, 0
+    return _words(*held.read())
 
 
 def _words(columns: Columns, rows: int) -> tuple[Columns, int]:

@@ -243,7 +243,7 @@ def _followed(old: Dataflow, plans: Mapping[int, Plan]) -> tuple[Dataflow, State
         _hold_rows(old, program, {*plans, *(n for n, s in old.scopes.items() if s.relations[0] in avoid)})
         state_reuse = StateReuse(old, program, avoid, plans)
         try:
-            flow = Dataflow(program, old.catalog, old.memory, old.statistics, state_reuse)
+            flow = Dataflow(program, old.catalog, old.memory, old.statistics, state_reuse, old.code.forms)
         except CannotReuse as without:
             state_reuse.give_back()
             avoid |= {without.stratum}
