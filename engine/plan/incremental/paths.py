@@ -28,9 +28,10 @@ from dlog.engine.plan.incremental.implied import without_implied
 from dlog.engine.plan.incremental.risks import without_risks
 from dlog.engine.plan.incremental.temporaries import Projections, Temporaries
 from dlog.engine.plan.joins import moves
+from dlog.engine.plan.joins.connected import connected_order
 from dlog.engine.plan.joins.delta import Paths
 from dlog.engine.plan.joins.moves import Index
-from dlog.engine.plan.joins.order import choose_order, connected_order
+from dlog.engine.plan.joins.order import choose_order
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, mask, mask_all, plain
 
 BodyPart: TypeAlias = Reading | AntiJoin | LookUp
@@ -81,15 +82,16 @@ class RoundsPaths(Paths):
     def one(self, query: Query, seed: int | None, sink: Insert | Accumulate, rule: int) -> tuple[Path, float]:
         """The path of a query from reading `seed` (None for one empty row), and an estimate of its rows."""
         if self._has_few_rows(query):
-            state = connected_order(query, seed, self.estimator, self.indexes)
+            order, rows = connected_order(query, seed, self.indexes), 1.0
         else:
             state = choose_order(query, [seed], self.estimator, self.indexes)
-        path = self._finish(query, state, sink, rule, changes=True)
+            order, rows = state.moves, state.rows
+        path = self._finish(query, order, sink, rule, changes=True)
         if self.feedback:
             steps = tuple(self._counting(s) for s in path.steps)
             advance = int(any(r.relation in self.feedback for r in query.readings))
             path = replace(path, steps=steps, advance=advance)
-        return path, state.rows
+        return path, rows
 
     def _counting(self, step: Step) -> Step:
         """A row of a variable has a time at each iteration where it came or went: it is joined, not asked about."""

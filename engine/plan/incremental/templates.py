@@ -6,6 +6,7 @@ are what they were for another stratum, the plan is that one's with the names ch
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -123,6 +124,8 @@ class Templates:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._shapes = Shapes(program)
+        self._rules = Counter([len(stratum.rules) for stratum in program.strata])
+        """How many strata there are of so many rules."""
         self._templates: dict[Shape, list[Template]] = {}
 
     def scope(self, stratum: Stratum, statistics: Recording) -> Scope:
@@ -131,7 +134,7 @@ class Templates:
 
     def plan(self, stratum: Stratum, statistics: Recording) -> StratumPlan:
         """The plan that maintains one stratum; raises `NotIncremental` where there is none."""
-        if len(stratum.rules) > MAX_TEMPLATE_RULES:
+        if len(stratum.rules) > MAX_TEMPLATE_RULES or self._rules[len(stratum.rules)] == 1:
             return StratumPlan(plan_of_rounds(stratum, self.program, statistics))
         shape, names = self._shapes.of(stratum)
         named = named_by(names)

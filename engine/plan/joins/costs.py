@@ -129,27 +129,6 @@ class Costs:
         full = len(key) == self.estimator.arity(relation)
         return self.estimator.rows(relation) * (BUILD_SET if full else BUILD)
 
-    def values(self, relation: str, column: int) -> float:
-        """Distinct values of a column."""
-        return self.estimator.distinct(relation, (column,))
-
-
-class NoCosts(Costs):
-    """Where relations have hardly any rows: one row everywhere, and indexes for nothing."""
-
-    def rows_at(self, i: int, state: SearchState, skewed: bool = True) -> tuple[float, Index]:
-        reading = self.readings[i]
-        return 1.0, (reading.relation, bound_columns(reading, state.bound))
-
-    def seed_selectivity(self, reading: Reading) -> float:
-        return 1.0
-
-    def build(self, state: SearchState, index: Index) -> float:
-        return 0.0
-
-    def values(self, relation: str, column: int) -> float:
-        return 1.0
-
 
 def readers_of(masks: Sequence[int]) -> dict[int, int]:
     """For each variable the numbers (as bits) of those among `masks` that it is in."""

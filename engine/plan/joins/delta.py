@@ -30,7 +30,7 @@ from dlog.engine.ir.nodes import (
 )
 from dlog.engine.ir.rules import Constant, Term
 from dlog.engine.plan.joins.emit import emit
-from dlog.engine.plan.joins.moves import Index, SearchState
+from dlog.engine.plan.joins.moves import Index, Move
 from dlog.engine.plan.joins.order import choose_order
 from dlog.engine.plan.keys import injective, key_of
 from dlog.engine.plan.query import Query, Reading, closure, mask
@@ -57,7 +57,7 @@ class Paths:
             sink = replace(sink, distinct=False)
             key = key_of(query, state.moves, self.estimator)
             self.keys |= {} if key is None else {sink.relation: key}
-        return (self._finish(query, state, sink, rule, changes=False),), state.rows
+        return (self._finish(query, state.moves, sink, rule, changes=False),), state.rows
 
     def loop(self, query: Query, sink: Insert, rule: int) -> tuple[Path, ...]:
         """One path per feedback reading of `query`, in the order of the text."""
@@ -67,7 +67,7 @@ class Paths:
         for seed in own:
             seeded = replace(query, readings=tuple(self._view(r, query.readings[seed]) for r in query.readings))
             state = choose_order(seeded, [seed], self.estimator, self.indexes)
-            paths.append(self._finish(seeded, state, sink, rule, changes=True))
+            paths.append(self._finish(seeded, state.moves, sink, rule, changes=True))
         return tuple(paths)
 
     def cost(self, query: Query) -> tuple[float, float]:
@@ -82,8 +82,10 @@ class Paths:
             return reading
         return replace(reading, view="neu" if reading.place < seed.place else "alt")
 
-    def _finish(self, query: Query, state: SearchState, sink: Insert | Accumulate, rule: int, changes: bool) -> Path:
-        path = emit(query, state.moves, _with_terms(sink, query.output), rule, changes)
+    def _finish(
+        self, query: Query, order: Sequence[Move], sink: Insert | Accumulate, rule: int, changes: bool
+    ) -> Path:
+        path = emit(query, order, _with_terms(sink, query.output), rule, changes)
         self.indexes.update(_indexes(path))
         return path
 

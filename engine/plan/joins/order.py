@@ -11,13 +11,12 @@ from heapq import heappop, heappush
 from itertools import islice
 from math import inf, prod, sqrt
 
-from dlog.engine.ir.nodes import AntiJoin, LookUp
-from dlog.engine.ir.rules import Compare, Constant, Generator, Unpack, Variable
+from dlog.engine.ir.rules import Constant, Variable
 from dlog.engine.plan.joins import moves
-from dlog.engine.plan.joins.costs import Costs, NoCosts, bound_columns, lookup_cost, readers_of, selectivity
+from dlog.engine.plan.joins.conditions import CHECK, is_late, rank
+from dlog.engine.plan.joins.costs import Costs, bound_columns, lookup_cost, readers_of, selectivity
 from dlog.engine.plan.joins.moves import Index, SearchState
-from dlog.engine.plan.joins.ranges import range_checks
-from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask_all, newly_bound, targets
+from dlog.engine.plan.query import Query, Reading, condition_mask, ids, mask_all, newly_bound
 from dlog.engine.plan.statistics import Estimator
 
 MAX_EXHAUSTIVE_READINGS = 8
@@ -26,9 +25,6 @@ MAX_EXHAUSTIVE_READINGS = 8
 MAX_GREEDY_SEEDS = 6
 """Seeds from which a large body is ordered greedily, those with the fewest rows: trades planning time against a better
 order."""
-
-CHECK = 0
-"""The rank of a condition that only compares."""
 
 MAX_GREEDY_READINGS = 600
 """Readings of a body times seeds from which it is ordered; there is one seed at least."""
@@ -58,7 +54,7 @@ def choose_order(
 ) -> SearchState:
     """The best complete state that starts with one of `seeds`: the number of a reading, or None for one empty row.
     Indexes in `shared` cost nothing, other paths have paid for them."""
-    search = _Search(query, estimator, Costs(query, estimator, shared))
+    search = _Search(query, estimator, shared)
     starts = [search.start(seed) for seed in seeds]
     if len(query.readings) <= MAX_EXHAUSTIVE_READINGS:
         return search.exhaustive([search.settle(s) for s in starts])
@@ -68,21 +64,14 @@ def choose_order(
     return min((search.greedy(s) for s in starts[: min(MAX_GREEDY_SEEDS, few)]), key=lambda s: s.cost)
 
 
-def connected_order(query: Query, seed: int | None, estimator: Estimator, shared: Set[Index]) -> SearchState:
-    """A complete state from a seed for relations with hardly any rows: where readings meet in a variable, they are extended by
-    it; else the next one is that of which most columns are bound. Nothing is estimated."""
-    search = _Search(query, estimator, NoCosts(query, estimator, shared))
-    return search.connected(search.settle(search.start(seed)))
-
-
 class _Search:
     """The moves and their costs for one query."""
 
-    def __init__(self, query: Query, estimator: Estimator, costs: Costs) -> None:
+    def __init__(self, query: Query, estimator: Estimator, shared: Set[Index]) -> None:
         self.query = query
         self.readings = query.readings
         self.estimator = estimator
-        self.costs = costs
+        self.costs = Costs(query, estimator, shared)
         self.all = (1 << len(query.readings)) - 1
         self.output = mask_all(query.output)
         self.masks = self.costs.masks
@@ -90,40 +79,13 @@ class _Search:
         """How many arguments each reading has that are not anonymous."""
         self.asked_by = readers_of([condition_mask(c) for c in query.conditions])
         self.asks = [condition_mask(c) for c in query.conditions]
-        self.late = [self._is_late(c) for c in query.conditions]
+        self.late = [is_late(c, query.conditions, self.masks) for c in query.conditions]
         self._new_bindings: dict[tuple[int, int], tuple[int, int] | None] = {}
         self._by_rows: list[int] | None = None
         """The readings, those with the fewest rows first."""
         self._fixed = sum(1 << i for i, r in enumerate(self.readings) if any(isinstance(a, Constant) for a in r.args))
         self.least: dict[int, float] | None = None
         """What it costs at least, of all ways seen, to place these readings and then to settle."""
-
-    def _is_late(self, condition: Condition) -> bool:
-        """Whether a condition that can stop the run, or that multiplies rows, waits until all readings are placed: yes, unless
-        one of them needs its variable."""
-        if not is_partial(condition) and not isinstance(condition, Generator):
-            return False
-        read, reach = 0, targets(condition)
-        for variables in self.masks:
-            read |= variables
-        for _ in self.query.conditions:
-            for other in self.query.conditions:
-                if other is not condition and condition_mask(other) & reach:
-                    reach |= targets(other)
-        if isinstance(condition, Generator) and range_checks(condition) is not None:
-            return not self._only_by(reach)
-        return not reach & read
-
-    def _only_by(self, reach: int) -> bool:
-        """Whether some reading would be a cross product with the others but for these variables: then their values had better
-        be generated, and not compared."""
-        for i, variables in enumerate(self.masks):
-            others = 0
-            for j, other in enumerate(self.masks):
-                others |= other if j != i else 0
-            if variables & reach and not variables & ~reach & others:
-                return True
-        return False
 
     # ------------------------------------------------------------------------------------------------------- search
 
@@ -165,18 +127,6 @@ class _Search:
         while state.placed != self.all:
             state = min(self.next(state), key=lambda s: s.cost + s.rows)
         return state
-
-    def connected(self, state: SearchState) -> SearchState:
-        """Always where readings meet, or a join with the reading of which most columns are bound, and have an index."""
-        while state.placed != self.all:
-            met = next(self._meets(state), None)
-            state = self._most_bound(state) if met is None else met
-        return state
-
-    def _most_bound(self, state: SearchState) -> SearchState:
-        keys = [(i, bound_columns(self.readings[i], state.bound)) for i in ids(self.all & ~state.placed)]
-        best, _ = max(keys, key=lambda k: (len(k[1]), (self.readings[k[0]].relation, k[1]) in self.costs.shared))
-        return next(self._join(state, best))
 
     def next(self, state: SearchState) -> Iterator[SearchState]:
         yield from self._meets(state)
@@ -253,7 +203,7 @@ class _Search:
                 built.add(index)
             column = _only_column(self.readings[i], state.bound)
             assert column is not None
-            domain = max(domain, self.costs.values(relation, column))
+            domain = max(domain, self.estimator.distinct(relation, (column,)))
         fanouts.sort()
         rows = fanouts[0] * prod(sqrt(min(1.0, f / domain)) for f in fanouts[1:])
         placed, touched = state.placed, 0
@@ -316,7 +266,7 @@ class _Search:
         if what not in self._new_bindings:
             condition = self.query.conditions[c]
             added = newly_bound(condition, bound)
-            self._new_bindings[what] = None if added is None else (_rank(condition, added), added)
+            self._new_bindings[what] = None if added is None else (rank(condition, added), added)
         return self._new_bindings[what]
 
     def _keep(self, state: SearchState) -> bool:
@@ -350,23 +300,6 @@ class _Search:
             if self.costs.readers[variable] & others or self.asked_by.get(variable, 0) & ~state.done:
                 return False
         return not unbound & self.output and not _repeats(self.readings[i], unbound)
-
-
-def _rank(condition: Condition, added: int) -> int:
-    """Cheap and selective conditions come first, those that can stop the run last."""
-    if is_partial(condition):
-        return 5
-    match condition:
-        case Compare():
-            return 1 if added else CHECK
-        case Unpack():
-            return 2
-        case Generator():
-            return 6 if added else 2
-        case LookUp():
-            return 3
-        case AntiJoin():
-            return 4
 
 
 def _only_column(reading: Reading, bound: int) -> int | None:

@@ -46,17 +46,12 @@ class References:
 
     def refer(self, what: str, of: object, *rest: object) -> Operand:
         """The word of code that a reference resolves to; takes note of it."""
-        reference = (what, of, rest)
-        word = Operand(self.resolve(reference))
-        word.reference = len(self.referred)
-        self.referred.append(reference)
-        self.resolved.append(int(word))
-        return word
-
-    def resolve(self, reference: Reference) -> int:
-        what, of, rest = reference
         found: int = getattr(self, what)(of, *rest)
-        return found
+        word = Operand(found)
+        word.reference = len(self.referred)
+        self.referred.append((what, of, rest))
+        self.resolved.append(found)
+        return word
 
     def constant(self, value: Constant) -> int:
         return self.tables.constant(self.storage.encode(value))
@@ -148,12 +143,14 @@ class ObjectCode:
             fields[field] = value
         fields[L.path.levels], fields[L.path.gate_count] = len(levels), len(gates)
         fields[L.path.code], fields[L.path.gates] = 8 * L.path.size, 8 * table
-        listed = [*fields, *(8 * s for s in starts), *gates, *(w for level in levels for w in level)]
+        listed = [*fields, *[8 * s for s in starts], *gates]
+        for level in levels:
+            listed += level
         self.words = np.array(listed, np.int64)
-        places = [(i, w.reference) for i, w in enumerate(listed) if type(w) is Operand]
-        self.places = np.array([i for i, _ in places], np.int64)
+        places = [i for i, w in enumerate(listed) if type(w) is Operand]
+        self.places = np.array(places, np.int64)
         """Of the words that references resolve to."""
-        self.which = [r for _, r in places]
+        self.which = [listed[i].reference for i in places]
         """The numbers of these references."""
         self.pointers = np.array([L.path.code, L.path.gates, *range(L.path.size, table)], np.int64)
         """The places of the words that point into the code, from the struct's beginning on."""
