@@ -261,9 +261,11 @@ def _colours(query: Query) -> list[int]:
     for place, term in enumerate(query.output, 1):
         for i in ids(mask(term)):
             colours[i] = colours[i] or place
+    number = len(set(colours))
+    if number == len(colours):
+        return colours
     parts: tuple[Reading | Condition, ...] = (*query.readings, *query.conditions)
     masks = [mask_all(p.args) if isinstance(p, Reading) else condition_mask(p) for p in parts]
-    number = len(set(colours))
     for _ in range(min(len(parts), MAX_REFINEMENTS)):
         shapes: list[list[Any]] = [[] for _ in colours]
         for part, variables in zip(parts, masks, strict=True):
@@ -273,9 +275,9 @@ def _colours(query: Query) -> list[int]:
         keys = [(colours[i], tuple(sorted(s))) for i, s in enumerate(shapes)]
         ranks = {key: n for n, key in enumerate(sorted(set(keys)))}
         colours = [ranks[key] for key in keys]
-        if len(set(colours)) == number:
+        before, number = number, len(set(colours))
+        if number in (before, len(colours)):
             return colours
-        number = len(set(colours))
     return colours
 
 

@@ -23,7 +23,7 @@ from dlog.engine.ir.nodes import (
     View,
 )
 from dlog.engine.ir.rules import Program
-from dlog.engine.plan.check import Checker, views_of
+from dlog.engine.plan.check import Checker
 
 
 def check_rounds(scope: Scope, program: Program) -> None:
@@ -42,9 +42,11 @@ class _RoundsChecker(Checker):
         self._reduced = {r.relation for r in scope.reductions}
         self._read: dict[int, list[tuple[str, View]]] = {}
         """By the address of a path, what it reads."""
+        self._reading: list[tuple[str, View]] = []
+        """What the path at hand reads."""
 
     def path(self, path: Path) -> None:
-        self._read[id(path)] = [v for step in path.steps for v in views_of(step)]
+        self._read[id(path)] = self._reading = []
         super().path(path)
         seed = path.seed
         if isinstance(seed, Scan):
@@ -61,6 +63,7 @@ class _RoundsChecker(Checker):
         return relation in self._reduced
 
     def view(self, relation: str, view: View) -> None:
+        self._reading.append((relation, view))
         if view == "all":
             self.broken(f"`{relation}` is read at no time")
 
