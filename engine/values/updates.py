@@ -35,6 +35,12 @@ class Updates:
         """The last round; of updates with rows."""
         return int(self.rounds[-1])
 
+    @property
+    def only_come(self) -> bool:
+        """Whether no row goes; of updates with rows."""
+        diffs = self.diffs
+        return bool((diffs[:1] if diffs.strides == (0,) else diffs).min() > 0)
+
     def negated(self) -> Updates:
         """The updates that take these back."""
         return Updates(self.columns, -self.diffs, self.rounds)

@@ -237,7 +237,7 @@ class BatchRunner:
         """Brings an input's changes in, with the control block of a worker; false with its error set."""
         control = worker.address
         bulk = updates.rows >= BULK_ROWS and target.struct[L.collection.fresh] and updates.last == first
-        if bulk and (updates.diffs > 0).all():
+        if bulk and updates.only_come:
             columns = [np.ascontiguousarray(c, np.int64) for c in updates.columns]
             listed = words(c.ctypes.data for c in columns)
             return bool(loading.bring_in(control, target.address, 0, listed.address, updates.rows))

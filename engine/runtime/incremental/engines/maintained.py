@@ -162,7 +162,6 @@ class Maintained(ReadableRounds):
         """A commit, of one round, for which another dataflow takes the place of this one; until then it is read. False where
         there is no memory for both."""
         self._last.is_forgotten = True
-        left = self._watched.out_of_range(old, self._statistics_now(old, given))
         before = Before(old, self._now)
         rows = all_rows(old, before, given, round)
         flow = self._build(rows)
@@ -178,16 +177,20 @@ class Maintained(ReadableRounds):
                 if is_exhausted(error):
                     return False
                 raise
-            self._replace(flow, left, before, round)
+            self._replace(flow, given, before, round)
             raise
-        self._replace(flow, left, before, round)
+        self._replace(flow, given, before, round)
         return True
 
-    def _replace(self, flow: Dataflow, left: Mapping[int, StatisticChange], before: Before, round: int) -> None:
+    def _replace(self, flow: Dataflow, given: Mapping[str, Updates], before: Before, round: int) -> None:
         old, self._flow, self._last.before = self._flow, flow, before
         assert old is not None
-        changed = [number for number, scope in flow.scopes.items() if number in left and scope != old.scopes[number]]
-        self._watched.note(changed, flow, left, round)
+        changed = [number for number, scope in flow.scopes.items() if scope != old.scopes[number]]
+        if changed:
+            now = self._statistics_now(old, given)
+            why = {number: old.recorded_statistics[number].out_of_range(now) for number in changed}
+            left = {number: change for number, change in why.items() if change is not None}
+            self._watched.note(left, flow, left, round)
         old.free()
         self._note(flow, round)
 

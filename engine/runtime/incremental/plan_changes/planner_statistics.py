@@ -197,7 +197,7 @@ class DataflowStatistics:
         key: StatisticKey = "coming", relation, ()
         if key not in self._figures:
             waiting = self._waiting_updates(relation)
-            self._figures[key] = 0 if waiting is None else _most(waiting.diffs)
+            self._figures[key] = 0 if waiting is None else _most(waiting)
         return int(self._figures[key])
 
     def _telling(self, relation: str) -> Updates | None:
@@ -294,11 +294,11 @@ class ReplayedStatistics:
         return found
 
 
-def _most(diffs: np.ndarray) -> int:
+def _most(updates: Updates) -> int:
     """The most rows that there are more than before any of these changes."""
-    if len(diffs) and diffs.min() > 0:
-        return int(diffs.sum())
-    return int(np.cumsum(diffs).max(initial=0))
+    if updates.rows and updates.only_come:
+        return int(updates.diffs.sum())
+    return int(np.cumsum(updates.diffs).max(initial=0))
 
 
 def _live(collection: Collection) -> int:

@@ -69,14 +69,13 @@ def all_rows(flow: Dataflow, before: Before, given: Mapping[str, Updates], round
         if name in given:
             columns, count = _changed(columns, count, given[name])
         if count:
-            marks = (np.broadcast_to(np.int64(mark), count) for mark in (1, round))  # which take no memory
-            found[name] = Updates(columns, *marks)
+            found[name] = Updates(columns, _all_alike(1, count), _all_alike(round, count))
     return found
 
 
 def _changed(columns: Columns, rows: int, changes: Updates) -> tuple[Columns, int]:
     """Rows after changes. Where none goes a row may come twice: what is inserted is sorted out there, and faster."""
-    if changes.rows and changes.diffs.min() > 0:
+    if changes.rows and changes.only_come:
         return tuple(np.concatenate(pair) for pair in zip(columns, changes.columns, strict=True)), rows + changes.rows
     return apply_changes(columns, rows, changes.columns, changes.diffs)
 
@@ -105,6 +104,11 @@ class Before:
             columns, diffs = _difference(self._rows[relation], _words(*self._read(relation)))
             self._changes[relation] = Updates(columns, diffs, np.full(len(diffs), round, np.int64))
         return self._changes[relation]
+
+
+def _all_alike(value: int, count: int) -> np.ndarray:
+    """An array of so many values, which takes no memory for them."""
+    return np.ndarray(count, np.int64, np.array([value], np.int64), strides=(0,))  # as `broadcast_to`, but faster
 
 
 def _rows_of(held: Collection) -> tuple[Columns, int]:
