@@ -187,6 +187,10 @@ class Shared(Code):
     SUPPORTS = auto()  # add the derivations that a path has noted
     BUCKET = auto()  # find out which rows change at an iteration
     ROUND = auto()  # settle the rows that a round has touched
+    COUNT = auto()  # count the rows of the groups of a base,
+    FILL = auto()  # and write them
+    DIVIDE = auto()  # divide pairs by their hashes,
+    ENTER = auto()  # and enter them
 
 
 class Gathers(Code):

@@ -421,7 +421,7 @@ class Control(Struct):
 
 
 class Share(Struct):
-    """A step of a recursive scope whose rows are divided among workers (sharing.py)."""
+    """A step whose rows are divided among workers (sharing)."""
 
     kind: i64  # `Shared`
     least: i64  # rows from which on a step is shared
@@ -445,3 +445,9 @@ class Share(Struct):
     room: i64  # of that pool before
     stocks: Words  # per worker items of the pool that it has taken, STOCK words each
     workers: i64  # at most
+    columns: WordColumns  # whose rows are loaded,
+    count: i64  # so many
+    first: i64  # of a part: the group of a base that it begins with,
+    behind: i64  # the one behind its last,
+    row: i64  # the number of its first row,
+    rows: i64  # and how many there are

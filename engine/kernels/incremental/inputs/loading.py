@@ -8,7 +8,8 @@ from dlog.engine.kernels.incremental.inputs.input_changes import apply_columns, 
 from dlog.engine.kernels.incremental.inputs.renewal import renew
 from dlog.engine.kernels.incremental.inputs.row_loading import load_rows
 from dlog.engine.kernels.incremental.store.collections import enter_indexes
-from dlog.engine.kernels.incremental.store.pairs import can_be_pairs, load_pairs
+from dlog.engine.kernels.incremental.store.pair_loading import load_pairs
+from dlog.engine.kernels.incremental.store.pairs import can_be_pairs
 from dlog.engine.kernels.machine_structs import WordColumns
 from dlog.engine.kernels.round_structs import Collection, Control
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.blocks import LINE
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.incremental.inputs.base_building import compare_rows
+from dlog.engine.kernels.incremental.inputs.base_order import compare_rows
 from dlog.engine.kernels.incremental.store.base import find_base, place_of_value
 from dlog.engine.kernels.incremental.store.bits import count_bits, next_clear_bit
 from dlog.engine.kernels.incremental.store.groups import key_of, slab_at

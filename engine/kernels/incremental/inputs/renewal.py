@@ -113,8 +113,8 @@ def renew(ctl: Control, collection: Collection):
         return False
     columns = WordColumns(ctl.scratch.address + 5 * BLOCK * 8)
     take_rows(collection, words, columns)
-    key = choose_key(collection, columns, collection.live)
-    done = rebase(ctl, collection, columns, key) if key >= 0 else leave_base(ctl, collection)
+    key, low, groups = choose_key(collection, columns, collection.live)
+    done = rebase(ctl, collection, columns, key, low, groups) if key >= 0 else leave_base(ctl, collection)
     release(ctl, words.address, size)
     return done
 
@@ -138,14 +138,14 @@ def take_rows(collection: Collection, words: Words, columns: WordColumns):
 
 
 @kernel
-def rebase(ctl: Control, collection: Collection, columns: WordColumns, key):
-    """Makes all rows of a collection, which are in these columns, a base sorted by a column; false with ctl.error set."""
+def rebase(ctl: Control, collection: Collection, columns: WordColumns, key, low, groups):
+    """Makes all rows of a collection, which are in these columns, a base (`load_base`); false with ctl.error set."""
     live = collection.live
     before = collection.rows
     drop_base(ctl, collection)
     drop_direct(ctl, collection)
     drop_slots(ctl, collection)
-    if not load_base(ctl, collection, columns, live, key):
+    if not load_base(ctl, collection, columns, live, key, low, groups, ctl.scratch):
         return False
     for word in range(((live + 63) >> 6), ((before + 63) >> 6)):
         collection.alive[word] = 0

@@ -23,11 +23,10 @@ def load_rows(ctl: Control, collection: Collection, columns: WordColumns, count,
     is room for a block. False with ctl.error set."""
     if not reserve_rows(ctl, collection, (count + 63) & ~63):
         return False
-    key = -1
     if collection.rows == 0 and count >= MIN_BASE_ROWS:
-        key = choose_key(collection, columns, count)
-    if key >= 0:
-        return load_base(ctl, collection, columns, count, key)
+        key, low, groups = choose_key(collection, columns, count)
+        if key >= 0:
+            return load_base(ctl, collection, columns, count, key, low, groups, hashes)
     return load_slots(ctl, collection, columns, count, hashes)
 
 

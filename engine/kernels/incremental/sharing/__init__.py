@@ -1,8 +1,8 @@
-"""Steps of a recursive scope that several workers do together: the changes of a path, adding derivations, and finding out which
-rows change, in an iteration and after a round.
+"""Steps that several workers do together: loading an input, the changes of a path, adding derivations, and finding out which
+rows change, in an iteration of a recursive scope and after a round.
 
-Whoever runs the scope stops before such a step with `Status.BULK`; when it goes on, all parts have run. Each row, with all that
-is noted of it, belongs to one part. So workers write without asking each other, but for items of a pool (store/stocks.py). What
-goes into lists, and what is rare, they leave to the one that goes on, which does it in the order of the rows: everything is as
-if there were one worker.
+Whoever loads or runs the scope stops before such a step with `Status.BULK`; when it goes on, all parts have run. Each row, with
+all that is noted of it, belongs to one part. So workers write without asking each other, but for items of a pool
+(store/stocks.py). What goes into lists, and what is rare, they leave to the one that goes on, which does it in the order of the
+rows: everything is as if there were one worker.
 """

@@ -114,11 +114,12 @@ def grouped_column(reduction: Reduction, number, rows: Words, values: Words, n, 
 
 @kernel
 def fresh_rows(collection: Collection, first, last, rows: Words):
-    """The rows of [first, last) of a fresh collection that are present; returns how many."""
+    """The rows of [first, last) that are present; returns how many."""
+    alive = collection.alive
     n = 0
     for row in range(first, last):
         rows[n] = row
-        if is_here(collection, row):
+        if get_bit(alive, row) != 0 and is_here(collection, row):
             n += 1
     return n
 

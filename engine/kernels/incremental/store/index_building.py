@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.store.dense_building import build_dense, choose_dense, lay_out, place_item
 from dlog.engine.kernels.incremental.store.densifying import give_up_densifying, group_of
 from dlog.engine.kernels.incremental.store.groups import (
     BULK,
-    SPREAD,
     clear_slab,
     copy_slab,
     fits_dense,
     grow_groups,
-    item_of_row,
     key_of,
     slab_at,
 )
 from dlog.engine.kernels.incremental.store.homes import set_homes
 from dlog.engine.kernels.incremental.store.implied import write_keys
 from dlog.engine.kernels.incremental.store.indexes import index_insert
-from dlog.engine.kernels.incremental.store.keyed import hash_group, slots_of, to_hash
+from dlog.engine.kernels.incremental.store.keyed import hash_group, slots_of
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Index
 from dlog.engine.kernels.row_structs import Slab, Slabs
-from dlog.engine.kernels.static.storage import load_cell, release, resize, spare, zeroed
+from dlog.engine.kernels.static.storage import release, resize, spare, zeroed
 
 ROWS_AHEAD = 16
 FREE_SIZES = 124
@@ -33,6 +32,12 @@ FREE_SIZES = 124
 @entry()
 def fill_index(ctl: Control, index: Index, alive: Words, rows):
     """Adds all living rows to an empty index; false with ctl.error set."""
+    if rows >= BULK and index.dense != 0 and index.key_count == 1:
+        give_up_densifying(ctl, index)
+        if not choose_dense(ctl, index, rows):
+            return False
+        if index.dense != 0:
+            return build_dense(ctl, index, rows)
     for row in range(rows):
         if (alive[row >> 6] >> (row & 63)) & 1 != 0 and not index_insert(ctl, index, row):
             return False
@@ -45,15 +50,13 @@ def build_index(ctl: Control, index: Index, rows):
     collection = index.collection
     if not write_keys(ctl, collection):
         return False
-    dense = index.dense != 0 and index.key_count == 1
+    dense = index.dense != 0 and index.key_count == 1 and index.used == 0
     give_up_densifying(ctl, index)
     if index.used == 0:
         index.values = 0
-    if dense and index.used == 0 and collection.base.rows == rows:
-        column = index.keys[0]
-        if column == collection.base.key:
-            hold_values(index)
-            return build_runs(ctl, index, collection)
+    if dense and collection.base.rows == rows and index.keys[0] == collection.base.key:
+        hold_values(index)
+        return build_runs(ctl, index, collection)
     if index.used != 0 or rows < BULK:
         for row in range(rows):
             if not index_insert(ctl, index, row):
@@ -64,18 +67,20 @@ def build_index(ctl: Control, index: Index, rows):
     if index.dense != 0 and index.key_count == 1:
         hold_values(index)
         return build_dense(ctl, index, rows)
+    return build_groups(ctl, index, rows)
+
+
+@kernel
+def build_groups(ctl: Control, index: Index, rows):
+    """`build_index` of rows whose groups are found one by one; false with ctl.error set."""
     groups = Numbers(zeroed(ctl, rows * 4))
     if not groups:
         return False
-    if not assign_groups(ctl, index, groups, rows):
-        release(ctl, groups.address, rows * 4)
-        return False
-    if not lay_out(ctl, index):
-        release(ctl, groups.address, rows * 4)
-        return False
-    place_rows(index, groups, rows)
+    done = assign_groups(ctl, index, groups, rows) and lay_out(ctl, index)
+    if done:
+        place_rows(index, groups, rows)
     release(ctl, groups.address, rows * 4)
-    return True
+    return done
 
 
 @kernel
@@ -173,37 +178,6 @@ def clear_index(ctl: Control, index: Index):
 
 
 @kernel
-def lay_out(ctl: Control, index: Index):
-    """Gives each group a slab for as many rows as it counts, unless that is one which is a run, and counts anew. Of an empty
-    index, whose pool has nothing yet; false with ctl.error set."""
-    runs = 1 if index.values == 0 else 0
-    groups = index.groups
-    wanted = 0
-    for group in range(groups):
-        count = slab_at(index, group).count
-        wanted += count if count > runs else 0
-    room = index.pool_capacity
-    start = index.pool_size
-    if start + wanted > room:
-        pool = resize(ctl, index.pool.address, room * 4, (start + wanted) * 4)
-        if pool == 0:
-            return False
-        index.pool = Numbers(pool)
-        index.pool_capacity = start + wanted
-    for group in range(groups):
-        slab = slab_at(index, group)
-        count = slab.count
-        if count > runs:
-            slab.start = start
-            slab.capacity = count
-            start += count
-        if count > 0:
-            slab.count = 0
-    index.pool_size = start
-    return True
-
-
-@kernel
 def build_runs(ctl: Control, index: Index, collection: Collection):
     """`build_index` of a dense index by the column that the collection's base is sorted by; false with ctl.error set."""
     keys = collection.base.keys
@@ -222,67 +196,6 @@ def build_runs(ctl: Control, index: Index, collection: Collection):
         slab.capacity = 0
         used += 1 if count > 0 else 0
     index.used = used
-    return True
-
-
-@kernel
-def build_dense(ctl: Control, index: Index, rows):
-    """`build_index` of a dense index by one column whose groups are there: a counting sort. False with ctl.error set."""
-    column = index.collection.columns[index.keys[0]]
-    data = column.data
-    width = column.width
-    slabs = index.slabs.address - index.low * Slab.size
-    used = 0
-    for row in range(rows):
-        if row + 2 * ROWS_AHEAD < rows:
-            prefetch((Slab(slabs + load_cell(data, width, row + 2 * ROWS_AHEAD) * Slab.size)).address)
-        slab = Slab(slabs + load_cell(data, width, row) * Slab.size)
-        count = slab.count
-        used += 1 if count == 0 else 0
-        slab.count = count + 1
-    if not lay_out(ctl, index):
-        return False
-    index.used = used
-    pool = index.pool
-    for row in range(rows):
-        if row + 2 * ROWS_AHEAD < rows:
-            prefetch((Slab(slabs + load_cell(data, width, row + 2 * ROWS_AHEAD) * Slab.size)).address)
-            slab = Slab(slabs + load_cell(data, width, row + ROWS_AHEAD) * Slab.size)
-            prefetch(pool.address + (slab.start + slab.count) * 4)
-        slab = Slab(slabs + load_cell(data, width, row) * Slab.size)
-        place_item(pool, slab, row, item_of_row(index, row))
-    return True
-
-
-@kernel
-def place_item(pool: Numbers, slab: Slab, row, item):
-    """Puts a row, of which the pool is to hold an item, into its group's slab: one without room is a run of this one row."""
-    count = slab.count
-    if slab.capacity == 0:
-        slab.start = row
-    else:
-        pool[slab.start + count] = item
-    slab.count = count + 1
-
-
-@kernel
-def choose_dense(ctl: Control, index: Index, rows):
-    """Lets an empty index be dense if its one key column allows it for all rows; false with ctl.error set."""
-    if index.dense == 0:
-        return True
-    low = key_of(index, 0, 0)
-    high = low
-    for row in range(rows):
-        value = key_of(index, 0, row)
-        low = min(low, value)
-        high = max(high, value)
-    index.groups = 0
-    if low < -(1 << 40) or high > 1 << 40 or high - low >= rows * SPREAD:
-        return to_hash(ctl, index)
-    if not grow_groups(ctl, index, high - low + 1):
-        return False
-    index.low = low
-    index.groups = high - low + 1
     return True
 
 

@@ -347,29 +347,6 @@ def log_fresh_pairs(collection: Collection):
         collection.log.count = collection.pair_homes.room
 
 
-@kernel
-def load_pairs(ctl: Control, collection: Collection, columns: WordColumns, count):
-    """Loads a fresh input, without rows, from two columns of words, whose rows may repeat; false with ctl.error set."""
-    # No room is kept behind the last home for all of them to be in one run: each block sees to its own.
-    if count != 0 and not resize_pairs(ctl, collection, homes_for(count)):
-        return False
-    words = ctl.scratch
-    homes = behind(words, BLOCK)
-    live = 0
-    for first in range(0, count, BLOCK):
-        size = min(BLOCK, count - first)
-        if not keep_last_free(ctl, collection, size):
-            return False
-        table = collection.pairs
-        pack_block(ctl, collection, columns, 1, first, size)
-        for i in range(size):
-            live += 1 if put_pair(table, words[i], homes[i]) else 0
-    collection.live = live
-    collection.packed = 1
-    log_fresh_pairs(collection)
-    return True
-
-
 # --------------------------------------------------------------------------------------------------------------- reading
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dlog.engine.runtime.storage.native import words
 from dlog.engine.values.updates import RowUpdates, Updates
 
 MAX_ROWS_STAGED_ONE_BY_ONE = 32
@@ -69,6 +70,13 @@ def staged(updates: Updates, first: int) -> tuple[Any, int]:
     rows[:, -1] = updates.rounds
     rows[:, -1] -= first
     return rows, int(rows.ctypes.data)
+
+
+def as_columns(given: Sequence[np.ndarray]) -> tuple[Any, int]:
+    """Columns of words, as the kernels take them: what holds them, and where the list of them is."""
+    columns = [np.ascontiguousarray(column, np.int64) for column in given]
+    listed = words(column.ctypes.data for column in columns)
+    return (columns, listed), listed.address
 
 
 def insertions(columns: tuple[np.ndarray, ...], rows: int, round: int) -> Updates:

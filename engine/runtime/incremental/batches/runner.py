@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import compress
+from operator import not_
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from dlog.engine.kernels.incremental.inputs import loading
 from dlog.engine.kernels.incremental.loop import activation, fused_batches, rounds
 from dlog.engine.kernels.static import pages
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
-from dlog.engine.runtime.incremental.batches.changes import staged
+from dlog.engine.runtime.incremental.batches.changes import as_columns, staged
 from dlog.engine.runtime.incremental.batches.fused import FusedBatches
 from dlog.engine.runtime.incremental.batches.last_commit import LastCommit
 from dlog.engine.runtime.incremental.batches.sharing import Failed, Share
@@ -29,7 +31,7 @@ from dlog.engine.runtime.lowering.lowered import ExternalCall
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.collection import Collection
-from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError, InternalError
 
@@ -122,7 +124,11 @@ class BatchRunner:
         for target, _ in targets:
             activation.touch(self.control.address, target.address)
         try:
-            shared.each([partial(self._bring_in, t, updates, first) for t, updates in targets])
+            alone = [u.rows < shared.least or not can_be_loaded(t, u, first) for t, u in targets]
+            shared.each([partial(self._bring_in, t, u, first) for t, u in compress(targets, alone)])
+            for target, updates in compress(targets, map(not_, alone)):
+                _held, listed = as_columns(updates.columns)
+                shared.load(target.address, listed, updates.rows)
             run = StrataRun(shared, flow, partial(self._run_alone, flow), self._is_waited_for, self.access.yield_turn)
             run.all()
             self._interrupted_work += run.rows
@@ -236,14 +242,27 @@ class BatchRunner:
     def _bring_in(self, target: Collection, updates: Updates, first: int, worker: Struct) -> bool:
         """Brings an input's changes in, with the control block of a worker; false with its error set."""
         control = worker.address
-        bulk = updates.rows >= BULK_ROWS and target.struct[L.collection.fresh] and updates.last == first
-        if bulk and updates.only_come:
-            columns = [np.ascontiguousarray(c, np.int64) for c in updates.columns]
-            listed = words(c.ctypes.data for c in columns)
-            return bool(loading.bring_in(control, target.address, 0, listed.address, updates.rows))
-        columns = [np.ascontiguousarray(c, np.int64) for c in (*updates.columns, updates.diffs, updates.rounds)]
-        listed = words(c.ctypes.data for c in columns)
-        return bool(loading.bring_changes(control, target.address, listed.address, first, updates.rows))
+        if can_be_loaded(target, updates, first):
+            _held, listed = as_columns(updates.columns)
+            return bool(loading.bring_in(control, target.address, 0, listed, updates.rows))
+        _held, listed = as_columns((*updates.columns, updates.diffs, updates.rounds))
+        return bool(loading.bring_changes(control, target.address, listed, first, updates.rows))
+
+    def hold_rows(self, flow: Dataflow, target: Collection) -> None:
+        """Makes ordinary rows of an input's pairs, between batches. Raises DlogError where memory does not suffice."""
+        shared, struct = self.shared, target.struct
+        if shared is None or not struct[L.collection.pairs] or struct[L.collection.live] < shared.least:
+            return target.hold_rows()
+        try:
+            shared.unpack(target)
+        except Failed as failure:
+            raise self.mistake(flow, failure.control) from None
+
+
+def can_be_loaded(target: Collection, updates: Updates, first: int) -> bool:
+    """Whether changes are rows to begin with, many of them."""
+    bulk = updates.rows >= BULK_ROWS and target.struct[L.collection.fresh] and updates.last == first
+    return bool(bulk and updates.only_come)
 
 
 def input_of(flow: Dataflow, name: str) -> Collection:

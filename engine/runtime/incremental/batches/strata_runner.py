@@ -18,10 +18,14 @@ import numpy as np
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.loop import batches
+from dlog.engine.kernels.incremental.sharing import loads
+from dlog.engine.kernels.incremental.store import pairs
+from dlog.engine.runtime.incremental.batches.changes import as_columns
 from dlog.engine.runtime.incremental.batches.sharing import UNLIMITED, Failed, Share
 from dlog.engine.runtime.incremental.batches.strata import StratumTasks, marked, strata_of
 from dlog.engine.runtime.incremental.batches.worker import BatchWorker, set_marks, touched_by
 from dlog.engine.runtime.incremental.dataflow import Dataflow
+from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view
 
@@ -85,6 +89,31 @@ class StrataRunner:
         for worker, future in zip(self.workers, futures, strict=True):
             if not future.result():
                 raise Failed(worker.control)
+
+    def load(self, collection: int, columns: int, count: int) -> None:
+        """Loads an input, which is fresh, from columns of words; both at an address. Raises Failed."""
+        leader = self.workers[0]
+        status = loads.begin_load(leader.control.address, collection, columns, count)
+        while status == Status.BULK:
+            self.share(leader.share, self.workers)
+            status = loads.continue_load(leader.control.address)
+        if status == Status.FAILED:
+            raise Failed(leader.control)
+
+    def unpack(self, collection: Collection) -> None:
+        """Makes ordinary rows of an input's pairs (`Collection.hold_rows`). Raises Failed, and nothing has changed."""
+        leader, struct = self.workers[0].control, collection.struct
+        columns, rows = collection.read()
+        _held, listed = as_columns(columns)
+        logged, leader[L.control.limit] = collection.log[L.items.count], collection.memory.limit
+        struct[L.relation.rows] = struct[L.collection.live] = struct[L.collection.pairable] = 0
+        try:
+            self.load(collection.address, listed, rows)
+        except BaseException:
+            struct[L.relation.rows], struct[L.collection.live] = 0, rows
+            raise
+        pairs.drop_pairs(leader.address, collection.address)
+        collection.log[L.items.count], struct[L.collection.indexed] = logged, 0
 
     def share(self, share: Share, workers: Sequence[BatchWorker]) -> None:
         """Has workers, none of which runs, do a step together. Raises Failed."""

@@ -353,7 +353,7 @@ class Maintained(ReadableRounds):
         predecessor._lending = True
         self._access.changes += 1
         try:
-            flow, state_reuse = followed(self.whole, self.catalog, self.memory, old, given)
+            flow, state_reuse = followed(self.whole, self.catalog, self.memory, old, given, self._runner.hold_rows)
             # What is not taken over goes with the other engine: for now there is room besides that.
             limited = self.memory.limited
             room = self.memory.limit + (self.memory.used - state_reuse.bytes if limited else 0)

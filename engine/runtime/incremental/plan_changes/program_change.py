@@ -12,6 +12,7 @@ from dlog.engine.runtime.incremental.dataflow import CannotReuse, Dataflow
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.incremental.plan_changes.state_reuse import StateReuse
 from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.values.updates import Updates
 
@@ -22,15 +23,21 @@ def _always(statistics: DataflowStatistics) -> Callable[[int], DataflowStatistic
 
 
 def followed(
-    program: Program, catalog: Catalog, memory: Memory, old: Dataflow, given: Mapping[str, Updates]
+    program: Program,
+    catalog: Catalog,
+    memory: Memory,
+    old: Dataflow,
+    given: Mapping[str, Updates],
+    hold_rows: Callable[[Dataflow, Collection], None],
 ) -> tuple[Dataflow, StateReuse]:
     """A dataflow with as much of another one as can be taken over; `given` are the changes of inputs that wait. Nothing has run
-    yet. Strata that have left out what is asked for now are not taken over."""
+    yet, but that `hold_rows` has made ordinary rows of pairs. Strata that have left out what is asked for now are not taken
+    over."""
     avoid, sizes = frozenset[str](), True
     for name in StateReuse(old, program).inputs():
         found = old.input(name)
         if found is not None:
-            found.hold_rows()
+            hold_rows(old, found)
     while True:
         state_reuse = StateReuse(old, program, avoid)
         statistics = state_reuse.statistics(given) if sizes else DataflowStatistics({}, frozenset(program.relations))

@@ -11,7 +11,6 @@ dataflow reads, and all of it can be given back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -44,8 +43,6 @@ class ReusedCollection:
     is_found_by_values: bool
     indexes: dict[tuple[int, ...], Index]
     words: list[tuple[Struct, np.ndarray, dict[int, object]]]
-    changes: np.ndarray | None = field(default=None)
-    """The log that stands for all rows, where an empty one cannot."""
 
     @property
     def is_observed(self) -> bool:
@@ -223,7 +220,7 @@ class StateReuse:
                 collection.struct[L.collection.in_batch], collection.struct[L.collection.old] = 1, 0
                 _history(collection)[L.history.base] = L.ROUND
                 if collection.log.address in seeds:
-                    _tell_all(collection, reused)
+                    _tell_all(collection)
 
     def hide(self) -> None:
         """Called after the batch: hides the changes, as all rows are settled, and have not changed."""
@@ -235,7 +232,6 @@ class StateReuse:
                     if struct is collection.log:
                         struct.words[:] = words
                         struct[L.items.count] = 0
-                reused.changes = None
 
     def give_back(self) -> None:
         """The old dataflow goes on as if nothing had been taken."""
@@ -310,24 +306,12 @@ def _has_absent(collection: Collection) -> bool:
     return bool(absent.any())
 
 
-def _tell_all(collection: Collection, reused: ReusedCollection) -> None:
-    """Makes all rows the changes of the first round: by an empty log where every number is a row that is there."""
+def _tell_all(collection: Collection) -> None:
+    """Makes all rows the changes of the first round, by a log without data."""
     log, struct = collection.log, collection.struct
-    rows, struct[L.collection.packed] = struct[L.relation.rows], 0
-    whole = struct[L.collection.live] == rows and not _bits(_history(collection)[L.history.bits], rows).any()
-    log[L.items.capacity] = log[L.items.data] = 0
-    if collection.grouped is not None:
-        log[L.items.count] = collection.grouped.groups.struct[L.relation.rows]
-    elif whole:
-        log[L.items.count] = rows
-    else:
-        numbers = collection.present()
-        reused.changes = changes = np.zeros((max(len(numbers), 1), L.change.size), np.int64)
-        changes[: len(numbers), L.change.row] = numbers
-        changes[:, L.change.time] = L.ROUND
-        changes[:, L.change.diff] = 1
-        log[L.items.count] = log[L.items.capacity] = len(numbers)
-        log[L.items.data] = int(changes.ctypes.data)
+    struct[L.collection.packed] = log[L.items.capacity] = log[L.items.data] = 0
+    rows = struct if collection.grouped is None else collection.grouped.groups.struct
+    log[L.items.count] = rows[L.relation.rows]
 
 
 def derive_new(flow: Dataflow, state_reuse: StateReuse, run: Callable[[], None]) -> None:

@@ -1,0 +1,165 @@
+"""Inputs that several threads load together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlog.engine.compiler import compile_source
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Shared
+from dlog.engine.runtime.incremental.batches import runner, strata_runner
+from dlog.engine.runtime.incremental.batches.sharing import Share
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.source import Source
+from tests.examples import examples
+
+PAIRS = ".decl e(x: number, y: number)\n.input e\n.decl p(y: number, x: number)\n.output p\np(y, x) :- e(x, y).\n"
+JOINED = PAIRS + ".decl t(x: number, z: number)\n.output t\nt(x, z) :- e(x, y), e(y, z).\n"
+ALONE = ".decl e(x: number)\n.input e\n.decl p(x: number)\n.output p\np(x) :- e(x), !e(x + 1).\n"
+WIDE = """
+.decl e(x: number, y: number, z: number)
+.input e
+.decl t(x: number, z: number)
+.output t
+t(x, z) :- e(x, y, _), e(_, x, z).
+"""
+PROGRAMS = {"pairs": (PAIRS, 2), "joined": (JOINED, 2), "alone": (ALONE, 1), "wide": (WIDE, 3)}
+Steps = Counter[int]
+
+
+@pytest.fixture(autouse=True)
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
+    """How often steps of each kind have been shared; inputs of four rows are loaded together."""
+    counted: Steps = Counter()
+    run = Share.run
+
+    def counting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        counted[self.struct[L.share.kind]] += 1
+        run(self, pool, shares)
+
+    monkeypatch.setattr(Share, "run", counting)
+    monkeypatch.setattr(strata_runner, "SHARED_ROWS", 4)
+    monkeypatch.setattr(runner, "BULK_ROWS", 4)
+    yield counted
+
+
+def _commit(engine: Maintained, rows: np.ndarray, diff: int) -> None:
+    diffs, rounds = np.full(len(rows), diff), np.full(len(rows), engine.round + 1)
+    engine.commit({"e": Updates(tuple(np.ascontiguousarray(rows.T)), diffs, rounds)})
+
+
+def _tables(engine: Maintained) -> dict[str, set[tuple[int, ...]]]:
+    tables = {name: engine.table(name) for name in engine.program.relations}
+    found = {name: list(zip(*(c.tolist() for c in table.columns), strict=True)) for name, table in tables.items()}
+    assert all(len(set(rows)) == len(rows) for rows in found.values())
+    return {name: set(rows) for name, rows in found.items()}
+
+
+def _story(text: str, rows: np.ndarray, threads: int) -> list[dict[str, set[tuple[int, ...]]]]:
+    """All tables after a load, after some rows have gone, after some of them have come again."""
+    engine = Maintained(compile_source(Source(text)), threads=threads)
+    some = np.unique(rows, axis=0)[::3]
+    found = []
+    for each, diff in ((rows, 1), (some, -1), (some[::2], 1)):
+        _commit(engine, each, diff)
+        found.append(_tables(engine))
+    engine.close()
+    assert engine.memory.used == 0
+    return found
+
+
+def _rows(arity: int, count: int, spread: int, skew: bool, seed: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    rows = random.integers(-spread, spread + 1, (count, arity))
+    if skew:
+        rows[random.random(count) < 0.7, 0] = spread
+    return rows
+
+
+@examples(40)
+@given(
+    name=st.sampled_from(sorted(PROGRAMS)),
+    count=st.integers(4, 3000),
+    spread=st.sampled_from([0, 1, 8, 60, 900, 2**40]),
+    skew=st.booleans(),
+    threads=st.integers(2, 5),
+    seed=st.integers(0, 2**32),
+)
+def test_threads_that_load_together_load_what_one_does(
+    name: str, count: int, spread: int, skew: bool, threads: int, seed: int
+) -> None:
+    text, arity = PROGRAMS[name]
+    rows = _rows(arity, count, spread, skew, seed)
+    if spread < 900:
+        rows = rows[: 40 * (spread + 1)]
+    assert _story(text, rows, threads) == _story(text, rows, 1)
+
+
+def test_a_base_is_counted_and_filled_together_and_has_its_rows_in_order(steps: Steps) -> None:
+    rows = _rows(2, 5000, 300, True, 1)
+    engine = Maintained(compile_source(Source(JOINED)), threads=3)
+    _commit(engine, rows, 1)
+    assert steps[Shared.COUNT] == steps[Shared.FILL] == 1
+    found = np.column_stack(engine.table("e").columns)
+    assert np.array_equal(found, np.unique(rows, axis=0))
+    engine.close()
+
+
+def test_pairs_are_entered_together(steps: Steps) -> None:
+    rows = _rows(2, 5000, 60, False, 1)
+    engine = Maintained(compile_source(Source(PAIRS)), threads=3)
+    _commit(engine, rows, 1)
+    assert steps[Shared.DIVIDE] == steps[Shared.ENTER] == 1
+    assert _tables(engine)["e"] == set(map(tuple, rows.tolist()))
+    engine.close()
+
+
+@pytest.mark.parametrize("spread", [60, 2**30])
+def test_pairs_are_made_rows_together_when_a_rule_looks_them_up(steps: Steps, spread: int) -> None:
+    rows = _rows(2, 5000, spread, False, 1)
+    found = []
+    for threads in (1, 3):
+        engine = Maintained(compile_source(Source(PAIRS)), threads=threads)
+        _commit(engine, rows, 1)
+        _commit(engine, rows[:500], -1)
+        steps.clear()
+        followed = Maintained(compile_source(Source(JOINED)), threads=threads, old=engine)
+        followed.commit({})
+        assert steps[Shared.COUNT] == steps[Shared.FILL] == (threads > 1 and spread < 5000)
+        found.append([_tables(followed)])
+        _commit(followed, rows[:700], 1)
+        _commit(followed, rows[300:900], -1)
+        found[-1].append(_tables(followed))
+        followed.close()
+    assert found[0] == found[1]
+    assert found[0][0]["e"] == set(map(tuple, rows.tolist())) - set(map(tuple, rows[:500].tolist()))
+
+
+@pytest.mark.parametrize("name", ["pairs", "joined"])
+def test_memory_that_does_not_suffice_for_a_load_leaves_what_was(name: str) -> None:
+    refused = 0
+    text, arity = PROGRAMS[name]
+    rows = _rows(arity, 3000, 900, False, 1)
+    for more in range(0, 400_000, 36_543):
+        engine = Maintained(compile_source(Source(text)), threads=2)
+        engine.worker.control[L.control.limit] = engine.memory.used + more
+        try:
+            _commit(engine, rows, 1)
+        except DlogError:
+            refused += 1
+            engine.worker.control[L.control.limit] = 2**62
+            assert not any(_tables(engine).values())
+        else:
+            assert _tables(engine)["e"] == set(map(tuple, rows.tolist()))
+        engine.close()
+        assert engine.memory.used == 0
+    assert refused > 1
