@@ -10,6 +10,9 @@ import numpy as np
 
 from dlog.engine.operators.delta import Delta, together
 
+MANY_NEW = 1 << 10
+"""Deltas that wait as they came: each has arrays of its own, which take more memory than a row."""
+
 
 class _Block:
     """Updates of a port in ascending order of rounds, of which the first have been taken."""
@@ -55,6 +58,10 @@ class Calendar:
     def add(self, port: int, delta: Delta, last: int) -> None:
         """Adds updates, `last` the last one of their rounds."""
         self._new.append((port, delta, last))
+        if len(self._new) == MANY_NEW:
+            new, self._new = self._new, []
+            for each in {port for port, _, _ in new}:
+                self._arrange(each, together([delta for port, delta, _ in new if port == each]))
 
     def _arrange(self, port: int, delta: Delta) -> None:
         blocks = self._blocks.setdefault(port, [])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dlog.dataflow import Dataflow, col
 from dlog.engine.operators import join
-from dlog.engine.operators.calendar import Calendar
+from dlog.engine.operators.calendar import MANY_NEW, Calendar
 from dlog.engine.operators.delta import Delta
 from dlog.engine.operators.groups import Active, Outcome, Sums, changed_sums, group
 from dlog.engine.operators.readings import Matches, Reading
@@ -49,6 +49,17 @@ def test_a_calendar_has_few_blocks() -> None:
     for round in range(1000):
         calendar.add(0, delta([round]), round)
     assert not calendar.take(0) and len(calendar._blocks[0]) <= 11
+
+
+def test_a_calendar_joins_what_comes_in_many_pieces() -> None:
+    calendar = Calendar()
+    for k in range(3 * MANY_NEW):
+        calendar.add(k % 2, delta([k % 3]), k % 3)
+    assert len(calendar) == 3 * MANY_NEW and len(calendar._new) < MANY_NEW
+    assert calendar.next_round() == 0
+    taken = [(port, round) for port, found in calendar.take(2) for round in found.rounds.tolist()]
+    assert sorted(taken) == sorted((k % 2, k % 3) for k in range(3 * MANY_NEW) if k % 3 < 2)
+    assert len(calendar) == MANY_NEW and calendar.next_round() == 2
 
 
 def test_joins_with_many_pairs_make_them_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
