@@ -61,12 +61,17 @@ class TableReader:
         self._values = [self._value(kind, type) for kind, type in zip(self.schema.kinds, types, strict=True)]
         self._codes = np.array(self._values, np.int64)
         self._reads, self._all = any(self._values), all(self._values)
+        read = next((place for place, value in enumerate(self._values) if value), 0)
+        self._stand_ins = [place if value else read for place, value in enumerate(self._values)]
         self._texts = [place for place, value in enumerate(self._values) if value == ArrowValues.TEXTS]
         self._seen = given
 
     def _value(self, kind: Kind, type: pa.DataType) -> ArrowValues:
         """What the kernel reads of a column."""
-        return _read_types().get((kind, type), ArrowValues.NOTHING) if kind is not str or self.numbered else ArrowValues.NOTHING
+        if kind is str and not self.numbered:
+            return ArrowValues.NOTHING
+        found = (value for each, read, value in _read_types() if each is kind and read == type)
+        return next(found, ArrowValues.NOTHING)
 
     def _read(self, table: pa.Table, found: np.ndarray) -> bool:
         """Has the kernel read its columns; false where there may be nulls among them."""
@@ -87,8 +92,10 @@ class TableReader:
         return True
 
     def _batches(self, table: pa.Table) -> list[pa.RecordBatch]:
-        """Its rows in batches, one if there are texts, so that each different one is made once. Raises DlogError where a column
-        begins or ends beyond its memory."""
+        """Its rows in batches, one if there are texts, so that each different one is made once; in place of a column that the
+        kernel does not read stands one that it does, as Arrow itself must not touch it unchecked. Raises DlogError where a
+        column begins or ends beyond its memory."""
+        table = table if self._all else table.select(self._stand_ins)
         batches = [batch for batch in table.to_batches() if batch.num_rows]
         for batch in batches:
             try:
@@ -111,7 +118,7 @@ class TableReader:
                 known.update(zip(new, self.objects.encode([text.decode() for text in new]).tolist(), strict=True))
             numbers = np.array([known[text] for text in texts], np.int64)
         except UnicodeDecodeError as error:
-            raise bad_rows(f"a text is none: {error}") from None
+            raise _no_text(error) from None
         if len(known) > MAX_KNOWN_TEXTS:
             known.clear()
         return numbers
@@ -126,45 +133,70 @@ class TableReader:
 
 
 @cache
-def _read_types() -> dict[tuple[Kind, pa.DataType], ArrowValues]:
-    """The kinds and types of Arrow's of columns that the kernel reads."""
+def _read_types() -> tuple[tuple[Kind, pa.DataType, ArrowValues], ...]:
+    """The kinds and types of Arrow's of columns that the kernel reads. (Types from outside may have no hash.)"""
     import pyarrow as pa
 
-    return {
-        (int, pa.int64()): ArrowValues.WORDS,
-        (int, pa.int32()): ArrowValues.NUMBERS,
-        (int, pa.uint32()): ArrowValues.UNSIGNED,
-        (float, pa.float64()): ArrowValues.FLOATS,
-        (str, pa.string()): ArrowValues.TEXTS,
-    }
+    return (
+        (int, pa.int64(), ArrowValues.WORDS),
+        (int, pa.int32(), ArrowValues.NUMBERS),
+        (int, pa.uint32(), ArrowValues.UNSIGNED),
+        (float, pa.float64(), ArrowValues.FLOATS),
+        (str, pa.string(), ArrowValues.TEXTS),
+    )
 
 
 def column_of(kind: Kind, given: pa.Array | pa.ChunkedArray, repeated: bool = True) -> Any:
-    """An array, or Python's values; of texts each different one once, unless they are not to be told apart."""
+    """An array, or Python's values; of texts each different one once, unless they are not to be told apart. Raises DlogError
+    for what cannot be read."""
     import pyarrow as pa
 
     try:
         column = all_within_memory(given)
     except pa.ArrowInvalid as error:
         raise _beyond_memory(error) from None
-    if kind is str and not column.null_count and pa.types.is_string(column.type) and not repeated:
+    try:
+        return _values_of(kind, column, repeated)
+    except UnicodeDecodeError as error:
+        raise _no_text(error) from None
+    except pa.ArrowException as error:
+        raise bad_rows(f"a column of {column.type} cannot be read: {error}") from None
+
+
+def _values_of(kind: Kind, column: pa.ChunkedArray, repeated: bool) -> Any:
+    import pyarrow as pa
+
+    if kind not in (str, object):
         return column.to_numpy()
-    if kind is str and not column.null_count and (found := _repeated(column)) is not None:
-        return found
-    return column.to_pylist() if kind in (str, object) else column.to_numpy()
+    if kind is str and not column.null_count:
+        if not repeated and pa.types.is_string(column.type):
+            try:
+                return column.to_numpy()
+            except pa.ArrowException:  # a text is none: which, and why, is said below
+                return column.to_pylist()
+        if (found := _repeated(column)) is not None:
+            return found
+    return column.to_pylist()
 
 
 def _repeated(column: pa.ChunkedArray) -> Repeated | None:
-    """The texts of a column without nulls; None where it has others than texts."""
+    """The texts of a column without nulls; None where it has others than texts, or their dictionaries do not fit together."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type):
-        if column.type not in (pa.string(), pa.large_string(), pa.string_view()):
+        if column.type not in (pa.string(), pa.large_string()):
             return None
         column = column.dictionary_encode()
-    encoded = column.unify_dictionaries().combine_chunks()
+    try:
+        encoded = column.unify_dictionaries().combine_chunks()
+    except pa.ArrowInvalid:  # all different texts are more than their indices can tell apart
+        return None
     whole = encoded.dictionary.type in (pa.string(), pa.large_string()) and not encoded.dictionary.null_count
     return Repeated(encoded.dictionary.to_pylist(), encoded.indices.to_numpy()) if whole else None
+
+
+def _no_text(reason: UnicodeDecodeError) -> DlogError:
+    return bad_rows(f"a text is none: {reason}")
 
 
 def _beyond_memory(reason: object) -> DlogError:

@@ -111,11 +111,17 @@ def _named(schema: Schema, columns: dict[str, Any]) -> tuple[list[Any], int]:
     if set(columns) != set(schema.names):
         raise bad_rows(f"the columns are {', '.join(schema.names)}, not {', '.join(map(str, columns))}")
     given = zip(schema.kinds, (columns[name] for name in schema.names), strict=True)
-    found = [column_of(k, c) if is_column(c) else c if isinstance(c, np.ndarray) else list(c) for k, c in given]
+    found = [column_of(k, c) if is_column(c) else _array(c) if isinstance(c, np.ndarray) else list(c) for k, c in given]
     lengths = {len(column) for column in found}
     if len(lengths) > 1:
         raise bad_rows("the columns are not of one length")
     return found, lengths.pop() if lengths else 0
+
+
+def _array(given: np.ndarray) -> np.ndarray:
+    if given.ndim != 1:
+        raise bad_rows(f"an array of shape {given.shape} is no column")
+    return given
 
 
 def _of_spark(schema: Schema, frame: Any) -> pa.Table:

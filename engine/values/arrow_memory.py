@@ -69,6 +69,8 @@ def _arrow() -> Any:
 
 def _check(chunk: pa.Array) -> None:
     pa = _arrow()
+    if isinstance(chunk.type, pa.BaseExtensionType):
+        chunk = chunk.storage
     if pa.types.is_primitive(chunk.type):
         chunk.validate(full=True)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.dataflow.arrow import TableReader
-from dlog.dataflow.kinds import Objects, decode
+from dlog.dataflow.kinds import Kind, Objects, decode
 from dlog.dataflow.schema import Schema
 from dlog.grammar.diagnostics import DlogError
 from tests.examples import examples
 
 FEW = st.sampled_from(["", "a", "b", "ab", "a\0", "a\0\0", "eight by", "eight byt", "eight bytes and more", "\u00e9"])
 SCHEMA = Schema(("a", "b", "c"), (int, str, float))
+
+
+class Plain(pa.ExtensionType):
+    """A type from outside, which has no hash."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.int64(), "tests.plain")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> Self:
+        return cls()
 
 
 def words(reader: TableReader, table: pa.Table) -> tuple[np.ndarray, ...]:
@@ -91,10 +105,59 @@ def test_nulls_are_refused_and_none_among_the_rows_is_not(column: str) -> None:
         read(SCHEMA, holed)
 
 
-def test_texts_beyond_their_memory_or_that_are_none_are_refused() -> None:
+def test_texts_beyond_their_memory_are_refused() -> None:
     offsets = pa.py_buffer(np.array([0, 100, 1], np.int32))
     beyond = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ab")])
-    bytes = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")])
-    for column, message in ((beyond, "not within its memory"), (bytes, "a text is none")):
-        with pytest.raises(DlogError, match=message):
-            read(Schema(("x",), (str,)), pa.table({"x": column}))
+    with pytest.raises(DlogError, match="not within its memory"):
+        read(Schema(("x",), (str,)), pa.table({"x": beyond}))
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+@pytest.mark.parametrize("kind", [str, object])
+def test_texts_that_are_none_are_refused(kind: Kind, numbered: bool) -> None:
+    none = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")])
+    dictionary = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), none)
+    holed = pa.chunked_array([none, pa.array([None], pa.string())])
+    for column in (none, none.cast(pa.large_string()), dictionary, holed):
+        with pytest.raises(DlogError, match="a text is none: 'utf-8' codec"):
+            words(TableReader(Schema(("x",), (kind,)), Objects(), numbered), pa.table({"x": column}))
+
+
+def test_columns_that_the_kernel_does_not_read_are_not_put_together_unchecked() -> None:
+    texts, index = pa.chunked_array([["a"], ["b"]]), pa.array([2**40], pa.int64())
+    beyond = pa.DictionaryArray.from_arrays(index, pa.array(["x"]), safe=False)
+    other = pa.DictionaryArray.from_arrays(pa.array([0], pa.int64()), pa.array(["y"]))
+    with pytest.raises(DlogError, match="a value is not in its dictionary"):
+        read(Schema(("x", "y"), (str, str)), pa.table({"x": texts, "y": pa.chunked_array([beyond, other])}))
+
+
+@pytest.mark.parametrize("kind", [str, object])
+def test_dictionaries_that_do_not_fit_together_are_read(kind: Kind) -> None:
+    many = [[f"{k}{end}" for k in range(100)] for end in "ab"]
+    parts = [pa.DictionaryArray.from_arrays(pa.array([0, 99], pa.int8()), pa.array(texts)) for texts in many]
+    table = pa.table({"x": pa.chunked_array([["p", "q"], ["q", "r"]]), "y": pa.chunked_array(parts)})
+    assert read(Schema(("x", "y"), (str, kind)), table) == [["p", "q", "q", "r"], ["0a", "99a", "0b", "99b"]]
+
+
+TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+
+
+@pytest.mark.parametrize("type", TEXT_TYPES, ids=str)
+def test_texts_of_all_types_are_read(type: pa.DataType) -> None:
+    schema = Schema(("x",), (str,))
+    texts = pa.array(["a", "", "a", "b\0"]).cast(type)
+    assert read(schema, pa.table({"x": texts})) == [["a", "", "a", "b\0"]]
+    assert read(schema, pa.table({"x": texts[:0]})) == read(schema, pa.table({"x": pa.chunked_array([], type)})) == [[]]
+
+
+def test_types_from_outside_are_read_as_what_they_are_stored_as() -> None:
+    table = pa.table({"x": pa.ExtensionArray.from_storage(Plain(), pa.array([1, 2]))})
+    assert read(Schema(("x",), (int,)), table) == read(Schema(("x",), (object,)), table) == [[1, 2]]
+    with pytest.raises(DlogError, match="1 is no str"):
+        read(Schema(("x",), (str,)), table)
+
+
+def test_columns_that_arrow_cannot_hand_out_are_refused() -> None:
+    table = pa.table({"x": pa.array([1], pa.time64("ns"))})
+    with pytest.raises(DlogError, match=r"a column of time64\[ns\] cannot be read: .*nanoseconds"):
+        read(Schema(("x",), (int,)), table)

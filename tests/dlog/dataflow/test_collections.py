@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -321,6 +322,19 @@ def test_diffs_that_are_no_whole_numbers_of_64_bits_are_refused(diffs: Any) -> N
     rows = [(1,), (2,)][: len(diffs) if isinstance(diffs, list) else 1]
     with pytest.raises(DlogError, match="`diffs` must be a whole number of 64 bits"):
         given.update(rows, diffs)
+
+
+@pytest.mark.parametrize("shape", [(), (2, 1), (2, 2)])
+@pytest.mark.parametrize("kind", [int, float, bool, str])
+def test_columns_of_several_dimensions_are_refused(kind: type, shape: tuple[int, ...]) -> None:
+    flow = Dataflow()
+    rows, given = flow.input(x=kind), flow.input(n=int)
+    given.map_batches(lambda _: {"x": np.zeros(shape, kind)}, x=kind).capture()
+    with pytest.raises(DlogError, match=f"an array of shape {re.escape(str(shape))} is no column"):
+        rows.insert({"x": np.zeros(shape, kind)})
+    given.insert([0, 1])
+    with pytest.raises(DlogError, match="is no column"):
+        flow.commit()
 
 
 def test_arrays_that_are_given_may_be_changed_afterwards() -> None:
