@@ -203,8 +203,10 @@ def _filter(predicate: Expression, site: Site) -> Bound:
 
 
 def _values(site: Site, delta: Delta) -> dict[str, np.ndarray]:
+    """The columns as arrays of the function's own, which may write to them: others read the delta, too."""
     named = zip(site.schema.names, site.schema.kinds, delta.columns, strict=False)
-    return {name: decode(kind, words, site.objects) for name, kind, words in named}
+    decoded = ((name, words, decode(kind, words, site.objects)) for name, kind, words in named)
+    return {name: values.copy() if values is words else values for name, words, values in decoded}
 
 
 def _map_batches(function: Callable[..., Any], made: Schema, site: Site) -> Bound:
@@ -299,7 +301,7 @@ def _part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delt
     """One component of diffs: the sum of the weights of the rows, each times its diff. An amount that goes cancels with its
     coming, as it has the same value and the other sign."""
     if kind is float:
-        values, signs = float_words(np.abs(weights)), np.sign(weights).astype(np.int64)
+        values, signs = float_words(np.abs(weights)), np.where(weights < 0, -1, weights != 0)  # NaN is an amount, too
     else:
         values, signs = np.zeros(delta.rows, np.int64), weights.astype(np.int64)
     columns = (*delta.columns, np.full(delta.rows, component, np.int64), values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -346,6 +347,37 @@ def test_arrays_that_are_given_may_be_changed_afterwards() -> None:
     x[:], y[:] = 0, 0
     flow.commit()
     assert held.counts() == {(1, 3): 1, (2, 4): 1}
+
+
+def test_functions_may_write_to_the_arrays_that_they_get() -> None:
+    def doubled(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        batch["x"] *= 2
+        batch["text"][:] = "changed"
+        return batch
+
+    flow = Dataflow()
+    rows = flow.input(x=int, text=str)
+    twice, kept = rows.map_batches(doubled, x=int, text=str).capture(), rows.capture()
+    alone = flow.input(x=int, text=str)
+    once = [alone.map_batches(doubled, x=int, text=str).capture() for _ in range(2)]
+    for given in (rows, alone):
+        given.insert([(1, "a"), (2, "b")])
+    flow.commit()
+    assert kept.counts() == {(1, "a"): 1, (2, "b"): 1}
+    assert twice.counts() == once[0].counts() == once[1].counts() == {(2, "changed"): 1, (4, "changed"): 1}
+
+
+def test_sums_with_nan_among_the_floats_are_nan_until_it_goes() -> None:
+    flow = Dataflow()
+    rows = flow.input(k=int, x=float)
+    totals = rows.sum("k", total="x").capture()
+    rows.insert([(1, 1.5), (2, 2.5), (2, -1.0), (3, math.inf)])
+    rows.update([(1, math.nan), (2, -math.nan)], [1, 2])
+    flow.commit()
+    assert {k: str(total) for k, total in totals} == {1: "nan", 2: "nan", 3: "inf"}
+    rows.update([(1, math.nan), (2, math.nan)], [-1, -2])
+    flow.commit()
+    assert sorted(totals) == [(1, 1.5), (2, 1.5), (3, math.inf)]
 
 
 def test_texts_that_only_functions_read_get_no_numbers() -> None:
