@@ -187,10 +187,13 @@ class Shared(Code):
     SUPPORTS = auto()  # add the derivations that a path has noted
     BUCKET = auto()  # find out which rows change at an iteration
     ROUND = auto()  # settle the rows that a round has touched
-    COUNT = auto()  # count the rows of the groups of a base,
-    FILL = auto()  # and write them
-    DIVIDE = auto()  # divide pairs by their hashes,
-    ENTER = auto()  # and enter them
+    DIVIDE = auto()  # divide rows that are loaded,
+    FILL = auto()  # and write those of a base
+    DIVIDE_INDEX = auto()  # divide rows for an index,
+    COUNT_INDEX = auto()  # count those of its groups,
+    FILL_INDEX = auto()  # and enter them
+    DIVIDE_PAIRS = auto()  # divide pairs,
+    ENTER_PAIRS = auto()  # and enter them
 
 
 class Gathers(Code):

@@ -447,7 +447,11 @@ class Share(Struct):
     workers: i64  # at most
     columns: WordColumns  # whose rows are loaded,
     count: i64  # so many
-    first: i64  # of a part: the group of a base that it begins with,
+    index: i64  # of the collection, that is built
+    shift: i64  # of keys, whose divisions these are (divisions.py),
+    rooms: Words  # and for each worker where the rows are that it has divided
+    first: i64  # of a part: the division that it begins with,
     behind: i64  # the one behind its last,
-    row: i64  # the number of its first row,
-    rows: i64  # and how many there are
+    row: i64  # the number of its first row, or where its slabs begin in the pool,
+    rows: i64  # how many there are, or what of the pool they take,
+    groups: i64  # and how many groups have some

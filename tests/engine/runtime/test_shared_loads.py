@@ -104,11 +104,32 @@ def test_threads_that_load_together_load_what_one_does(
     assert _story(text, rows, threads) == _story(text, rows, 1)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("spread", [200, 5_000, 30_000, 2**30])
+@pytest.mark.parametrize("skew", [False, True])
+def test_many_rows_are_divided(threads: int, spread: int, skew: bool) -> None:
+    text = WIDE.split(".decl t")[0] + ".decl s(x: number, y: number)\n.output s\ns(x, y) :- e(_, x, y), e(y, _, _).\n"
+    text += ".decl f(y: number)\n.input f\n.decl g(x: number)\n.output g\ng(x) :- f(y), e(x, _, y).\n"
+    rows = _rows(3, 70_000, spread, skew, 2)
+    rows[:, 1:] %= 50_000
+    engine = Maintained(compile_source(Source(text)), threads=threads)
+    _commit(engine, rows, 1)
+    different = np.unique(rows, axis=0)
+    found = np.column_stack(engine.table("e").columns)
+    assert np.array_equal(found[np.lexsort(found.T[::-1])], different)
+    firsts = set(different[:, 0].tolist())
+    assert _tables(engine)["s"] == {(x, y) for _, x, y in different.tolist() if y in firsts}
+    wanted = different[::7, 2]
+    engine.commit({"f": Updates((wanted,), np.ones(len(wanted), np.int64), np.full(len(wanted), 2))})
+    assert _tables(engine)["g"] == {(x,) for x in different[np.isin(different[:, 2], wanted), 0].tolist()}
+    engine.close()
+
+
 def test_a_base_is_counted_and_filled_together_and_has_its_rows_in_order(steps: Steps) -> None:
     rows = _rows(2, 5000, 300, True, 1)
     engine = Maintained(compile_source(Source(JOINED)), threads=3)
     _commit(engine, rows, 1)
-    assert steps[Shared.COUNT] == steps[Shared.FILL] == 1
+    assert steps[Shared.DIVIDE] == steps[Shared.FILL] == 1
     found = np.column_stack(engine.table("e").columns)
     assert np.array_equal(found, np.unique(rows, axis=0))
     engine.close()
@@ -118,8 +139,20 @@ def test_pairs_are_entered_together(steps: Steps) -> None:
     rows = _rows(2, 5000, 60, False, 1)
     engine = Maintained(compile_source(Source(PAIRS)), threads=3)
     _commit(engine, rows, 1)
-    assert steps[Shared.DIVIDE] == steps[Shared.ENTER] == 1
+    assert steps[Shared.DIVIDE_PAIRS] == steps[Shared.ENTER_PAIRS] == 1
     assert _tables(engine)["e"] == set(map(tuple, rows.tolist()))
+    engine.close()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("spread", [200, 2**30])
+def test_many_pairs_are_divided(threads: int, spread: int) -> None:
+    rows = _rows(2, 70_000, spread, False, 3)
+    engine = Maintained(compile_source(Source(PAIRS)), threads=threads)
+    _commit(engine, rows, 1)
+    _commit(engine, rows[:1000], -1)
+    there = set(map(tuple, rows.tolist())) - set(map(tuple, rows[:1000].tolist()))
+    assert _tables(engine) == {"e": there, "p": {(y, x) for x, y in there}}
     engine.close()
 
 
@@ -134,7 +167,7 @@ def test_pairs_are_made_rows_together_when_a_rule_looks_them_up(steps: Steps, sp
         steps.clear()
         followed = Maintained(compile_source(Source(JOINED)), threads=threads, old=engine)
         followed.commit({})
-        assert steps[Shared.COUNT] == steps[Shared.FILL] == (threads > 1 and spread < 5000)
+        assert steps[Shared.DIVIDE] == steps[Shared.FILL] == (threads > 1 and spread < 5000)
         found.append([_tables(followed)])
         _commit(followed, rows[:700], 1)
         _commit(followed, rows[300:900], -1)

@@ -1,5 +1,5 @@
-"""Building a base (base.py) of rows in columns of words: a counting sort by the key, then each key's rows in order and without
-repetition."""
+"""Building a base (base.py) of rows in columns of words: a counting sort by the key, division by division, then each key's rows
+in order and without repetition."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.inputs.base_order import MAX_INSERTION_SORTED_ROWS, order_rows, order_values
 from dlog.engine.kernels.incremental.store.bits import put_bit
 from dlog.engine.kernels.incremental.store.collections import widen
-from dlog.engine.kernels.layout import BLOCK
+from dlog.engine.kernels.incremental.store.divisions import (
+    DIVISIONS,
+    divide_rows,
+    first_key,
+    first_word,
+    item_of_word,
+    key_of_word,
+    room_of,
+    shift_of,
+)
 from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
-from dlog.engine.kernels.static.storage import store_cell, zeroed
+from dlog.engine.kernels.static.storage import behind, release, resize, store_cell, zeroed
 
 ROWS_AHEAD = 16
 MIN_BASE_ROWS = 64
@@ -55,20 +64,27 @@ def narrow_range(values: Words, count):
 
 
 @kernel
-def load_base(ctl: Control, collection: Collection, columns: WordColumns, count, key, low, groups, room: Words):
+def load_base(ctl: Control, collection: Collection, columns: WordColumns, count, key, low, groups):
     """Makes rows in columns of words the base of a collection without rows, sorted by a column with so many values from `low`
-    on; there is room for a block. False with ctl.error set."""
+    on. False with ctl.error set."""
     if not begin_base(ctl, collection, columns, count, key, low, groups):
         return False
-    count_keys(collection, columns[key], count)
-    sum_counts(collection)
-    end_base(collection, fill_groups(collection, columns, count, 0, groups, 0, count, room))
+    size = (room_of(count) + 1) * 8
+    rooms = Words(resize(ctl, 0, 0, size))
+    if not rooms:
+        return False
+    room = behind(rooms, 1)
+    rooms[0] = room.address
+    shift = shift_of(groups, count)
+    divide_keys(collection, columns, 0, count, shift, room)
+    end_base(collection, fill_divisions(collection, columns, rooms, 1, 0, DIVISIONS, shift, 0))
+    release(ctl, rooms.address, size)
     return True
 
 
 @kernel
 def begin_base(ctl: Control, collection: Collection, columns: WordColumns, count, key, low, groups):
-    """Gets ready for rows of so many groups: their counts are 0. False with ctl.error set."""
+    """Gets ready for rows of so many groups. False with ctl.error set."""
     for c in range(collection.arity):
         column = collection.columns[c]
         if column.width == 4 and c != key:
@@ -107,96 +123,71 @@ def end_base(collection: Collection, rows):
 
 
 @kernel
-def count_keys(collection: Collection, keys: Words, count):
-    """Counts the rows of all groups, the keys of so many rows being `keys`."""
+def divide_keys(collection: Collection, columns: WordColumns, start, end, shift, room: Words):
+    """Divides the rows [start, end) of columns by the keys of a base that has begun."""
+    key = collection.base.key
+    items = columns[1 - key].address if is_packed(collection) else 0
+    divide_rows(columns[key].address, 8, Words(0), items, 8, start, end, collection.base.low, shift, room)
+
+
+@kernel
+def is_packed(collection: Collection):
+    """Whether a row's other value is in its word."""
+    return collection.arity == 2 and collection.columns[1 - collection.base.key].width == 4
+
+
+@kernel
+def fill_divisions(collection: Collection, columns: WordColumns, rooms: Words, count, first, last, shift, start):
+    """Writes the rows of divisions [first, last), which are in so many rooms, in order and each once, from row number `start`
+    on; returns where they end. Divisions before and behind are another worker's."""
     offsets = collection.base.offsets
-    low = collection.base.low
-    for i in range(count):
-        offsets[keys[i] - low] += 1
+    groups = collection.base.keys
+    end = start
+    for division in range(first, last):
+        low = first_key(division, shift, groups)
+        high = first_key(division + 1, shift, groups)
+        before = end
+        count_division(offsets, rooms, count, division)
+        for group in range(low, high):
+            size = offsets[group]
+            offsets[group] = end
+            end += size
+        for c in range(collection.arity):
+            if c != collection.base.key:
+                for number in range(count):
+                    scatter(collection, c, columns[c], Words(rooms[number]), division)
+                rewind(offsets, low, high, before)
+    return order_groups(collection, first_key(first, shift, groups), first_key(last, shift, groups), start, end)
 
 
 @kernel
-def count_some(collection: Collection, keys: Words, count, first, last, room: Words):
-    """`count_keys` of groups [first, last)."""
-    offsets = collection.base.offsets
-    low = collection.base.low
-    for start in range(0, count, BLOCK):
-        n = places_within(keys, start, min(start + BLOCK, count), low + first, low + last, room)
-        for i in range(n):
-            offsets[keys[room[i]] - low] += 1
+def count_division(offsets: Numbers, rooms: Words, count, division):
+    """offsets[g] = the rows of group g of a division."""
+    for number in range(count):
+        room = Words(rooms[number])
+        for at in range(first_word(room, division), first_word(room, division + 1)):
+            offsets[key_of_word(room[at])] += 1
 
 
 @kernel
-def places_within(keys: Words, start, end, low, high, places: Words):
-    """Lists the rows of [start, end) with keys of [low, high); returns how many there are."""
-    n = 0
-    for i in range(start, end):
-        places[n] = i
-        n += 1 if low <= keys[i] < high else 0
-    return n
-
-
-@kernel
-def sum_counts(collection: Collection):
-    """offsets[g] = rows of the groups before g, where it was how many group g has."""
-    offsets = collection.base.offsets
-    total = 0
-    for group in range(collection.base.keys + 1):
-        size = offsets[group]
-        offsets[group] = total
-        total += size
-
-
-@kernel
-def fill_groups(collection: Collection, columns: WordColumns, count, first, last, start, end, room: Words):
-    """Writes the rows of groups [first, last), in order and each once, from row number `start` on, before `end`; returns where
-    they end. Groups before and behind are another worker's."""
-    keys = columns[collection.base.key]
-    for c in range(collection.arity):
-        if c != collection.base.key:
-            if first == 0 and last == collection.base.keys:
-                scatter(collection, c, columns[c], keys, count)
-            else:
-                scatter_some(collection, c, columns[c], keys, count, first, last, room)
-            rewind(collection.base.offsets, first, last, start)
-    return order_groups(collection, first, last, start, end)
-
-
-@kernel
-def scatter(collection: Collection, c, values: Words, keys: Words, count):
-    """Writes a column's values in the order of the keys. Offsets become the ends of their keys' rows."""
+def scatter(collection: Collection, c, values: Words, room: Words, division):
+    """Writes a column's values of a division in the order of the keys. Offsets become the ends of their rows."""
     data = collection.columns[c].data
     width = collection.columns[c].width
     offsets = collection.base.offsets
-    low = collection.base.low
-    for i in range(count):
-        if i + 2 * ROWS_AHEAD < count:
-            prefetch(offsets.address + (keys[i + 2 * ROWS_AHEAD] - low) * 4)
-            prefetch(data + offsets[keys[i + ROWS_AHEAD] - low] * width)
-        group = keys[i] - low
-        at = offsets[group]
-        offsets[group] = at + 1
-        store_cell(data, width, at, values[i])
-
-
-@kernel
-def scatter_some(collection: Collection, c, values: Words, keys: Words, count, first, last, room: Words):
-    """`scatter` of groups [first, last)."""
-    data = collection.columns[c].data
-    width = collection.columns[c].width
-    offsets = collection.base.offsets
-    low = collection.base.low
-    for start in range(0, count, BLOCK):
-        n = places_within(keys, start, min(start + BLOCK, count), low + first, low + last, room)
-        for i in range(n):
-            prefetch(offsets.address + (keys[room[i]] - low) * 4)
-        for i in range(n):
-            if i + ROWS_AHEAD < n:
-                prefetch(data + offsets[keys[room[i + ROWS_AHEAD]] - low] * width)
-            group = keys[room[i]] - low
-            at = offsets[group]
-            offsets[group] = at + 1
-            store_cell(data, width, at, values[room[i]])
+    packed = is_packed(collection)
+    last = first_word(room, division + 1)
+    for at in range(first_word(room, division), last):
+        group = key_of_word(room[at])
+        item = item_of_word(room[at])
+        place = offsets[group]
+        offsets[group] = place + 1
+        if packed:
+            Numbers(data)[place] = item
+        else:
+            if at + ROWS_AHEAD < last:
+                prefetch(values.address + item_of_word(room[at + ROWS_AHEAD]) * 8)
+            store_cell(data, width, place, values[item])
 
 
 @kernel

@@ -145,7 +145,7 @@ def rebase(ctl: Control, collection: Collection, columns: WordColumns, key, low,
     drop_base(ctl, collection)
     drop_direct(ctl, collection)
     drop_slots(ctl, collection)
-    if not load_base(ctl, collection, columns, live, key, low, groups, ctl.scratch):
+    if not load_base(ctl, collection, columns, live, key, low, groups):
         return False
     for word in range(((live + 63) >> 6), ((before + 63) >> 6)):
         collection.alive[word] = 0

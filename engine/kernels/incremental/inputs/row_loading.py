@@ -26,7 +26,7 @@ def load_rows(ctl: Control, collection: Collection, columns: WordColumns, count,
     if collection.rows == 0 and count >= MIN_BASE_ROWS:
         key, low, groups = choose_key(collection, columns, count)
         if key >= 0:
-            return load_base(ctl, collection, columns, count, key, low, groups, hashes)
+            return load_base(ctl, collection, columns, count, key, low, groups)
     return load_slots(ctl, collection, columns, count, hashes)
 
 

@@ -1,4 +1,5 @@
-"""Rows of a fresh input, loaded from columns by workers: those of a base each by some of its groups."""
+"""Rows of a fresh input, loaded from columns by workers, and its indexes: each divides some of the rows, and does what is to be
+done for some of the divisions."""
 
 from __future__ import annotations
 
@@ -9,18 +10,21 @@ from dlog.engine.kernels.incremental.inputs.base_building import (
     begin_base,
     choose_key,
     close_gap,
-    count_some,
+    divide_keys,
     end_base,
-    fill_groups,
-    sum_counts,
+    fill_divisions,
 )
 from dlog.engine.kernels.incremental.inputs.input_changes import may_be_pairs
 from dlog.engine.kernels.incremental.inputs.loading import load_columns, within_limit, without_limit
-from dlog.engine.kernels.incremental.sharing.pairs import divide_part, enter_left, enter_part
-from dlog.engine.kernels.incremental.store.collections import enter_indexes, reserve_rows
+from dlog.engine.kernels.incremental.sharing.pairs import divide_pairs_part, enter_left, enter_part
+from dlog.engine.kernels.incremental.store.collections import reserve_rows
+from dlog.engine.kernels.incremental.store.dense_building import count_items, divide_items, make_pool, place_items
+from dlog.engine.kernels.incremental.store.divisions import DIVISIONS, MIN_DIVIDED_ROWS, first_key, room_of, shift_of, size_of
+from dlog.engine.kernels.incremental.store.index_building import begin_index
+from dlog.engine.kernels.incremental.store.lists import list_room
 from dlog.engine.kernels.incremental.store.pair_loading import begin_pairs
 from dlog.engine.kernels.incremental.store.pairs import can_be_pairs
-from dlog.engine.kernels.machine_structs import Numbers, WordColumns
+from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Share
 
 
@@ -34,7 +38,7 @@ def begin_load(ctl: Control, collection: Collection, columns: WordColumns, count
     share.columns = columns
     share.count = count
     if may_be_pairs(collection) and can_be_pairs(columns, 1, count):
-        share.kind = Shared.DIVIDE
+        share.kind = Shared.DIVIDE_PAIRS
         status = Status.BULK if begin_pairs(ctl, collection, count) else Status.FAILED
     elif collection.rows == 0 and count >= MIN_BASE_ROWS:
         status = begin_groups(ctl, share, collection, columns, count)
@@ -65,28 +69,53 @@ def begin_groups(ctl: Control, share: Share, collection: Collection, columns: Wo
         return load_alone(ctl, collection, columns, count)
     if not reserve_rows(ctl, collection, (count + 63) & ~63):
         return Status.FAILED
-    share.kind = Shared.COUNT
+    share.shift = shift_of(groups, MIN_DIVIDED_ROWS)
+    share.kind = Shared.DIVIDE
     return Status.BULK if begin_base(ctl, collection, columns, count, key, low, groups) else Status.FAILED
 
 
 @kernel
 def load_part(ctl: Control, share: Share, part, parts):
     """Does a part of the step at hand; false with ctl.error set."""
-    collection = share.collection
     kind = share.kind
-    if kind == Shared.DIVIDE:
-        return divide_part(ctl, share, part, parts)
-    if kind == Shared.ENTER:
+    if kind == Shared.DIVIDE_PAIRS:
+        return divide_pairs_part(ctl, share, part, parts)
+    if kind == Shared.ENTER_PAIRS:
         return enter_part(ctl, share, part, parts)
-    columns = share.columns
-    if kind == Shared.COUNT:
-        groups = collection.base.keys
-        first = groups * part // parts
-        count_some(collection, columns[collection.base.key], share.count, first, groups * (part + 1) // parts, ctl.scratch)
-        return True
+    if kind == Shared.DIVIDE or kind == Shared.DIVIDE_INDEX:
+        return divide_part(ctl, share, part, parts)
+    collection = share.collection
     own = ctl.share
-    end = fill_groups(collection, columns, share.count, own.first, own.behind, own.row, own.row + own.rows, ctl.scratch)
-    own.rows = end - own.row
+    rooms = share.rooms
+    if kind == Shared.FILL:
+        columns = share.columns
+        end = fill_divisions(collection, columns, rooms, parts, own.first, own.behind, share.shift, own.row)
+        own.rows = end - own.row
+        return True
+    index = collection.indexes[share.index]
+    if kind == Shared.COUNT_INDEX:
+        own.groups, own.rows = count_items(index, rooms, parts, own.first, own.behind, share.shift)
+    else:
+        place_items(index, rooms, parts, own.first, own.behind, share.shift, own.row)
+    return True
+
+
+@kernel
+def divide_part(ctl: Control, share: Share, part, parts):
+    """Divides a part of the rows; false with ctl.error set."""
+    items = ctl.share.items
+    collection = share.collection
+    count = share.count if share.kind == Shared.DIVIDE else collection.rows
+    start = count * part // parts
+    end = count * (part + 1) // parts
+    if not list_room(ctl, items, (room_of(end - start) + 1) >> 1):
+        return False
+    room = Words(items.data.address)
+    share.rooms[part] = room.address
+    if share.kind == Shared.DIVIDE:
+        divide_keys(collection, share.columns, start, end, share.shift, room)
+    else:
+        divide_items(collection.indexes[share.index], start, end, share.shift, room)
     return True
 
 
@@ -102,59 +131,87 @@ def next_step(ctl: Control, share: Share):
     collection = share.collection
     kind = share.kind
     share.kind = Shared.NONE
-    if kind == Shared.DIVIDE:
-        share.kind = Shared.ENTER
+    if kind == Shared.DIVIDE_PAIRS:
+        share.kind = Shared.ENTER_PAIRS
         return Status.BULK
-    if kind == Shared.ENTER:
+    if kind == Shared.ENTER_PAIRS:
         return Status.DONE if enter_left(ctl, share, collection) else Status.FAILED
-    if kind == Shared.COUNT:
-        sum_counts(collection)
-        divide_groups(share, collection)
-        share.kind = Shared.FILL
+    if kind == Shared.DIVIDE or kind == Shared.DIVIDE_INDEX:
+        share_divisions(share)
+        share.kind = Shared.FILL if kind == Shared.DIVIDE else Shared.COUNT_INDEX
         return Status.BULK
-    join_groups(share, collection)
-    return Status.DONE if enter_indexes(ctl, collection) else Status.FAILED
-
-
-# --------------------------------------------------------------------------------------------------------------- groups
-
-
-@kernel
-def divide_groups(share: Share, collection: Collection):
-    """Gives each part groups with about as many rows."""
-    offsets = collection.base.offsets
-    groups = collection.base.keys
-    first = 0
-    for part in range(share.part_count):
-        own = share.parts[part]
-        last = group_with(offsets, first, groups, share.count * (part + 1) // share.part_count)
-        if part + 1 == share.part_count:
-            last = groups
-        own.first = first
-        own.behind = last
-        own.row = offsets[first]
-        own.rows = offsets[last] - offsets[first]
-        first = last
+    if kind == Shared.COUNT_INDEX:
+        return end_counts(ctl, share, collection)
+    share.index += 1
+    if kind == Shared.FILL:
+        share.index = 0
+        join_divisions(share, collection)
+    return next_index(ctl, share, collection)
 
 
 @kernel
-def group_with(offsets: Numbers, first, last, row):
-    """The first of groups [first, last) that does not begin before a row."""
-    while first < last:
-        middle = (first + last) >> 1
-        if offsets[middle] < row:
-            first = middle + 1
-        else:
-            last = middle
-    return first
-
-
-@kernel
-def join_groups(share: Share, collection: Collection):
-    """Makes the rows of all parts a base."""
+def share_divisions(share: Share):
+    """Gives each part divisions with about as many rows."""
+    total = 0
+    for division in range(DIVISIONS):
+        total += size_of(share.rooms, share.part_count, division)
+    division = 0
     rows = 0
     for part in range(share.part_count):
         own = share.parts[part]
-        rows = close_gap(collection, own.first, own.behind, own.row, own.row + own.rows, rows)
+        own.first = division
+        own.row = rows
+        target = total * (part + 1) // share.part_count
+        while division < DIVISIONS and (rows < target or part + 1 == share.part_count):
+            rows += size_of(share.rooms, share.part_count, division)
+            division += 1
+        own.behind = division
+
+
+@kernel
+def join_divisions(share: Share, collection: Collection):
+    """Makes the rows of all parts a base."""
+    groups = collection.base.keys
+    rows = 0
+    for part in range(share.part_count):
+        own = share.parts[part]
+        first = first_key(own.first, share.shift, groups)
+        last = first_key(own.behind, share.shift, groups)
+        rows = close_gap(collection, first, last, own.row, own.row + own.rows, rows)
     end_base(collection, rows)
     collection.log.count = rows
+
+
+# -------------------------------------------------------------------------------------------------------------- indexes
+
+
+@kernel
+def next_index(ctl: Control, share: Share, collection: Collection):
+    """Builds indexes (`enter_indexes`) up to one that workers are to build."""
+    while share.index < collection.index_count:
+        index = collection.indexes[share.index]
+        status = begin_index(ctl, index, collection.rows)
+        if status == Status.BULK:
+            share.shift = shift_of(index.groups, MIN_DIVIDED_ROWS)
+            share.kind = Shared.DIVIDE_INDEX
+        if status != Status.DONE:
+            return status
+        share.index += 1
+    collection.indexed = collection.rows
+    return Status.DONE
+
+
+@kernel
+def end_counts(ctl: Control, share: Share, collection: Collection):
+    """After workers have counted the rows of an index's groups."""
+    index = collection.indexes[share.index]
+    start = index.pool_size
+    used = 0
+    wanted = 0
+    for part in range(share.part_count):
+        own = share.parts[part]
+        own.row = start + wanted
+        used += own.groups
+        wanted += own.rows
+    share.kind = Shared.FILL_INDEX
+    return Status.BULK if make_pool(ctl, index, used, wanted) else Status.FAILED

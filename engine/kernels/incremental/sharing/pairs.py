@@ -6,30 +6,24 @@ another order than with one worker."""
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.store.divisions import DIVISION_BITS, DIVISIONS, first_word, room_of
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room
-from dlog.engine.kernels.incremental.store.pair_loading import (
-    DIVISION_BITS,
-    DIVISIONS,
-    divide_pairs,
-    divided,
-    division_start,
-    end_pairs,
-    enter_last,
-    enter_pairs,
-)
+from dlog.engine.kernels.incremental.store.pair_loading import divide_pairs, end_pairs, enter_last, enter_pairs
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Share
 
 
 @kernel
-def divide_part(ctl: Control, share: Share, part, parts):
+def divide_pairs_part(ctl: Control, share: Share, part, parts):
     """Divides a part of the rows; false with ctl.error set."""
     items = ctl.share.items
     first = share.count * part // parts
     end = share.count * (part + 1) // parts
-    if not list_room(ctl, items, (DIVISIONS + end - first + 1) >> 1):
+    if not list_room(ctl, items, (room_of(end - first) + 1) >> 1):
         return False
-    divide_pairs(share.columns, first, end, True, Words(items.data.address))
+    room = Words(items.data.address)
+    share.rooms[part] = room.address
+    divide_pairs(share.columns, first, end, True, room)
     return True
 
 
@@ -47,8 +41,7 @@ def enter_part(ctl: Control, share: Share, part, parts):
     own.rows = 0
     for division in range(first, last):
         for other in range(parts):
-            room = Words(share.parts[other].items.data.address)
-            if not enter_some(ctl, own, collection, room, division, limit):
+            if not enter_some(ctl, own, collection, Words(share.rooms[other]), division, limit):
                 return False
     return True
 
@@ -57,14 +50,13 @@ def enter_part(ctl: Control, share: Share, part, parts):
 def enter_some(ctl: Control, own: Share, collection: Collection, room: Words, division, limit):
     """Enters the pairs of a division that a worker has divided, and notes those that find no place; false with ctl.error
     set."""
-    words = divided(room)
-    at = division_start(room, division)
-    end = room[division]
+    at = first_word(room, division)
+    end = first_word(room, division + 1)
     while at < end:
-        at, entered = enter_pairs(collection, words, at, end, limit)
+        at, entered = enter_pairs(collection, room, at, end, limit)
         own.rows += entered
         if at < end:
-            if not list_push(ctl, own.values, words[at]):
+            if not list_push(ctl, own.values, room[at]):
                 return False
             at += 1
     return True

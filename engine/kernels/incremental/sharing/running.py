@@ -17,7 +17,7 @@ def run_part(share: Share, ctl: Control, part, parts):
     """Does a part of the step at hand; false with ctl.error set."""
     if share.kind == Shared.PATH:
         return follow_part(ctl, share, part, parts)
-    if share.kind >= Shared.COUNT:
+    if share.kind >= Shared.DIVIDE:
         return load_part(ctl, share, part, parts)
     ctl.run_path = share.path
     if share.kind == Shared.SUPPORTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.dense_building import build_dense, choose_dense, lay_out, place_item
@@ -47,27 +48,34 @@ def fill_index(ctl: Control, index: Index, alive: Words, rows):
 @kernel
 def build_index(ctl: Control, index: Index, rows):
     """Fills an empty index with rows [0, rows), all alive, with slabs that fit exactly; false with ctl.error set."""
+    status = begin_index(ctl, index, rows)
+    return status == Status.DONE or (status == Status.BULK and build_dense(ctl, index, rows))
+
+
+@kernel
+def begin_index(ctl: Control, index: Index, rows):
+    """`build_index` but for what `build_dense` does: then BULK, else DONE, or FAILED with ctl.error set."""
     collection = index.collection
     if not write_keys(ctl, collection):
-        return False
+        return Status.FAILED
     dense = index.dense != 0 and index.key_count == 1 and index.used == 0
     give_up_densifying(ctl, index)
     if index.used == 0:
         index.values = 0
     if dense and collection.base.rows == rows and index.keys[0] == collection.base.key:
         hold_values(index)
-        return build_runs(ctl, index, collection)
+        return Status.DONE if build_runs(ctl, index, collection) else Status.FAILED
     if index.used != 0 or rows < BULK:
         for row in range(rows):
             if not index_insert(ctl, index, row):
-                return False
-        return True
+                return Status.FAILED
+        return Status.DONE
     if index.key_count > 0 and not choose_dense(ctl, index, rows):
-        return False
+        return Status.FAILED
     if index.dense != 0 and index.key_count == 1:
         hold_values(index)
-        return build_dense(ctl, index, rows)
-    return build_groups(ctl, index, rows)
+        return Status.BULK
+    return Status.DONE if build_groups(ctl, index, rows) else Status.FAILED
 
 
 @kernel

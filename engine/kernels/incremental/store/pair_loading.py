@@ -1,13 +1,11 @@
-"""Pairs of an empty input, loaded from columns in one go.
-
-Many are divided first, by the first bits of their hashes, so that each division goes to a part of the table that the cache
-holds. (The partitioned hash join of Shatdal, Kant and Naughton, 1994.)
-"""
+"""Pairs of an empty input, loaded from columns in one go: divided by the first bits of their hashes (divisions.py), so that
+each division goes to a part of the table that the cache holds."""
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.store.divisions import DIVISION_BITS, DIVISIONS, MIN_DIVIDED_ROWS, first_word, room_of
 from dlog.engine.kernels.incremental.store.pairs import (
     hash_of,
     homes_for,
@@ -21,10 +19,6 @@ from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import behind, release, resize
 
-DIVISION_BITS = 8
-DIVISIONS = 1 << DIVISION_BITS
-MIN_DIVIDED_PAIRS = 1 << 16
-"""Pairs below which the cache holds all of their table."""
 PAIRS_AHEAD = 16
 
 
@@ -33,11 +27,11 @@ def load_pairs(ctl: Control, collection: Collection, columns: WordColumns, count
     """Loads a fresh input, without rows, from two columns of words, whose rows may repeat; false with ctl.error set."""
     if not begin_pairs(ctl, collection, count):
         return False
-    size = (DIVISIONS + count) * 8
+    size = room_of(count) * 8
     room = Words(resize(ctl, 0, 0, size))
     if not room:
         return False
-    divide_pairs(columns, 0, count, count >= MIN_DIVIDED_PAIRS, room)
+    divide_pairs(columns, 0, count, count >= MIN_DIVIDED_ROWS, room)
     live = 0
     for division in range(DIVISIONS):
         entered = enter_division(ctl, collection, room, division)
@@ -53,15 +47,14 @@ def load_pairs(ctl: Control, collection: Collection, columns: WordColumns, count
 @kernel
 def enter_division(ctl: Control, collection: Collection, room: Words, division):
     """Enters a division's pairs; returns how many were not there yet, -1 with ctl.error set."""
-    words = divided(room)
-    first = division_start(room, division)
-    end = room[division]
+    first = first_word(room, division)
+    end = first_word(room, division + 1)
     live = 0
     while first < end:
-        first, entered = enter_pairs(collection, words, first, end, collection.pair_homes.room - 1)
+        first, entered = enter_pairs(collection, room, first, end, collection.pair_homes.room - 1)
         live += entered
         if first < end:
-            if not enter_last(ctl, collection, words[first]):
+            if not enter_last(ctl, collection, room[first]):
                 return -1
             live += 1
             first += 1
@@ -85,11 +78,10 @@ def end_pairs(collection: Collection, live):
 
 @kernel
 def divide_pairs(columns: WordColumns, start, end, many, room: Words):
-    """Writes where each division ends, and behind that the words of the rows [start, end) of columns, division by division, in
-    their order; all as one if they are not many."""
+    """Divides the words of the rows [start, end) of columns; all are one if they are not many."""
     left = columns[0]
     right = columns[1]
-    words = divided(room)
+    words = behind(room, DIVISIONS)
     for division in range(DIVISIONS):
         room[division] = 0
     for i in range(start, end):
@@ -110,17 +102,6 @@ def divide_pairs(columns: WordColumns, start, end, many, room: Words):
 @kernel
 def division_of(word):
     return hash_of(word) >> (32 - DIVISION_BITS)
-
-
-@kernel
-def divided(room: Words):
-    """The words that `divide_pairs` has written."""
-    return behind(room, DIVISIONS)
-
-
-@kernel
-def division_start(room: Words, division):
-    return room[division - 1] if division > 0 else 0
 
 
 @kernel

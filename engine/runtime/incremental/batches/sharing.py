@@ -36,6 +36,7 @@ class Share:
         self.struct.point(L.share.derived_rows, self.derived_rows)
         self.struct.point(L.share.values, self.values)
         self.struct.point(L.share.stocks, Struct(workers * L.STOCK))
+        self.struct.point(L.share.rooms, Struct(workers))
         self.struct[L.share.workers] = workers
         self.least = SHARED_STEP
         self.allow(True)
