@@ -106,7 +106,7 @@ class StagedChanges:
         frame = self._engine.fitting(row_reader.relation, rows)
         if frame is None:
             columns, count = row_reader.columns(rows)
-            columns = tuple([column.copy() if column.flags.writeable else column for column in columns])
+            columns = tuple([column.copy() if _is_shared(column, rows) else column for column in columns])
         elif not self.staged.get(name, Staged(row_reader.arity)).takes_frame(diff):
             columns, count = row_reader.fetched(frame)
         else:
@@ -279,3 +279,8 @@ class _Receiver:
         self.load = staged_changes.take
         self.symbols: SymbolTable = staged_changes._engine.symbols
         self.records: RecordTables = staged_changes._engine.records
+
+
+def _is_shared(column: np.ndarray, rows: object) -> bool:
+    """Whether who gave the rows may still write to the column's memory."""
+    return column.flags.writeable and not (type(rows) is np.ndarray and not np.may_share_memory(column, rows))

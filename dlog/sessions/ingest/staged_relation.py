@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.values.differences import Columns, last_of_each
-from dlog.engine.values.updates import RowUpdates, Updates
+from dlog.engine.values.updates import RowUpdates, Updates, joined
 
 Words = tuple[int, ...]
 _ROW, _VALUE = 250, 40
@@ -73,8 +73,8 @@ class Staged:
         if not self._chunks:
             return RowUpdates(self.single, self.arity, round)
         self._settle()
-        diffs = np.concatenate([chunk.diffs for chunk in self._chunks])
-        columns = tuple(np.concatenate(parts) for parts in zip(*(chunk.columns for chunk in self._chunks), strict=True))
+        whole = joined(self._chunks)
+        columns, diffs = whole.columns, whole.diffs
         if len(diffs) and diffs.min() != diffs.max():
             places = last_of_each(columns, len(diffs))
             columns, diffs = tuple(column[places] for column in columns), diffs[places]

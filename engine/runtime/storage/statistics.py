@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -49,12 +50,22 @@ class _StatisticsTable:
         return None
 
 
-def distinct_values(relation: StoredRelation | _StatisticsTable, columns: tuple[int, ...], sample: int = SAMPLE) -> float:
-    """About how many different values the columns have together, by a sample of so many rows where there are more."""
+SampleCounts: TypeAlias = tuple[np.ndarray, float]
+"""How often each value of some columns is in a sample, and the number of rows that each sampled row stands for."""
+
+
+def distinct_values(
+    relation: StoredRelation | _StatisticsTable,
+    columns: tuple[int, ...],
+    sample: int = SAMPLE,
+    counted: Callable[..., SampleCounts] | None = None,
+) -> float:
+    """About how many different values the columns have together, by a sample of so many rows where there are more; `counted`
+    may know what `sample_counts` gives."""
     rows = relation.rows
     if rows <= 1 or not columns:
         return float(min(rows, 1))
-    counts, scale = _sample_counts(relation, columns, sample)
+    counts, scale = (counted or sample_counts)(relation, columns, sample)
     if scale == 1.0:
         return float(len(counts))
     space = relation.code_space(columns)
@@ -62,27 +73,30 @@ def distinct_values(relation: StoredRelation | _StatisticsTable, columns: tuple[
     return float(min(estimate, rows, space if space is not None else rows))
 
 
-def second_moment(relation: StoredRelation, columns: tuple[int, ...], sample: int = SAMPLE) -> float:
+def second_moment(
+    relation: StoredRelation,
+    columns: tuple[int, ...],
+    sample: int = SAMPLE,
+    counted: Callable[..., SampleCounts] | None = None,
+) -> float:
     """About how many pairs of rows agree on the columns: the size of the self-join; by a sample, too."""
     rows = relation.rows
     if rows <= 1 or not columns:
         return float(rows) ** 2
-    counts, scale = _sample_counts(relation, columns, sample)
+    counts, scale = (counted or sample_counts)(relation, columns, sample)
     pairs = float((counts * (counts - 1.0)).sum())
     return rows + pairs * scale * scale
 
 
-def _sample_counts(
-    relation: StoredRelation | _StatisticsTable, columns: tuple[int, ...], sample: int
-) -> tuple[np.ndarray, float]:
+def sample_counts(relation: StoredRelation | _StatisticsTable, columns: tuple[int, ...], sample: int) -> SampleCounts:
     """The count of each value in a sample, and the number of rows that each sampled row stands for."""
     rows = relation.rows
     step = max(1, rows // sample)
     picked = slice(None) if step == 1 else random_numbers(rows, rows, sample)
     keys = np.zeros(rows if step == 1 else sample, np.int64)
     for number in columns:
-        values = relation.column(number)[picked].astype(np.int64)
-        keys = (keys ^ values) * np.int64(-7046029254386353131)
+        keys ^= relation.column(number)[picked].astype(np.int64, copy=False)
+        keys *= np.int64(-7046029254386353131)
         keys ^= keys >> 29
     keys.sort()
     edges = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1], [True])))

@@ -14,7 +14,7 @@ from dlog.engine.plan.statistics import UNKNOWN_ROWS, SecondMoment, Statistics
 from dlog.engine.rounds_engine import IncompatibleImage
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import Role
-from dlog.engine.runtime.storage.statistics import SAMPLE, distinct_values, second_moment
+from dlog.engine.runtime.storage.statistics import SAMPLE, SampleCounts, distinct_values, sample_counts, second_moment
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import InternalError
 
@@ -224,8 +224,15 @@ class DataflowStatistics:
             sample = SAMPLE if self._growth(relation) > SMALL_SAMPLE_ROWS else SMALL_SAMPLE_ROWS
             if relation not in self._rows:
                 self._rows[relation] = _Rows(held, self._telling(relation), sample)
-            self._figures[key] = figure(self._rows[relation], key[2], sample)
+            self._figures[key] = figure(self._rows[relation], key[2], sample, self._counts)
         return self._figures[key]
+
+    def _counts(self, rows: _Rows, columns: tuple[int, ...], sample: int) -> SampleCounts:
+        """See `sample_counts`: what several figures are made of is counted once."""
+        found = rows.counts.get(columns)
+        if found is None:
+            found = rows.counts[columns] = sample_counts(rows, columns, sample)  # type: ignore[arg-type]
+        return found
 
 
 class _Rows:
@@ -235,6 +242,8 @@ class _Rows:
     def __init__(self, held: Collection | None, waiting: Updates | None, sample: int) -> None:
         self._collection = held
         self._waiting = waiting
+        self.counts: dict[tuple[int, ...], SampleCounts] = {}
+        """What has been counted, by columns."""
         paired = held is not None and held.struct[L.collection.pairs] != 0
         self._there = 0 if held is None else held.struct[L.collection.live if paired else L.relation.rows]
         self.rows = self._there + (0 if waiting is None else waiting.rows)
@@ -249,6 +258,9 @@ class _Rows:
 
     def values(self, number: int, picked: np.ndarray) -> np.ndarray:
         """The values of a column in some rows."""
+        if not self._there and self._waiting is not None:
+            column: np.ndarray = self._waiting.columns[number]
+            return np.take(column, picked)
         there, coming = picked[picked < self._there], picked[picked >= self._there] - self._there
         parts = [] if self._waiting is None else [self._waiting.columns[number][coming]]
         if self._pairs is not None:
