@@ -15,7 +15,7 @@ class Field(Struct):
 
     data: i64  # address of the values; where `width` is 0, the one value of all rows
     width: i64  # bytes of each: 4 or 8; 0: all rows have the same value
-    bound: i64  # of a coordinate: at or above all its values; of the diff: the sum of all |diff|; of a column: 0
+    bound: i64  # of a coordinate: at or above all its values; of the diff: the sum of all |diff|, if it fits; of a column: 0
 
 
 Fields = Array[Field]

@@ -15,6 +15,8 @@ INDEX_ROWS = 256
 SPARSE = 1 << 16
 """Index entries that do not matter, however few the rows."""
 _LEAST, _MOST = -(2**31), 2**31 - 1
+MOST = 2**63 - 1
+"""The greatest word."""
 SIGN = -(2**63)
 """Flips the order of unsigned words into that of signed ones."""
 
@@ -52,6 +54,13 @@ def set_field(layer: LayerHeader, number, data, width, bound):
     field.data = data
     field.width = width
     field.bound = bound
+
+
+@kernel
+def add_size(weight, diff):
+    """A sum of |diff| with one more, or the greatest word where that is less: the sum says how many bytes diffs need."""
+    below = diff if diff < 0 else -diff
+    return MOST if weight > MOST + below else weight - below
 
 
 @kernel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.machine_structs import Numbers, Words
-from dlog.engine.kernels.trace.layers import describe, load_value, place_fields, set_field, want_index, width_of
+from dlog.engine.kernels.trace.layers import add_size, describe, load_value, place_fields, set_field, want_index, width_of
 from dlog.engine.kernels.trace_structs import Field, LayerHeader, MergeHeader, MergeInput, Stored, StoredColumns, WaitingUpdate
 
 MERGE_DONE, MERGE_PAUSED, MERGE_NEEDS_ROOM = 1, 0, -1
@@ -70,7 +70,7 @@ def plan_merge(merge: MergeHeader):
         layer = head.layer
         rows = layer.rows
         total += rows
-        weight += layer.fields[arity + depth].bound
+        weight = add_size(weight, layer.fields[arity + depth].bound)
         single = _at_one_time(layer)
         settles = merge.split != 0 and single and _settles(merge, layer)
         if settles:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.machine_structs import Numbers, Words
-from dlog.engine.kernels.trace.layers import SPARSE, fill_index, load_stored, load_value, store_value
+from dlog.engine.kernels.trace.layers import SPARSE, add_size, fill_index, load_stored, load_value, store_value
 from dlog.engine.kernels.trace.merge_histories import sort_history, sum_history
 from dlog.engine.kernels.trace.merge_plans import MERGE_DONE, MERGE_NEEDS_ROOM, MERGE_PAUSED, advanced, take_row
 from dlog.engine.kernels.trace.sorting import set_diffs
@@ -127,7 +127,7 @@ def _write_open(merge: MergeHeader, count):
         high = low
     for i in range(count):
         diff = OpenUpdate(waiting + i * size).diff
-        low, high, weight = min(low, diff), max(high, diff), weight + abs(diff)
+        low, high, weight = min(low, diff), max(high, diff), add_size(weight, diff)
         store_value(layer, arity + depth, at + i, diff)
     merge.diff_low = low
     merge.diff_high = high

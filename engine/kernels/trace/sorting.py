@@ -8,7 +8,9 @@ from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import bit_length, calloc, free
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.trace.layers import (
+    MOST,
     SIGN,
+    add_size,
     describe,
     fill_index,
     load_value,
@@ -54,9 +56,9 @@ def _plan_fields(source: LayerHeader, plan: PackedFields):
             field.bits = bits
         elif varied:
             for i in range(rows):
-                weight += abs(load_value(source, f, i))
+                weight = add_size(weight, load_value(source, f, i))
         else:
-            weight = abs(low) * rows
+            weight = abs(low) * rows if -(MOST // rows) <= low <= MOST // rows else MOST
     source.fields[fields - 1].bound = weight
     return word + 1
 
@@ -234,7 +236,7 @@ def _write_sums(
         store_value(target, diff_field, written, diff)
         low = diff if written == 0 else min(low, diff)
         high = diff if written == 0 else max(high, diff)
-        weight += abs(diff)
+        weight = add_size(weight, diff)
         written += 1
     if indexed:
         fill_index(target, filled, target.low + target.range, written)

@@ -367,6 +367,20 @@ def test_functions_may_write_to_the_arrays_that_they_get() -> None:
     assert twice.counts() == once[0].counts() == once[1].counts() == {(2, "changed"): 1, (4, "changed"): 1}
 
 
+def test_large_sums_stay_as_they_are_when_layers_merge() -> None:
+    flow = Dataflow()
+    rows = flow.input(k=int, x=int)
+    totals, held = rows.sum("k", total="x").capture(), rows.capture()
+    for k in range(40):
+        rows.insert([(k, 2**62 - k), (k, 1)])
+        rows.update([(100 + k, 0)], 2**62 + k)
+        flow.commit()
+    rows.insert([(k, 0) for k in range(40)])
+    flow.commit()
+    assert {k: total for k, total in totals if k < 100} == {k: 2**62 - k + 1 for k in range(40)}
+    assert {k: n for (k, _), n in held.counts().items() if k >= 100} == {100 + k: 2**62 + k for k in range(40)}
+
+
 def test_sums_with_nan_among_the_floats_are_nan_until_it_goes() -> None:
     flow = Dataflow()
     rows = flow.input(k=int, x=float)

@@ -78,6 +78,21 @@ def test_equal_updates_are_summed_in_the_order_of_the_first(
     assert [(tuple(u[: arity + 2]), tuple(u[arity + 2 : -1]), u[-1]) for u in found.T.tolist()] == parts
 
 
+LARGE = [[2**62 + 1, 2**62, 5], [2**62] * 3 + [2**62 - 1], [2**62] * 4, [2**63 - 1, -(2**63), 3], [-(2**63)] * 2, [1, -(2**63)]]
+
+
+@pytest.mark.parametrize("diffs", LARGE)
+@pytest.mark.parametrize("repeated", [False, True])
+def test_diffs_are_kept_whose_sum_is_beyond_64_bits(diffs: list[int], repeated: bool) -> None:
+    rows, given = np.arange(len(diffs)), np.array(diffs)
+    if repeated:  # equal rows add up, so that what was found out of the diffs holds no longer
+        rows, given = np.append(rows, 0), np.append(given, [given[-1]])
+        diffs = [(diffs[0] + diffs[-1] + 2**63) % 2**64 - 2**63, *diffs[1:]]
+    found = build([rows], (0,), given)
+    assert content(found) == [((row,), (0,), diff) for row, diff in enumerate(diffs) if diff]
+    assert found is not None and found.weight == min(sum(map(abs, diffs)), 2**63 - 1)
+
+
 @pytest.mark.parametrize("span", [3, 1 << 20, 1 << 63])
 def test_many_equal_updates_are_summed(span: int) -> None:
     rng = np.random.default_rng(1)
