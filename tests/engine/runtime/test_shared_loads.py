@@ -196,3 +196,26 @@ def test_memory_that_does_not_suffice_for_a_load_leaves_what_was(name: str) -> N
         engine.close()
         assert engine.memory.used == 0
     assert refused > 1
+
+
+@pytest.mark.parametrize("name", ["pairs", "joined"])
+def test_a_limit_of_memory_that_one_thread_keeps_to_is_one_for_all(name: str) -> None:
+    text = PROGRAMS[name][0].split(".decl p")[0] + ".decl none(x: number)\n.output none\n"
+    text += "none(x) :- e(x, y), x > 5000" + (", e(y, _).\n" if name == "joined" else ".\n")
+    rows = _rows(2, 60_000, 900, False, 1)
+
+    def fits(threads: int, limit: int) -> bool:
+        engine = Maintained(compile_source(Source(text)), threads=threads)
+        engine.worker.control[L.control.limit] = engine.memory.used + limit
+        try:
+            _commit(engine, rows, 1)
+        except DlogError:
+            return False
+        finally:
+            engine.close()
+        return True
+
+    least = next(limit for limit in range(400_000, 4_000_000, 50_000) if fits(1, limit))
+    assert least > 400_000
+    assert fits(2, least + 50_000)
+    assert fits(3, least + 50_000)

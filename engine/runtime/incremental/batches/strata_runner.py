@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.codes import Status
+from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.incremental.loop import batches
 from dlog.engine.kernels.incremental.sharing import loads
 from dlog.engine.kernels.incremental.store import pairs
@@ -41,6 +41,7 @@ class StrataRunner:
     def __init__(self, memory: Memory, budget: int) -> None:
         self.workers = [BatchWorker(memory, number, budget, memory.threads) for number in range(memory.threads)]
         self.least = SHARED_ROWS
+        self._memory = memory
         self._pool: ThreadPoolExecutor | None = None
         self._scheduled: object = None
         self._strata: list[StratumTasks] = []
@@ -92,13 +93,22 @@ class StrataRunner:
 
     def load(self, collection: int, columns: int, count: int) -> None:
         """Loads an input, which is fresh, from columns of words; both at an address. Raises Failed."""
-        leader = self.workers[0]
-        status = loads.begin_load(leader.control.address, collection, columns, count)
-        while status == Status.BULK:
-            self.share(leader.share, self.workers)
-            status = loads.continue_load(leader.control.address)
+        control = self.workers[0].control
+        # As where one loads alone the limit of memory is asked when all is done (`without_limit`).
+        limit, control[L.control.limit] = control[L.control.limit], UNLIMITED
+        try:
+            status = loads.begin_load(control.address, collection, columns, count)
+            while status == Status.BULK:
+                self.share(self.workers[0].share, self.workers)
+                status = loads.continue_load(control.address)
+        finally:
+            for worker in self.workers:
+                worker.share.end()
+                worker.control[L.control.limit] = limit
+        if status == Status.DONE and self._memory.used > limit:
+            control[L.control.error], status = Error.MEMORY, Status.FAILED
         if status == Status.FAILED:
-            raise Failed(leader.control)
+            raise Failed(control)
 
     def unpack(self, collection: Collection) -> None:
         """Makes ordinary rows of an input's pairs (`Collection.hold_rows`). Raises Failed, and nothing has changed."""
