@@ -219,3 +219,38 @@ def test_a_limit_of_memory_that_one_thread_keeps_to_is_one_for_all(name: str) ->
     assert least > 400_000
     assert fits(2, least + 50_000)
     assert fits(3, least + 50_000)
+
+
+@pytest.mark.parametrize("name", ["pairs", "joined", "wide"])
+@pytest.mark.parametrize("step", [Shared.DIVIDE, Shared.FILL, Shared.DIVIDE_PAIRS, Shared.ENTER_PAIRS])
+def test_an_interruption_between_the_steps_of_a_load_takes_it_back(
+    name: str, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, arity = PROGRAMS[name]
+    text += ".decl h(x: number)\n.input h\n.decl k(x: number)\n.output k\n"
+    text += "k(x) :- h(x).\n" if name == "pairs" else "k(x) :- h(x), e(x" + ", _" * (arity - 1) + ").\n"
+    engine = Maintained(compile_source(Source(text)), threads=2)
+    engine.commit({"h": Updates((np.arange(9),), np.ones(9, np.int64), np.ones(9, np.int64))})
+    rows = _rows(arity, 4000, 60, False, 1)
+    run = Share.run
+
+    def interrupted(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        run(self, pool, shares)
+        if self.struct[L.share.kind] == step:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Share, "run", interrupted)
+        _commit(engine, rows, 1)
+        raise KeyboardInterrupt  # the load has no such step
+    if engine.round == 1:
+        assert not _tables(engine)["e"]
+        _commit(engine, rows, 1)
+    assert _tables(engine)["e"] == set(map(tuple, rows.tolist()))
+    _commit(engine, rows[:200], -1)
+    gone = set(map(tuple, rows[:200].tolist()))
+    assert _tables(engine)["e"] == set(map(tuple, rows.tolist())) - gone
+    firsts = {row[0] for row in _tables(engine)["e"]}
+    assert _tables(engine)["k"] == {(x,) for x in range(9) if name == "pairs" or x in firsts}
+    engine.close()
+    assert engine.memory.used == 0
