@@ -440,7 +440,7 @@ class Share(Struct):
     work: i64  # of a part: how much it has made
     derived_rows: List  # of a part: rows that it has derived, DERIVED_ROW_WORDS each: row and iteration in one word, diff, time
     values: List  # and the values of those that are not there yet
-    items: List  # derivations: row and iteration in one word, the diff; of other rows what comes of each
+    items: List  # derivations: row and iteration in one word, the diff; what comes of other rows; rows that are divided
     lock: i64  # of the free items of a pool: whoever makes it 1 has it
     room: i64  # of that pool before
     stocks: Words  # per worker items of the pool that it has taken, STOCK words each

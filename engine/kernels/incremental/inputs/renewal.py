@@ -19,6 +19,7 @@ from dlog.engine.kernels.incremental.store.base import drop_base
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import bytes_per_row, free_number, trim_rows
 from dlog.engine.kernels.incremental.store.direct import drop_direct
+from dlog.engine.kernels.incremental.store.divisions import room_of
 from dlog.engine.kernels.incremental.store.implied import imply_key, is_implied, write_keys
 from dlog.engine.kernels.incremental.store.index_building import build_index, clear_index
 from dlog.engine.kernels.incremental.store.slot_room import drop_slots, resize_slots
@@ -102,7 +103,7 @@ def renew(ctl: Control, collection: Collection):
     if not is_worn(collection, share):
         return True
     size = collection.live * collection.arity * 8
-    if ctl.account.bytes + size > ctl.limit:
+    if ctl.account.bytes + size + room_of(collection.live) * 8 > ctl.limit:
         return True
     collection.base.removed = 0
     collection.base.refilled = 0

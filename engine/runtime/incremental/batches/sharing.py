@@ -1,4 +1,4 @@
-"""Steps of a recursive scope that the workers of an engine do together: see `kernels/incremental/sharing`."""
+"""Steps of loads and of scopes that the workers of an engine do together: see `kernels/incremental/sharing`."""
 
 from __future__ import annotations
 
