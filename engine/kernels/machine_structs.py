@@ -39,7 +39,7 @@ class Relation(Struct):
     slot_count: i64
     next_slots: i64  # GRADUAL, while it grows: address of the table that takes the place of `slots`,
     next_count: i64  # the slots of that one,
-    next_untouched: i64  # one more than its huge pages that are still to be made: no rows before it is 0,
+    next_untouched: i64  # one more than its pages of 2 MB that are still to be made: no rows before it is 0,
     entered: i64  # how many of the first rows it has,
     staying: i64  # and how many rows `slots` has: all others are in it
     keys: Words  # columns that the set or map is over

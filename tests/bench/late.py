@@ -1,7 +1,8 @@
 """Streams that begin with one row, beside the same streams all at once: plans follow the data.
 
 Each stream goes into a session in one commit, and into another one with its first row as a commit of its own. Then both get
-changes one by one. What counts is CPU time, the best of several runs; a stream that began small may take 1.2 times as long.
+changes one by one. What counts is CPU time, the best of several runs; a stream that began small may take 1.2 times as long,
+and beside that as long as planning and lowering its program once more takes, whatever its size.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from tests.bench.process import Options
 from tests.bench.report import as_ratio, seconds, show
 
 ALLOWED: Final = 1.2
+PLANNED_ONCE_MORE: Final = 1.5e-3
+"""Seconds for a program of one rule or a few."""
 SINGLE: Final = 300
 """Changes that come one by one."""
 
@@ -101,7 +104,7 @@ def run(options: Options) -> bool:
         rows = stream.rows()
         runs = [[_measured(stream, rows, first) for first in (None, 1)] for _ in range(options.repeats)]
         (whole, each), (late, each_late) = (tuple(map(min, zip(*kind, strict=True))) for kind in zip(*runs, strict=True))
-        fine &= late <= ALLOWED * whole and each_late <= ALLOWED * each
+        fine &= late <= ALLOWED * whole + PLANNED_ONCE_MORE and each_late <= ALLOWED * each
         both = ((whole, late), (each, each_late))
         found.append([stream.name, *(text for a, b in both for text in (seconds(a), seconds(b), as_ratio(b / a)))])
     heads = ["stream", "at once", "a row first", "ratio", "then one by one", "a row first", "ratio"]

@@ -116,7 +116,7 @@ def begin_growing(ctl: Control, relation: Relation, rows):
     relation.next_slots = address
     relation.next_count = count
     pages = fresh_pages(address, 0, count * 4)
-    relation.next_untouched = pages + 1 if pages != 0 else 0
+    relation.next_untouched = pages + 2 if pages != 0 else 0
     relation.entered = 0
     relation.staying = relation.rows
     return True

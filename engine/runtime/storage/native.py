@@ -10,6 +10,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+_memory = ctypes.pythonapi["PyMemoryView_FromMemory"]
+_memory.restype, _memory.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
+_WRITABLE = 0x200
+"""CPython's `PyBUF_WRITE`."""
+
 
 class _Slab:
     """Zeroed words at addresses next to each other, handed out one piece after the other; each piece keeps all of them."""
@@ -137,5 +142,5 @@ def view(address: int, count: int, dtype: type[np.generic]) -> np.ndarray:
     """A NumPy view of memory that kernels allocated; valid until they move or free it."""
     if count == 0 or address == 0:
         return np.empty(0, dtype)
-    size = count * np.dtype(dtype).itemsize
-    return np.frombuffer(memoryview((ctypes.c_char * size).from_address(address)), dtype)
+    # An array type of ctypes would be a class for each length.
+    return np.frombuffer(_memory(address, count * np.dtype(dtype).itemsize, _WRITABLE), dtype)

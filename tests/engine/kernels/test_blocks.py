@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import sys
 from collections.abc import Iterator
@@ -121,3 +122,12 @@ def test_what_cannot_be_had_changes_nothing(memory: Memory) -> None:
         assert memory.used == block.size
         assert block.is_right()
     block.free()
+
+
+def test_views_of_different_lengths_leave_nothing_behind() -> None:
+    words = np.arange(100)
+    classes = len(ctypes.Array.__subclasses__())
+    for count in range(1, 100):
+        found = view(int(words.ctypes.data), count, np.int64)
+        assert found.tolist() == list(range(count)) and found.flags.writeable
+    assert len(ctypes.Array.__subclasses__()) == classes
