@@ -184,6 +184,12 @@ class Shared(Code):
 
     NONE = auto()
     PATH = auto()  # run a path over some of its changes
+    HASH = auto()  # divide the rows of a collection,
+    PLACE = auto()  # and place them in its slots anew
+    CLAIM = auto()  # find the rows of what it has found, or claim them,
+    NUMBER = auto()  # number and write those that have been claimed,
+    ENTER = auto()  # and enter them
+    ENDED = auto()  # nothing: all that a path has found is derived
     SUPPORTS = auto()  # add the derivations that a path has noted
     BUCKET = auto()  # find out which rows change at an iteration
     ROUND = auto()  # settle the rows that a round has touched
@@ -196,12 +202,21 @@ class Shared(Code):
     ENTER_PAIRS = auto()  # and enter them
 
 
+class Divisible(Code):
+    """Whether several workers may each go through a part of a path's changes."""
+
+    NOT = auto()
+    YES = auto()
+    CLAIMED = auto()  # where they find rows together, too: it takes little to make them
+
+
 class Gathers(Code):
     """What a sink does with rows."""
 
     NOTHING = auto()  # they are derived
     SUPPORTS = auto()  # their derivations are noted, and added together
     ROWS = auto()  # they are noted, and derived by others
+    VALUES = auto()  # so are their values, and nobody has looked for them
 
 
 class TaskKind(Code):

@@ -74,6 +74,8 @@ STOCK = 65
 """Words of a worker's stock of a pool's items: how many there are, and their numbers."""
 DERIVED_ROW_WORDS = 3
 """Words of a row that a part of a path has derived."""
+CLAIM_WORDS = DERIVED_ROW_WORDS
+"""Words of a claim, in the same list: its record and its slot, one to spare."""
 RUN = 1 << 40
 """Added to row numbers that are positions in a slab without capacity."""
 

@@ -338,7 +338,7 @@ class Path(Struct):
     gates: Array[Pointer[Collection]]  # collections without which it makes nothing
     gate_count: i64
     target: Collection  # of which it makes rows, over rounds
-    divisible: i64  # whether several workers may each go through a part of its changes (sharing.py)
+    divisible: i64  # `Divisible`: whether several workers may each go through a part of its changes (sharing)
     few: i64  # `Few`: whether few changes go through it row by row (small_deltas.py)
     sought: i64  # the seed's column by which it looks rows up, or -1
     group: i64  # the seed's column by which it chooses the group of `reduction`, or -1
@@ -438,8 +438,13 @@ class Share(Struct):
     parts: Array[Pointer[Share]]  # what workers use who do a part
     part_count: i64
     work: i64  # of a part: how much it has made
+    claims: i64  # whether what parts of a path find are records, whose rows workers claim (claims.py)
+    noted: i64  # how many there have been,
+    entered: i64  # and how many of their rows were new
     derived_rows: List  # of a part: rows that it has derived, DERIVED_ROW_WORDS each: row and iteration in one word, diff, time
-    values: List  # and the values of those that are not there yet
+    values: List  # and the values of those that are not there yet; or these are its records, and the others what it has claimed
+    left: List  # its records that have found no place, and who has noted them
+    firsts: Words  # and for each part how many of its records have claimed a row here
     items: List  # derivations: row and iteration in one word, the diff; what comes of other rows; rows that are divided
     lock: i64  # of the free items of a pool: whoever makes it 1 has it
     room: i64  # of that pool before
@@ -455,3 +460,4 @@ class Share(Struct):
     row: i64  # the number of its first row, or where its slabs begin in the pool,
     rows: i64  # how many there are, or what of the pool they take,
     groups: i64  # and how many groups have some
+    wide: i64  # and a bit for each column in which one that is new has a value of more than 4 bytes

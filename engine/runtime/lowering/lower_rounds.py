@@ -13,7 +13,7 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Functor, Kind, Term, Variable
 from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.codes import Few, Operation
+from dlog.engine.kernels.codes import Divisible, Few, Operation
 from dlog.engine.plan.incremental.renaming import Named
 from dlog.engine.plan.incremental.shapes import Shape
 from dlog.engine.plan.incremental.templates import StratumPlan, Template
@@ -96,7 +96,7 @@ class RoundLowering(PathLowering):
 
     def _finish(self) -> LoweredPath:
         header = {L.path.list: self.changes, L.path.target: self.target}
-        header[L.path.divisible] = int(self._is_divisible())
+        header[L.path.divisible] = self._divisible()
         header[L.path.few] = few = self._few()
         if few not in (Few.NOT, Few.ALONE):
             header |= self._columns()
@@ -135,10 +135,12 @@ class RoundLowering(PathLowering):
             return Few.APART
         return Few.VALUE if contributes_alone(self.code.levels[1]) else Few.SHARED
 
-    def _is_divisible(self) -> bool:
-        """Whether workers can each go through a part of the changes: they only read, and look something up for each."""
+    def _divisible(self) -> Divisible:
+        """Whether workers can each go through a part of the changes: they only read."""
         operations = {op for level in self.code.levels for op in _operations(level)}
-        return len(self.code.levels) > 1 and self.code.shareable and Operation.DERIVE in operations <= _DIVISIBLE
+        if not self.code.shareable or not Operation.DERIVE in operations <= _DIVISIBLE:
+            return Divisible.NOT
+        return Divisible.YES if len(self.code.levels) > 1 else Divisible.CLAIMED
 
     def _iteration(self) -> int:
         return self.code.registers.get(ITERATION, -1)

@@ -8,7 +8,7 @@ state is in tables: a run stops and resumes anywhere (see machine).
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Error, Gathers, ScopePhase, Shared, Status, TaskKind
+from dlog.engine.kernels.codes import Divisible, Error, Gathers, ScopePhase, Shared, Status, TaskKind
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.inputs.loading import bring_in
 from dlog.engine.kernels.incremental.loop.activation import (
@@ -26,8 +26,9 @@ from dlog.engine.kernels.incremental.loop.running import start_changes
 from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.incremental.reduce.reductions import flush_reduction
 from dlog.engine.kernels.incremental.sharing.buckets import begin_bucket, end_bucket
+from dlog.engine.kernels.incremental.sharing.claims import may_claim
 from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports, end_supports
-from dlog.engine.kernels.incremental.sharing.paths import begin_part, begin_sharing, end_part
+from dlog.engine.kernels.incremental.sharing.paths import begin_part, begin_sharing
 from dlog.engine.kernels.incremental.sharing.rounds import begin_settling, end_settling
 from dlog.engine.kernels.incremental.steps.prefetch import warm_rounds
 from dlog.engine.kernels.incremental.steps.small_deltas import run_few
@@ -64,10 +65,7 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
     """Runs (or resumes) a path over its seed's changes: all of them, or the part in use."""
     share = ctl.share
     if share and share.kind == Shared.SUPPORTS:
-        if not end_supports(ctl, share):
-            return Status.FAILED
-        if share.last == 0:
-            return end_run(path, ctl, share.status)
+        return end_run(path, ctl, share.status) if end_supports(ctl, share) else Status.FAILED
     if ctl.running == 0:
         changes = path.list
         if not changes:
@@ -94,7 +92,8 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
             ctl.first = first
             ctl.rows_before = path.target.rows if path.target else 0
             if share and (last - first) * HOPE >= share.least:
-                if path.divisible != 0:
+                claims = path.divisible == Divisible.CLAIMED and may_claim(ctl, path.target) != 0
+                if path.divisible == Divisible.YES or claims:
                     begin_sharing(share, first, last)
                 elif path.target.scope:
                     share.gathers = Gathers.SUPPORTS
@@ -118,15 +117,13 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
 def run_shared(path: Path, ctl: Control, share: Share):
     """Runs (or resumes) a path whose changes are divided among workers. YIELD where too much comes of few changes: those that
     are left are for this worker alone."""
-    if share.kind == Shared.PATH:
-        status = end_part(ctl, share)
-        if status == Status.YIELD and share.chunk < LEAST_CHUNK:
+    if share.kind == Shared.ENDED:
+        share.kind = Shared.NONE
+        if share.status == Status.YIELD and share.chunk < LEAST_CHUNK:
             start_changes(path, ctl, share.next, share.last)
             share.gathers = Gathers.SUPPORTS if path.target.scope else Gathers.NOTHING
             share.last = 0
-            return status
-        if status == Status.BULK or status == Status.FAILED:
-            return status
+            return Status.YIELD
     if share.next < share.last:
         begin_part(ctl, share, path)
         return Status.BULK

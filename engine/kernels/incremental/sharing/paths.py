@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.codes import Error, Gathers, Shared, Status
-from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.activation import touch_derived
 from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.running import start_changes
-from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports
+from dlog.engine.kernels.incremental.sharing.claims import divide_records, may_claim
+from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports, end_supports
+from dlog.engine.kernels.incremental.sharing.entering import begin_claims, begin_divisions, begin_numbers, end_entering
 from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step
+from dlog.engine.kernels.incremental.sharing.placing import end_hashes, end_placing
 from dlog.engine.kernels.incremental.store.collections import find_or_add
 from dlog.engine.kernels.incremental.store.direct import prefetch_direct
 from dlog.engine.kernels.incremental.store.lists import list_room, push_change
@@ -34,6 +37,8 @@ def begin_sharing(share: Share, first, last):
     share.end = first
     share.last = last
     share.chunk = CHUNK
+    share.noted = 0
+    share.entered = 0
 
 
 @kernel
@@ -41,6 +46,7 @@ def begin_part(ctl: Control, share: Share, path: Path):
     """Before workers go through the next changes of a path."""
     begin_step(ctl, share, Shared.PATH, path.target)
     share.path = path
+    share.claims = may_claim(ctl, path.target)
     share.end = min(share.last, share.next + share.chunk)
 
 
@@ -51,7 +57,7 @@ def follow_part(ctl: Control, share: Share, part, parts):
     own = ctl.share
     own.derived_rows.count = 0
     own.values.count = 0
-    own.gathers = Gathers.ROWS
+    own.gathers = Gathers.VALUES if share.claims != 0 else Gathers.ROWS
     changes = share.end - share.next
     start_changes(share.path, ctl, share.next + changes * part // parts, share.next + changes * (part + 1) // parts)
     work = ctl.work
@@ -63,17 +69,47 @@ def follow_part(ctl: Control, share: Share, part, parts):
     ctl.work = work
     ctl.budget = budget
     own.gathers = Gathers.NOTHING
+    if own.status == Status.DONE and share.claims != 0 and not divide_records(ctl, own, share.collection):
+        own.status = Status.FAILED
     if own.status == Status.FAILED and ctl.error == Error.MEMORY:
         ctl.error = Error.NONE
         own.status = Status.YIELD
     return own.status != Status.FAILED
 
 
+@entry()
+def end_step(ctl: Control):
+    """After workers have done a step of a path that is divided. Returns BULK where they are to do another one; else what is
+    left in `status`: DONE where all that they have found is derived, YIELD where a part has given up, and nothing has been
+    done, or FAILED with ctl.error set."""
+    share = ctl.share
+    kind = share.kind
+    if kind == Shared.PATH:
+        status = end_part(ctl, share)
+    elif kind == Shared.HASH:
+        status = end_hashes(ctl, share)
+        if status == Status.DONE:
+            status = begin_divisions(ctl, share)
+    elif kind == Shared.PLACE:
+        status = begin_divisions(ctl, share) if end_placing(ctl, share) else Status.FAILED
+    elif kind == Shared.CLAIM:
+        status = begin_numbers(ctl, share)
+    elif kind == Shared.NUMBER:
+        share.kind = Shared.ENTER
+        status = Status.BULK
+    elif kind == Shared.ENTER:
+        status = end_entering(share)
+    else:
+        status = Status.DONE if end_supports(ctl, share) else Status.FAILED
+    if status != Status.BULK:
+        share.kind = Shared.ENDED
+        share.status = status
+    return status
+
+
 @kernel
 def end_part(ctl: Control, share: Share):
-    """After workers have gone through changes of a path. Returns whether their rows are derived now: DONE; BULK where workers
-    are to add the derivations; YIELD where a part has given up, and nothing has been done; or FAILED."""
-    share.kind = Shared.NONE
+    """After workers have gone through changes of a path. Returns as `end_step`."""
     for part in range(share.part_count):
         if share.parts[part].status != Status.DONE:
             share.chunk >>= 2
@@ -91,6 +127,8 @@ def end_part(ctl: Control, share: Share):
     # As if this worker had gone through the changes: `rows_hoped_for` asks how many are left.
     ctl.levels[0].at = share.end
     ctl.levels[0].end = share.last
+    if share.claims != 0:
+        return begin_claims(ctl, share)
     if rows == 0:
         return Status.DONE
     touch_derived(ctl, share.collection)

@@ -12,6 +12,7 @@ from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, war
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of
 from dlog.engine.kernels.incremental.reduce.streamed import stream_block
+from dlog.engine.kernels.incremental.sharing.claims import note_values
 from dlog.engine.kernels.incremental.steps.finding import find_block
 from dlog.engine.kernels.incremental.store.lists import list_room, push_change
 from dlog.engine.kernels.instructions import Derive, Instruction, Reduce
@@ -90,6 +91,8 @@ def derive_block(ctl: Control, pc: Derive, n):
     collection = pc.collection
     rows = scratch_block(ctl, 1)
     share = ctl.share
+    if share and share.gathers == Gathers.VALUES:
+        return note_values(ctl, share, pc, n)
     if share and share.gathers == Gathers.ROWS:
         return find_block(ctl, collection, pc.values, n, rows, False) and note_block(ctl, share, pc, rows, n)
     touch_derived(ctl, collection)

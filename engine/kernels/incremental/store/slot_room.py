@@ -325,11 +325,44 @@ def resize_slots(ctl: Control, collection: Collection, count):
 
 
 @kernel
+def begin_slots(ctl: Control, collection: Collection, count):
+    """Gives a collection that does not grow a table with so many homes in the place of its own, in which no row is placed yet;
+    false with ctl.error set and all as it was."""
+    homes = slots_of(collection)
+    table, tags, hashes = collection.row_slots, collection.tags, collection.slot_hashes
+    before, room, taken = homes.count, homes.room, collection.used_slots
+    forget_slots(collection)
+    if not make_slots(ctl, collection, count):
+        collection.row_slots = table
+        collection.tags = tags
+        collection.slot_hashes = hashes
+        collection.used_slots = taken
+        set_homes(homes, before, room)
+        return False
+    release(ctl, table.address, room * 4)
+    release(ctl, tags.address, room)
+    release(ctl, hashes.address, room * 4)
+    return True
+
+
+@kernel
 def fill_slots(ctl: Control, collection: Collection, count):
     """`resize_slots` of a collection that has none."""
+    return make_slots(ctl, collection, count) and place_rows(ctl, collection)
+
+
+@kernel
+def make_slots(ctl: Control, collection: Collection, count):
+    """Gives a collection without slots so many homes; false with ctl.error set."""
     if not lengthen_slots(ctl, collection, room_for(count)):
         return False
     set_homes(slots_of(collection), count, collection.slot_homes.room)
+    return True
+
+
+@kernel
+def place_rows(ctl: Control, collection: Collection):
+    """Places all rows but those of the base in a table that has none; false with ctl.error set."""
     alive = collection.alive
     rows = collection.rows
     for row in range(collection.base.rows, rows):

@@ -32,9 +32,12 @@ class Share:
         self.control = control
         self.struct = Struct(L.share.size)
         self.items, self.derived_rows, self.values = new_list(2), new_list(L.DERIVED_ROW_WORDS), new_list(1)
+        self.left = new_list(1)
         self.struct.point(L.share.items, self.items)
         self.struct.point(L.share.derived_rows, self.derived_rows)
         self.struct.point(L.share.values, self.values)
+        self.struct.point(L.share.left, self.left)
+        self.struct.point(L.share.firsts, Struct(workers))
         self.struct.point(L.share.stocks, Struct(workers * L.STOCK))
         self.struct.point(L.share.rooms, Struct(workers))
         self.struct[L.share.workers] = workers
@@ -46,6 +49,11 @@ class Share:
         """Has steps be shared, or not while there are no other workers for them."""
         self.struct[L.share.least] = self.least if others else UNLIMITED
 
+    @property
+    def is_of_a_path(self) -> bool:
+        """Whether the step at hand is of a path that is divided."""
+        return bool(self.struct[L.share.last])
+
     def begin(self) -> None:
         """Forgets a step that has not come to its end."""
         self.struct[L.share.kind] = Shared.NONE
@@ -54,7 +62,7 @@ class Share:
 
     def end(self) -> None:
         """Gives back what a batch needed."""
-        for items in (self.items, self.derived_rows, self.values):
+        for items in (self.items, self.derived_rows, self.values, self.left):
             lists.list_free(self.control.address, items.address)
 
     def run(self, pool: Executor, shares: Sequence[Share]) -> None:

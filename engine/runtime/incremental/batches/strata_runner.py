@@ -18,7 +18,7 @@ import numpy as np
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.incremental.loop import batches
-from dlog.engine.kernels.incremental.sharing import loads
+from dlog.engine.kernels.incremental.sharing import loads, paths
 from dlog.engine.kernels.incremental.store import pairs
 from dlog.engine.runtime.incremental.batches.changes import as_columns
 from dlog.engine.runtime.incremental.batches.sharing import UNLIMITED, Failed, Share
@@ -126,8 +126,17 @@ class StrataRunner:
         collection.log[L.items.count], struct[L.collection.indexed] = logged, 0
 
     def share(self, share: Share, workers: Sequence[BatchWorker]) -> None:
-        """Has workers, none of which runs, do a step together. Raises Failed."""
-        share.run(self.pool, [worker.share for worker in workers])
+        """Has workers, none of which runs, do a step together and, of a path that is divided, those that follow: what each has
+        found is its own only so long. Raises Failed."""
+        shares = [worker.share for worker in workers]
+        share.run(self.pool, shares)
+        while share.is_of_a_path:
+            status = paths.end_step(share.control.address)
+            if status == Status.FAILED:
+                raise Failed(share.control)
+            if status != Status.BULK:
+                break
+            share.run(self.pool, shares)
 
     def settle(self, flow: Dataflow) -> None:
         """Ends a batch of which all tasks have run. Raises Failed."""

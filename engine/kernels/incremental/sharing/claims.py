@@ -1,0 +1,264 @@
+"""What parts of a path have found for a fresh collection outside of recursion: workers find its rows by their values, each
+those of some hashes.
+
+A part notes what it finds as records of RECORD_WORDS words and the values, without looking for rows, and divides them by the
+first bits of their hashes, as words of half a hash and the record's number. As homes are in the order of hashes, each worker
+then has a stretch of the table of slots for itself, and goes through it division by division, in memory that the cache holds.
+(Partitioned hashing, as in divisions.py.)
+
+Of records with the same values the first one claims a slot, for a number that nobody else has, and stands for the others. When
+all have claimed theirs, rows are numbered in the order of the records: it is the same for any number of workers (entering.py).
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
+from dlog.engine.kernels.incremental.store.divisions import DIVISION_BITS, DIVISIONS, first_word, item_of_word
+from dlog.engine.kernels.incremental.store.homes import home_of
+from dlog.engine.kernels.incremental.store.lists import list_push, list_room
+from dlog.engine.kernels.incremental.store.slots import enter_slot, has_values, hash_values, slot_of, slots_of, tag_of
+from dlog.engine.kernels.instructions import Derive
+from dlog.engine.kernels.layout import CLAIM_WORDS, TAG_FREE
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Share
+from dlog.engine.kernels.static.storage import behind, clear_words, register
+
+RECORD_WORDS = 2
+"""Words of a record before its values: its row, or the number it has claimed, or ROW_UNKNOWN; the diff."""
+MAX_COLUMNS = 32
+"""Columns of a collection whose rows are claimed."""
+RECORDS_AHEAD, SLOTS_AHEAD = 32, 16
+"""Records that are asked for, and those whose slots are, before they are looked at."""
+_HALF = 0xFFFFFFFF
+_NARROW = 31
+"""Bits of a value that fits 4 bytes, without its sign."""
+
+
+@kernel
+def may_claim(ctl: Control, collection: Collection):
+    """Whether rows of a collection can be claimed: it is fresh, or will be, and all of them are found by slots."""
+    if collection.scope or collection.unkeyed != 0 or collection.slot_homes.edge != 0:
+        return 0
+    if not 1 < collection.arity <= MAX_COLUMNS:
+        return 0
+    if collection.in_batch == 0:
+        return 1 if collection.live == 0 and ctl.batch.rounds == 1 else 0
+    return 1 if collection.fresh != 0 and collection.base.rows == 0 and collection.free_count == 0 else 0
+
+
+# --------------------------------------------------------------------------------------------------------------- records
+
+
+@kernel
+def note_values(ctl: Control, share: Share, pc: Derive, n):
+    """Notes a block's rows by their values; false with ctl.error set."""
+    arity = pc.collection.arity
+    size = RECORD_WORDS + arity
+    if not list_room(ctl, share.values, n * size):
+        return False
+    records = behind(share.values.data, share.values.count)
+    diffs = register(ctl, pc.diff)
+    for i in range(n):
+        records[i * size] = ROW_UNKNOWN
+        records[i * size + 1] = diffs[i]
+    for c in range(arity):
+        values = register(ctl, pc.values[c])
+        for i in range(n):
+            records[i * size + RECORD_WORDS + c] = values[i]
+    share.values.count += n * size
+    return True
+
+
+@kernel
+def record_words(collection: Collection):
+    return RECORD_WORDS + collection.arity
+
+
+@kernel
+def records_of(own: Share, collection: Collection):
+    """How many records a part has noted."""
+    return own.values.count // record_words(collection)
+
+
+@kernel
+def record_at(own: Share, collection: Collection, number) -> Words:
+    return behind(own.values.data, number * record_words(collection))
+
+
+@kernel
+def values_of(record: Words) -> Words:
+    return behind(record, RECORD_WORDS)
+
+
+@kernel
+def divide_records(ctl: Control, own: Share, collection: Collection):
+    """Divides the records that a part has noted (see divisions.py for its room); false with ctl.error set."""
+    count = records_of(own, collection)
+    if not list_room(ctl, own.items, (DIVISIONS + count + 1) >> 1):
+        return False
+    room = Words(own.items.data.address)
+    words = behind(room, DIVISIONS)
+    clear_words(room, DIVISIONS)
+    for number in range(count):
+        hashed = hash_values(values_of(record_at(own, collection, number)), collection.arity)
+        room[division_of(hashed)] += 1
+    total = 0
+    for division in range(DIVISIONS):
+        size = room[division]
+        room[division] = total
+        total += size
+    for number in range(count):
+        hashed = hash_values(values_of(record_at(own, collection, number)), collection.arity)
+        division = division_of(hashed)
+        at = room[division]
+        room[division] = at + 1
+        words[at] = (hashed & ~_HALF) | number
+    return True
+
+
+@kernel
+def division_of(hashed):
+    """The division of a hash: its first bits, which its home comes from, too."""
+    return (hashed >> (64 - DIVISION_BITS)) & (DIVISIONS - 1)
+
+
+# ---------------------------------------------------------------------------------------------------------------- claims
+
+
+@kernel
+def claim_part(ctl: Control, share: Share, parts):
+    """Finds or claims the rows of a part's divisions; false with ctl.error set."""
+    own = ctl.share
+    collection = share.collection
+    own.wide = 0
+    own.derived_rows.count = 0
+    own.left.count = 0
+    clear_words(own.firsts, parts)
+    limit = collection.slot_homes.room - 1
+    if own.behind < DIVISIONS:
+        limit = ((own.behind << (32 - DIVISION_BITS)) * collection.slot_homes.count) >> 32
+    for division in range(own.first, own.behind):
+        for other in range(parts):
+            if not claim_division(ctl, share, own, division, other, limit):
+                return False
+    return True
+
+
+@kernel
+def claim_division(ctl: Control, share: Share, own: Share, division, part, limit):
+    """`claim_part` of what another part has noted of a division."""
+    collection = share.collection
+    room = Words(share.rooms[part])
+    noted = share.parts[part]
+    first = first_word(room, division)
+    last = first_word(room, division + 1)
+    claimed = own.derived_rows.count
+    if not list_room(ctl, own.derived_rows, last - first):
+        return False
+    for at in range(first, last):
+        warm_claim(collection, noted, room, at, last)
+        record = record_at(noted, collection, item_of_word(room[at]))
+        # One that is claimed again may be derived.
+        if record[0] == ROW_UNKNOWN and not claim(share, own, record, limit) and not leave(ctl, own, record, part):
+            return False
+    own.firsts[part] += own.derived_rows.count - claimed
+    return True
+
+
+@kernel
+def warm_claim(collection: Collection, noted: Share, room: Words, at, last):
+    """Asks for a record that is looked at soon, and for the slot of one sooner."""
+    if at + RECORDS_AHEAD < last:
+        prefetch(record_at(noted, collection, item_of_word(room[at + RECORDS_AHEAD])).address)
+    if at + SLOTS_AHEAD < last:
+        home = home_of(slots_of(collection), (room[at + SLOTS_AHEAD] >> 32) & _HALF)
+        prefetch(collection.row_slots.address + home * 4)
+        prefetch(collection.tags.address + home)
+
+
+@kernel
+def claim(share: Share, own: Share, record: Words, limit):
+    """Finds a record's row and derives it, or claims a slot for it, before a limit; false where there is no place, or no
+    room."""
+    collection = share.collection
+    values = values_of(record)
+    hashed = hash_values(values, collection.arity)
+    tags = collection.tags
+    table = collection.row_slots
+    wanted = tag_of(hashed)
+    at = slot_of(collection, hashed)
+    while at < limit and tags[at] != TAG_FREE:
+        if tags[at] == wanted and is_row(share, own, table[at], values):
+            derive_found(share, own, record, table[at])
+            return True
+        at += 1
+    claimed = own.derived_rows.count
+    if at >= limit or claimed >= own.rows:
+        return False
+    record[0] = collection.rows + own.row + claimed
+    enter_slot(collection, at, hashed, record[0])
+    note_claim(behind(own.derived_rows.data, claimed * CLAIM_WORDS), record, at)
+    own.derived_rows.count = claimed + 1
+    own.wide |= wide_columns(values, collection.arity)
+    return True
+
+
+@kernel
+def derive_found(share: Share, own: Share, record: Words, row):
+    """Adds a record's derivations to those of its row, or of the record that has claimed this."""
+    if row < share.collection.rows:
+        share.collection.derivation.counts[row] += record[1]
+        record[0] = row
+    else:
+        claimed_by(share, own, row)[1] += record[1]
+        record[1] = 0
+
+
+@kernel
+def note_claim(claimed: Words, record: Words, at):
+    claimed[0] = record.address
+    claimed[1] = at
+
+
+@kernel
+def leave(ctl: Control, own: Share, record: Words, part):
+    """Notes a record that has found no place, and whose it is; false with ctl.error set."""
+    return list_push(ctl, own.left, record.address) and list_push(ctl, own.left, part)
+
+
+@kernel
+def is_row(share: Share, own: Share, row, values: Words):
+    """Whether a row, or a number that has been claimed, is of these values."""
+    collection = share.collection
+    if row < collection.rows:
+        return has_values(collection, row, values)
+    others = values_of(claimed_by(share, own, row))
+    for c in range(collection.arity):
+        if others[c] != values[c]:
+            return False
+    return True
+
+
+@kernel
+def claimed_by(share: Share, own: Share, number) -> Words:
+    """The record that has claimed a number: most likely it is this part's."""
+    place = number - share.collection.rows - own.row
+    if 0 <= place < own.derived_rows.count:
+        return Words(own.derived_rows.data[place * CLAIM_WORDS])
+    part = share.part_count - 1
+    while share.parts[part].row > number - share.collection.rows:
+        part -= 1
+    other = share.parts[part]
+    return Words(other.derived_rows.data[(number - share.collection.rows - other.row) * CLAIM_WORDS])
+
+
+@kernel
+def wide_columns(values: Words, arity):
+    """A bit for each column whose value does not fit 4 bytes."""
+    wide = 0
+    for c in range(arity):
+        if (values[c] >> _NARROW) != (values[c] >> 63):
+            wide |= 1 << c
+    return wide

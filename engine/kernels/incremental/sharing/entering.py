@@ -1,0 +1,258 @@
+"""Rows that have been claimed (claims.py) are numbered and written by workers."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.codes import Error, Shared, Status
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.loop.activation import touch_derived
+from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
+from dlog.engine.kernels.incremental.sharing.claims import RECORDS_AHEAD, claim, record_at, records_of, values_of
+from dlog.engine.kernels.incremental.sharing.loads import share_divisions
+from dlog.engine.kernels.incremental.sharing.placing import begin_placing
+from dlog.engine.kernels.incremental.store.bits import fill_bits
+from dlog.engine.kernels.incremental.store.collections import born_absent, clear_row, find_or_add, reserve_rows, widen
+from dlog.engine.kernels.incremental.store.lists import list_room
+from dlog.engine.kernels.incremental.store.slot_room import keep_last_free, rows_hoped_for
+from dlog.engine.kernels.incremental.store.slots import ROWS_AHEAD, hash_values, more_slots, slots_for, warm_slot
+from dlog.engine.kernels.layout import CLAIM_WORDS, TAG_FREE
+from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.round_structs import Collection, Control, Share
+from dlog.engine.kernels.static.storage import ROWS_MAX, behind, grown
+
+
+@kernel
+def begin_claims(ctl: Control, share: Share):
+    """After parts of a path have noted records. Returns a `Status`: BULK where workers are to claim rows."""
+    records = 0
+    for part in range(share.part_count):
+        records += records_of(share.parts[part], share.collection)
+    if records == 0:
+        return Status.DONE
+    touch_derived(ctl, share.collection)
+    if records < share.least:
+        return derive_alone(ctl, share)
+    share.count = records
+    grown = slots_wanted(ctl, share)
+    if grown != 0 and begin_placing(ctl, share, grown):
+        return Status.BULK
+    return begin_divisions(ctl, share)
+
+
+@kernel
+def begin_divisions(ctl: Control, share: Share):
+    """Has workers claim the rows of divided records, where there is room for as many as may come. Returns a `Status`."""
+    room = room_for_claims(share)
+    if room == 0:
+        return derive_alone(ctl, share)
+    for part in range(share.part_count):
+        share.rooms[part] = share.parts[part].items.data.address
+    share_divisions(share)
+    share_room(share, room)
+    return Status.BULK
+
+
+@kernel
+def share_room(share: Share, room):
+    """Says how many rows each part may claim, by how many records it has; has them do so."""
+    records = share.count
+    end = records
+    for part in range(share.part_count - 1, -1, -1):
+        own = share.parts[part]
+        own.rows = min(end - own.row, room * (end - own.row) // records)
+        end = own.row
+    share.kind = Shared.CLAIM
+
+
+@kernel
+def rows_expected(share: Share):
+    """How many new rows the records may be of, by what came of others before."""
+    records = share.count
+    if share.noted == 0:
+        return records
+    return min(share.entered * records // share.noted * 5 // 4 + (records >> 4), records)
+
+
+@kernel
+def slots_wanted(ctl: Control, share: Share):
+    """How many slots the table should have where it is to grow, else 0."""
+    collection = share.collection
+    rows = collection.rows
+    wanted = max(rows + rows_expected(share), rows_hoped_for(ctl, collection))
+    if wanted + (wanted >> 3) <= collection.slot_homes.count:
+        return 0
+    return max(more_slots(rows), slots_for(wanted))
+
+
+@kernel
+def room_for_claims(share: Share):
+    """How many rows may be claimed; 0 where more are to be expected."""
+    collection = share.collection
+    most = collection.slot_homes.count - (collection.slot_homes.count >> 4)
+    room = max(most - collection.used_slots, 0)
+    return room if room >= rows_expected(share) and collection.rows + share.count <= ROWS_MAX else 0
+
+
+@kernel
+def derive_alone(ctl: Control, share: Share):
+    """Derives records that are not for several workers."""
+    collection = share.collection
+    for part in range(share.part_count):
+        own = share.parts[part]
+        count = records_of(own, collection)
+        for number in range(count):
+            if number + ROWS_AHEAD < count and collection.slot_homes.count > 0:
+                ahead = values_of(record_at(own, collection, number + ROWS_AHEAD))
+                warm_slot(collection, hash_values(ahead, collection.arity))
+            if not derive_record(ctl, collection, record_at(own, collection, number)):
+                return Status.FAILED
+        own.values.count = 0
+    return Status.DONE
+
+
+@kernel
+def derive_record(ctl: Control, collection: Collection, record: Words):
+    """Derives a record of which nothing is known; false with ctl.error set."""
+    values = values_of(record)
+    row = find_or_add(ctl, collection, values, hash_values(values, collection.arity))
+    if row < 0:
+        return False
+    collection.derivation.counts[row] += record[1]
+    return True
+
+
+# -------------------------------------------------------------------------------------------------------------- numbers
+
+
+@kernel
+def begin_numbers(ctl: Control, share: Share):
+    """After workers have claimed rows. Returns a `Status`: BULK where they are to number and write them, or to claim again."""
+    collection = share.collection
+    if not claim_left(ctl, share):
+        return Status.FAILED if ctl.error != Error.NONE else claim_again(ctl, share)
+    row = collection.rows
+    wide = 0
+    for part in range(share.part_count):
+        share.parts[part].rows = row
+        for other in range(share.part_count):
+            row += share.parts[other].firsts[part]
+        wide |= share.parts[part].wide
+    for c in range(collection.arity):
+        column = collection.columns[c]
+        if wide >> c & 1 != 0 and column.width != 8 and not widen(ctl, collection, column):
+            return Status.FAILED
+    room = (max(grown(collection.capacity), row, 64) + 63) & ~63
+    if row > collection.capacity and not reserve_rows(ctl, collection, room):
+        return Status.FAILED
+    share.entered += row - collection.rows
+    share.noted += share.count
+    share.kind = Shared.NUMBER
+    return Status.BULK
+
+
+@kernel
+def claim_left(ctl: Control, share: Share):
+    """Finds or claims the rows of records that found no place before another part's homes. False where some found no room, or
+    with ctl.error set."""
+    share.collection.slot_homes.sure = 0  # what was known of the last run is not true any more
+    for part in range(share.part_count):
+        own = share.parts[part]
+        left = own.left
+        if left.count == 0:
+            continue
+        found = keep_last_free(ctl, share.collection, left.count) and list_room(ctl, own.derived_rows, left.count)
+        if not found:
+            return False
+        limit = share.collection.slot_homes.room - 1
+        for at in range(0, left.count, 2):
+            claimed = own.derived_rows.count
+            if not claim(share, own, Words(left.data[at]), limit):
+                return False
+            own.firsts[left.data[at + 1]] += own.derived_rows.count - claimed
+        left.count = 0
+    return True
+
+
+@kernel
+def claim_again(ctl: Control, share: Share):
+    """Forgets all claims, as there are more than was expected, and has workers begin anew with room for all records. Returns a
+    `Status`."""
+    collection = share.collection
+    for part in range(share.part_count):
+        own = share.parts[part]
+        for number in range(own.derived_rows.count):
+            collection.tags[own.derived_rows.data[number * CLAIM_WORDS + 1]] = TAG_FREE
+        own.derived_rows.count = 0
+        for number in range(records_of(own, collection)):
+            record = record_at(own, collection, number)
+            if record[0] >= collection.rows:
+                record[0] = ROW_UNKNOWN
+    share.noted = 0
+    if not begin_placing(ctl, share, slots_for(collection.rows + share.count)):
+        ctl.error = Error.MEMORY
+        return Status.FAILED
+    return Status.BULK
+
+
+@kernel
+def number_part(ctl: Control, share: Share):
+    """Numbers the rows that a part's records have claimed, in their order, and writes them; false with ctl.error set."""
+    own = ctl.share
+    collection = share.collection
+    row = own.rows
+    for number in range(records_of(own, collection)):
+        record = record_at(own, collection, number)
+        if collection.rows <= record[0] < ROW_UNKNOWN:
+            if not write_row(ctl, collection, row, values_of(record)):
+                return False
+            collection.derivation.counts[row] = record[1]
+            record[0] = row
+            row += 1
+    return True
+
+
+@kernel
+def write_row(ctl: Control, collection: Collection, row, values: Words):
+    """Writes a new row of a fresh collection (see `add_values`); false with ctl.error set."""
+    for c in range(collection.arity):
+        column = collection.columns[c]
+        if column.width == 8:
+            Words(column.data)[row] = values[c]
+        else:
+            Numbers(column.data)[row] = values[c]
+    clear_row(collection, row)
+    if collection.no_readers == 0 and not born_absent(ctl, collection.outer, row, 1):
+        return False
+    return born_absent(ctl, collection.inner, row, 1)
+
+
+@kernel
+def enter_part(ctl: Control, share: Share):
+    """Gives the slots that a part has claimed their rows."""
+    own = ctl.share
+    claims = own.derived_rows.data
+    count = own.derived_rows.count
+    for number in range(count):
+        if number + RECORDS_AHEAD < count:
+            prefetch(claims[(number + RECORDS_AHEAD) * CLAIM_WORDS])
+        claimed = behind(claims, number * CLAIM_WORDS)
+        share.collection.row_slots[claimed[1]] = Words(claimed[0])[0]
+    return True
+
+
+@kernel
+def end_entering(share: Share):
+    """Ends what workers have done: new rows are there."""
+    collection = share.collection
+    claimed = 0
+    for part in range(share.part_count):
+        own = share.parts[part]
+        claimed += own.derived_rows.count
+        own.derived_rows.count = 0
+        own.values.count = 0
+    first = collection.rows
+    collection.rows = first + claimed
+    collection.live += claimed
+    collection.used_slots += claimed
+    fill_bits(collection.alive, first, first + claimed)
+    return Status.DONE

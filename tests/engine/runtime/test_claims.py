@@ -1,0 +1,194 @@
+"""Rows of fresh collections that several threads find, number and write: they are those that one makes, in its order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlog.engine.compiler import compile_source
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Shared
+from dlog.engine.runtime.incremental.batches import sharing, strata_runner
+from dlog.engine.runtime.incremental.batches.sharing import Share
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.source import Source
+from tests.engine.runtime.maintaining import EDGES
+from tests.examples import examples
+
+CLAIMS = {Shared.CLAIM, Shared.NUMBER, Shared.ENTER}
+PROGRAMS = {
+    "join": ".decl t(x: number, z: number)\nt(x, z) :- e(x, y), e(y, z).\n",
+    "three columns": ".decl t(x: number, y: number, z: number)\nt(x, y, z) :- e(x, y), e(y, z), x != z.\n",
+    "wide values": ".decl t(x: number, z: number)\nt(x * 5000000000, 0 - z) :- e(x, y), e(y, z).\n",
+    "two rules": ".decl t(x: number, z: number)\nt(x, z) :- e(x, y), e(y, z).\nt(x, z) :- e(y, x), e(y, z), x < z.\n",
+    "linear": ".decl t(x: number, z: number)\nt(x, y) :- e(x, y).\nt(x, z) :- t(x, y), e(y, z).\n",
+    "nonlinear": ".decl t(x: number, z: number)\nt(x, y) :- e(x, y).\nt(x, z) :- t(x, y), t(y, z).\n",
+    "distances": ".decl t(x: number, n: number)\nt(x, 0) :- e(x, _).\nt(y, n + 1) :- t(x, n), e(x, y), n < 4.\n",
+}
+READERS = """.decl rows(n: number)
+rows(n) :- n = count : { t(_, _) }.
+.decl u(x: number, y: number)
+u(y, x) :- t(x, y), e(x, _).
+"""
+Steps = Counter[int]
+
+
+@pytest.fixture(autouse=True)
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
+    """How often steps of each kind have been shared; those of four rows are."""
+    counted: Steps = Counter()
+    run = Share.run
+
+    def counting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        counted[self.struct[L.share.kind]] += 1
+        run(self, pool, shares)
+
+    monkeypatch.setattr(Share, "run", counting)
+    monkeypatch.setattr(sharing, "SHARED_STEP", 4)
+    monkeypatch.setattr(strata_runner, "SHARED_ROWS", 4)
+    yield counted
+
+
+def text_of(name: str) -> str:
+    return EDGES + PROGRAMS[name] + ("" if name == "three columns" else READERS)
+
+
+def random_edges(nodes: int, rows: int, seed: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    return random.permutation(np.unique(random.integers(0, nodes, (rows, 2)), axis=0))
+
+
+def commit(engine: Maintained, gone: np.ndarray, come: np.ndarray) -> None:
+    columns = np.ascontiguousarray(np.concatenate([gone, come]).T)
+    diffs = np.repeat(np.array([-1, 1]), [len(gone), len(come)])
+    engine.commit({"e": Updates((columns[0], columns[1]), diffs, np.full(len(diffs), engine.round + 1))})
+
+
+def tables(engine: Maintained) -> dict[str, list[list[int]]]:
+    return {name: [column.tolist() for column in engine.table(name).columns] for name in engine.program.relations}
+
+
+def story(name: str, edges: np.ndarray, threads: int) -> list[object]:
+    """All tables, row by row: after a load, after changes that must find its rows again, after all has gone and come."""
+    engine = Maintained(compile_source(Source(text_of(name))), threads=threads)
+    commit(engine, edges[:0], edges)
+    found: list[object] = [tables(engine)]
+    some = edges[: len(edges) // 3]
+    for gone, come in ((some, edges[:0]), (edges[:0], some), (edges, edges[:0]), (edges[:0], edges)):
+        commit(engine, gone, come)
+        found.append(tables(engine))
+    engine.close()
+    assert engine.memory.used == 0
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("threads", [2, 3, 5])
+def test_rows_are_those_of_one_thread_in_its_order(name: str, threads: int, steps: Steps) -> None:
+    edges = random_edges(60, 200, 1)
+    alone = story(name, edges, 1)
+    assert not CLAIMS & steps.keys()
+    assert story(name, edges, threads) == alone
+    assert steps.keys() >= CLAIMS
+
+
+@pytest.mark.parametrize(("nodes", "rows"), [(3_000, 12_000), (300, 5_000)])
+@pytest.mark.parametrize("name", ["join", "wide values", "three columns"])
+def test_many_rows_are_those_of_one_thread_in_its_order(name: str, nodes: int, rows: int, steps: Steps) -> None:
+    """Few of the records are the same, and most are."""
+    found = []
+    for threads in (1, 2, 3):
+        engine = Maintained(compile_source(Source(text_of(name))), threads=threads)
+        commit(engine, np.zeros((0, 2), np.int64), random_edges(nodes, rows, 2))
+        found.append([column.copy() for column in engine.table("t").columns])
+        engine.close()
+    assert steps.keys() >= CLAIMS
+    for other in found[1:]:
+        assert all(np.array_equal(one, two) for one, two in zip(found[0], other, strict=True))
+
+
+def test_rows_that_were_not_expected_are_claimed_again(steps: Steps) -> None:
+    """The first changes derive few rows again and again, the last ones others each."""
+    hub = np.repeat(np.arange(40_000), 2)
+    first = np.column_stack([hub % 7, 7 + np.arange(len(hub)) % 13])
+    rest = np.column_stack([1_000 + np.arange(60_000), np.full(60_000, 900)])
+    same = np.column_stack([np.arange(7, 20), np.full(13, 20)])
+    many = np.column_stack([np.full(30, 900), 2_000_000 + np.arange(30)])
+    edges = np.concatenate([np.unique(first, axis=0), same, rest, many])
+    text = EDGES + PROGRAMS["join"]
+    found = []
+    for threads in (1, 2):
+        engine = Maintained(compile_source(Source(text)), threads=threads)
+        commit(engine, edges[:0], edges)
+        found.append(engine.table("t").columns)
+        engine.close()
+    assert steps[Shared.CLAIM] > 0
+    assert len(found[0][0]) == 60_000 * 30 + 7
+    assert all(np.array_equal(one, two) for one, two in zip(*found, strict=True))
+
+
+@examples(40)
+@given(st.integers(2, 4), st.sampled_from(sorted(PROGRAMS)), st.integers(0, 2**32), st.integers(2, 40), st.integers(1, 120))
+def test_whatever_is_loaded_rows_are_those_of_one_thread(threads: int, name: str, seed: int, nodes: int, rows: int) -> None:
+    edges = random_edges(nodes, rows, seed)
+    assert story(name, edges, threads) == story(name, edges, 1)
+
+
+def test_rules_that_are_added_derive_together(steps: Steps) -> None:
+    found = []
+    for threads in (1, 3):
+        engine = Maintained(compile_source(Source(EDGES)), threads=threads)
+        commit(engine, np.zeros((0, 2), np.int64), random_edges(100, 900, 3))
+        steps.clear()
+        followed = Maintained(compile_source(Source(text_of("two rules"))), threads=threads, old=engine)
+        followed.commit({})
+        found.append(tables(followed))
+        assert (steps.keys() >= CLAIMS) == (threads > 1)
+        followed.close()
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["join", "linear"])
+def test_memory_that_does_not_suffice_leaves_what_was(name: str) -> None:
+    refused = 0
+    for more in range(20_000, 1_500_000, 74_321):
+        engine = Maintained(compile_source(Source(text_of(name))), threads=2)
+        engine.worker.control[L.control.limit] = engine.memory.used + more
+        try:
+            commit(engine, np.zeros((0, 2), np.int64), random_edges(120, 400, 1))
+        except DlogError:
+            refused += 1
+            engine.worker.control[L.control.limit] = 2**62
+            commit(engine, np.zeros((0, 2), np.int64), random_edges(120, 400, 1))
+        assert tables(engine) == story(name, random_edges(120, 400, 1), 1)[0]
+        engine.close()
+        assert engine.memory.used == 0
+    assert refused > 1
+
+
+@pytest.mark.parametrize("step", sorted(CLAIMS | {Shared.PATH}))
+@pytest.mark.parametrize("name", ["join", "linear"])
+def test_an_interruption_after_a_step_takes_the_load_back(name: str, step: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = random_edges(60, 200, 1)
+    engine = Maintained(compile_source(Source(text_of(name))), threads=2)
+    run = Share.run
+
+    def interrupted(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        run(self, pool, shares)
+        if self.struct[L.share.kind] == step:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Share, "run", interrupted)
+        commit(engine, edges[:0], edges)
+    commit(engine, edges[:0], edges)
+    assert tables(engine) == story(name, edges, 1)[0]
+    engine.close()
