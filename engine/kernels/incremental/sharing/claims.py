@@ -1,13 +1,13 @@
-"""What parts of a path have found for a fresh collection outside of recursion: workers find its rows by their values, each
-those of some hashes.
+"""What parts of a path have found for a fresh collection: workers find its rows by their values, each those of some hashes.
 
 A part notes what it finds as records of RECORD_WORDS words and the values, without looking for rows, and divides them by the
 first bits of their hashes, as words of half a hash and the record's number. As homes are in the order of hashes, each worker
 then has a stretch of the table of slots for itself, and goes through it division by division, in memory that the cache holds.
 (Partitioned hashing, as in divisions.py.)
 
-Of records with the same values the first one claims a slot, for a number that nobody else has, and stands for the others. When
-all have claimed theirs, rows are numbered in the order of the records: it is the same for any number of workers (entering.py).
+Of records with the same values the first one claims a slot, for a number that nobody else has. When all have claimed theirs,
+rows are numbered in the order of the records: it is the same for any number of workers (entering.py). Outside of recursion the
+first one also stands for the others.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
+from dlog.engine.kernels.incremental.sharing.parts import ROW
 from dlog.engine.kernels.incremental.store.divisions import DIVISION_BITS, DIVISIONS, first_word, item_of_word
 from dlog.engine.kernels.incremental.store.homes import home_of
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room
@@ -26,7 +27,10 @@ from dlog.engine.kernels.round_structs import Collection, Control, Share
 from dlog.engine.kernels.static.storage import behind, clear_words, register
 
 RECORD_WORDS = 2
-"""Words of a record before its values: its row, or the number it has claimed, or ROW_UNKNOWN; the diff."""
+"""Words of a record before its values: row and iteration, the diff. The row is ROW_UNKNOWN at first, or a number that a record
+with the same values has claimed."""
+FIRST = 1 << 31
+"""Beside the row of a record: it is the one that has claimed it."""
 MAX_COLUMNS = 32
 """Columns of a collection whose rows are claimed."""
 RECORDS_AHEAD, SLOTS_AHEAD = 32, 16
@@ -39,7 +43,7 @@ _NARROW = 31
 @kernel
 def may_claim(ctl: Control, collection: Collection):
     """Whether rows of a collection can be claimed: it is fresh, or will be, and all of them are found by slots."""
-    if collection.scope or collection.unkeyed != 0 or collection.slot_homes.edge != 0:
+    if collection.unkeyed != 0 or collection.slot_homes.edge != 0:
         return 0
     if not 1 < collection.arity <= MAX_COLUMNS:
         return 0
@@ -61,8 +65,12 @@ def note_values(ctl: Control, share: Share, pc: Derive, n):
     records = behind(share.values.data, share.values.count)
     diffs = register(ctl, pc.diff)
     for i in range(n):
-        records[i * size] = ROW_UNKNOWN
+        records[i * size] = ROW_UNKNOWN | (pc.advance << 32)
         records[i * size + 1] = diffs[i]
+    if pc.iteration >= 0:
+        iterations = register(ctl, pc.iteration)
+        for i in range(n):
+            records[i * size] += iterations[i] << 32
     for c in range(arity):
         values = register(ctl, pc.values[c])
         for i in range(n):
@@ -90,6 +98,16 @@ def record_at(own: Share, collection: Collection, number) -> Words:
 @kernel
 def values_of(record: Words) -> Words:
     return behind(record, RECORD_WORDS)
+
+
+@kernel
+def row_of(record: Words):
+    return record[0] & ROW
+
+
+@kernel
+def set_row(record: Words, row):
+    record[0] = (record[0] & ~_HALF) | row
 
 
 @kernel
@@ -160,8 +178,8 @@ def claim_division(ctl: Control, share: Share, own: Share, division, part, limit
     for at in range(first, last):
         warm_claim(collection, noted, room, at, last)
         record = record_at(noted, collection, item_of_word(room[at]))
-        # One that is claimed again may be derived.
-        if record[0] == ROW_UNKNOWN and not claim(share, own, record, limit) and not leave(ctl, own, record, part):
+        # One that is claimed again may have a row.
+        if row_of(record) == ROW_UNKNOWN and not claim(share, own, record, limit) and not leave(ctl, own, record, part):
             return False
     own.firsts[part] += own.derived_rows.count - claimed
     return True
@@ -180,8 +198,7 @@ def warm_claim(collection: Collection, noted: Share, room: Words, at, last):
 
 @kernel
 def claim(share: Share, own: Share, record: Words, limit):
-    """Finds a record's row and derives it, or claims a slot for it, before a limit; false where there is no place, or no
-    room."""
+    """Finds a record's row, or claims a slot for it, before a limit; false where there is no place, or no room."""
     collection = share.collection
     values = values_of(record)
     hashed = hash_values(values, collection.arity)
@@ -191,14 +208,15 @@ def claim(share: Share, own: Share, record: Words, limit):
     at = slot_of(collection, hashed)
     while at < limit and tags[at] != TAG_FREE:
         if tags[at] == wanted and is_row(share, own, table[at], values):
-            derive_found(share, own, record, table[at])
+            take_row(share, own, record, table[at])
             return True
         at += 1
     claimed = own.derived_rows.count
     if at >= limit or claimed >= own.rows:
         return False
-    record[0] = collection.rows + own.row + claimed
-    enter_slot(collection, at, hashed, record[0])
+    number = collection.rows + own.row + claimed
+    set_row(record, FIRST | number)
+    enter_slot(collection, at, hashed, number)
     note_claim(behind(own.derived_rows.data, claimed * CLAIM_WORDS), record, at)
     own.derived_rows.count = claimed + 1
     own.wide |= wide_columns(values, collection.arity)
@@ -206,11 +224,14 @@ def claim(share: Share, own: Share, record: Words, limit):
 
 
 @kernel
-def derive_found(share: Share, own: Share, record: Words, row):
-    """Adds a record's derivations to those of its row, or of the record that has claimed this."""
-    if row < share.collection.rows:
-        share.collection.derivation.counts[row] += record[1]
-        record[0] = row
+def take_row(share: Share, own: Share, record: Words, row):
+    """Notes a record's row. Outside of recursion adds its derivations to the row's, or to the record's that has claimed it."""
+    collection = share.collection
+    if collection.scope:
+        set_row(record, row)
+    elif row < collection.rows:
+        collection.derivation.counts[row] += record[1]
+        set_row(record, row)
     else:
         claimed_by(share, own, row)[1] += record[1]
         record[1] = 0

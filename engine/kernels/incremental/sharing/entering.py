@@ -7,7 +7,19 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.activation import touch_derived
 from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
-from dlog.engine.kernels.incremental.sharing.claims import RECORDS_AHEAD, claim, record_at, records_of, values_of
+from dlog.engine.kernels.incremental.loop.supports import add_support
+from dlog.engine.kernels.incremental.sharing.claims import (
+    FIRST,
+    RECORDS_AHEAD,
+    claim,
+    claimed_by,
+    record_at,
+    records_of,
+    row_of,
+    set_row,
+    values_of,
+)
+from dlog.engine.kernels.incremental.sharing.derivations import begin_supports
 from dlog.engine.kernels.incremental.sharing.loads import share_divisions
 from dlog.engine.kernels.incremental.sharing.placing import begin_placing
 from dlog.engine.kernels.incremental.store.bits import fill_bits
@@ -117,6 +129,8 @@ def derive_record(ctl: Control, collection: Collection, record: Words):
     row = find_or_add(ctl, collection, values, hash_values(values, collection.arity))
     if row < 0:
         return False
+    if collection.scope:
+        return add_support(ctl, collection, row, record[0] >> 32, record[1])
     collection.derivation.counts[row] += record[1]
     return True
 
@@ -185,8 +199,8 @@ def claim_again(ctl: Control, share: Share):
         own.derived_rows.count = 0
         for number in range(records_of(own, collection)):
             record = record_at(own, collection, number)
-            if record[0] >= collection.rows:
-                record[0] = ROW_UNKNOWN
+            if row_of(record) >= collection.rows:
+                set_row(record, ROW_UNKNOWN)
     share.noted = 0
     if not begin_placing(ctl, share, slots_for(collection.rows + share.count)):
         ctl.error = Error.MEMORY
@@ -202,11 +216,12 @@ def number_part(ctl: Control, share: Share):
     row = own.rows
     for number in range(records_of(own, collection)):
         record = record_at(own, collection, number)
-        if collection.rows <= record[0] < ROW_UNKNOWN:
+        if record[0] & FIRST != 0:
             if not write_row(ctl, collection, row, values_of(record)):
                 return False
-            collection.derivation.counts[row] = record[1]
-            record[0] = row
+            if not collection.scope:
+                collection.derivation.counts[row] = record[1]
+            set_row(record, FIRST | row)
             row += 1
     return True
 
@@ -227,8 +242,17 @@ def write_row(ctl: Control, collection: Collection, row, values: Words):
 
 
 @kernel
-def enter_part(ctl: Control, share: Share):
-    """Gives the slots that a part has claimed their rows."""
+def begin_entering(ctl: Control, share: Share):
+    """After workers have numbered the rows that have been claimed. Returns a `Status`."""
+    share.kind = Shared.ENTER
+    share.items.count = 0  # what has been divided is not needed any more
+    done = not share.collection.scope or list_room(ctl, share.items, share.count)
+    return Status.BULK if done else Status.FAILED
+
+
+@kernel
+def enter_part(ctl: Control, share: Share, part):
+    """Gives the slots that a part has claimed their rows, and notes the derivations of a part's records."""
     own = ctl.share
     claims = own.derived_rows.data
     count = own.derived_rows.count
@@ -236,13 +260,32 @@ def enter_part(ctl: Control, share: Share):
         if number + RECORDS_AHEAD < count:
             prefetch(claims[(number + RECORDS_AHEAD) * CLAIM_WORDS])
         claimed = behind(claims, number * CLAIM_WORDS)
-        share.collection.row_slots[claimed[1]] = Words(claimed[0])[0]
+        share.collection.row_slots[claimed[1]] = row_of(Words(claimed[0]))
+    if share.collection.scope:
+        note_derivations(share, own, part)
     return True
 
 
 @kernel
-def end_entering(share: Share):
-    """Ends what workers have done: new rows are there."""
+def note_derivations(share: Share, own: Share, part):
+    """Notes the derivations of a part's records, behind those of the parts before (`gather_supports`)."""
+    collection = share.collection
+    first = 0
+    for other in range(part):
+        first += records_of(share.parts[other], collection)
+    items = behind(share.items.data, first * 2)
+    for number in range(records_of(own, collection)):
+        record = record_at(own, collection, number)
+        row = row_of(record)
+        if row >= collection.rows and record[0] & FIRST == 0:
+            row = row_of(claimed_by(share, own, row))
+        items[2 * number] = row | (record[0] >> 32 << 32)
+        items[2 * number + 1] = record[1]
+
+
+@kernel
+def end_entering(ctl: Control, share: Share):
+    """Ends what workers have done: new rows are there. Returns a `Status`: BULK where they are to add derivations."""
     collection = share.collection
     claimed = 0
     for part in range(share.part_count):
@@ -255,4 +298,7 @@ def end_entering(share: Share):
     collection.live += claimed
     collection.used_slots += claimed
     fill_bits(collection.alive, first, first + claimed)
-    return Status.DONE
+    if not collection.scope:
+        return Status.DONE
+    share.items.count = share.count
+    return Status.BULK if begin_supports(ctl, share) else Status.FAILED

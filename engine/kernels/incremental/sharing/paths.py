@@ -9,7 +9,13 @@ from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.running import start_changes
 from dlog.engine.kernels.incremental.sharing.claims import divide_records, may_claim
 from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports, end_supports
-from dlog.engine.kernels.incremental.sharing.entering import begin_claims, begin_divisions, begin_numbers, end_entering
+from dlog.engine.kernels.incremental.sharing.entering import (
+    begin_claims,
+    begin_divisions,
+    begin_entering,
+    begin_numbers,
+    end_entering,
+)
 from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step
 from dlog.engine.kernels.incremental.sharing.placing import end_hashes, end_placing
 from dlog.engine.kernels.incremental.store.collections import find_or_add
@@ -95,10 +101,9 @@ def end_step(ctl: Control):
     elif kind == Shared.CLAIM:
         status = begin_numbers(ctl, share)
     elif kind == Shared.NUMBER:
-        share.kind = Shared.ENTER
-        status = Status.BULK
+        status = begin_entering(ctl, share)
     elif kind == Shared.ENTER:
-        status = end_entering(share)
+        status = end_entering(ctl, share)
     else:
         status = Status.DONE if end_supports(ctl, share) else Status.FAILED
     if status != Status.BULK:

@@ -45,4 +45,4 @@ def enter_found(ctl: Control, share: Share, part, parts):
         return claim_part(ctl, share, parts)
     if kind == Shared.NUMBER:
         return number_part(ctl, share)
-    return enter_part(ctl, share)
+    return enter_part(ctl, share, part)
