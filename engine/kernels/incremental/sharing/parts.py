@@ -14,7 +14,7 @@ ROW = 0x7FFFFFFF
 @kernel
 def part_of(row, parts):
     """To which part a row belongs. Its neighbours belong there, too: parts share no cache line, nor a word of bits."""
-    return ((((row >> 6) * 40503) & 0xFFFF) * parts) >> 16
+    return ((((row >> 9) * 40503) & 0xFFFF) * parts) >> 16
 
 
 @kernel
