@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Shared
-from dlog.engine.runtime.incremental.batches import sharing, strata_runner
+from dlog.engine.runtime.incremental.batches import runner, sharing, strata_runner
 from dlog.engine.runtime.incremental.batches.sharing import Share
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
@@ -192,3 +192,19 @@ def test_an_interruption_after_a_step_takes_the_load_back(name: str, step: Share
     commit(engine, edges[:0], edges)
     assert tables(engine) == story(name, edges, 1)[0]
     engine.close()
+
+
+def test_others_join_a_path_when_they_have_nothing_to_do(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two strata begin side by side, each on one thread; what is left of the longer path is for both."""
+    monkeypatch.setattr(runner, "MAX_ROWS_PER_CALL", 1 << 12)
+    text = EDGES + ".decl few(y: number, x: number)\nfew(y, x) :- e(x, y), x < 3.\n" + PROGRAMS["join"]
+    edges = random_edges(2_000, 40_000, 4)
+    found = []
+    for threads in (1, 2):
+        steps.clear()
+        engine = Maintained(compile_source(Source(text)), threads=threads)
+        commit(engine, edges[:0], edges)
+        found.append(tables(engine))
+        engine.close()
+    assert steps[Shared.CLAIM] > 0
+    assert found[0] == found[1]

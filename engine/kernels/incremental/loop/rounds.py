@@ -8,7 +8,7 @@ state is in tables: a run stops and resumes anywhere (see machine).
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Divisible, Error, Gathers, ScopePhase, Shared, Status, TaskKind
+from dlog.engine.kernels.codes import Error, Gathers, ScopePhase, Shared, Status, TaskKind
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.inputs.loading import bring_in
 from dlog.engine.kernels.incremental.loop.activation import (
@@ -26,9 +26,8 @@ from dlog.engine.kernels.incremental.loop.running import start_changes
 from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.incremental.reduce.reductions import flush_reduction
 from dlog.engine.kernels.incremental.sharing.buckets import begin_bucket, end_bucket
-from dlog.engine.kernels.incremental.sharing.claims import may_claim
 from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports, end_supports
-from dlog.engine.kernels.incremental.sharing.paths import begin_part, begin_sharing
+from dlog.engine.kernels.incremental.sharing.paths import HOPE, begin_alone, begin_part, begin_sharing, divide_rest, may_divide
 from dlog.engine.kernels.incremental.sharing.rounds import begin_settling, end_settling
 from dlog.engine.kernels.incremental.steps.prefetch import warm_rounds
 from dlog.engine.kernels.incremental.steps.small_deltas import run_few
@@ -44,8 +43,6 @@ from dlog.engine.kernels.static.pages import begin_small, end_small
 _UNLIMITED = 4611686018427387904
 LEAST_CHUNK = 256
 """Changes of a path below which a share of them is not worth it."""
-HOPE = 4
-"""Derivations that come of a change, it is hoped, where those of a path are shared."""
 
 
 @kernel
@@ -91,13 +88,17 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
             start_changes(path, ctl, first, last)
             ctl.first = first
             ctl.rows_before = path.target.rows if path.target else 0
-            if share and (last - first) * HOPE >= share.least:
-                claims = path.divisible == Divisible.CLAIMED and may_claim(ctl, path.target) != 0
-                if path.divisible == Divisible.YES or claims:
+            if share:
+                begin_alone(share)
+                if may_divide(ctl, share, path, last - first):
                     begin_sharing(share, first, last)
-                elif path.target.scope:
+                elif (last - first) * HOPE >= share.least and path.target.scope:
                     share.gathers = Gathers.SUPPORTS
         ctl.running = 1
+    elif share and share.last == 0 and may_divide(ctl, share, path, ctl.levels[0].end - ctl.levels[0].at):
+        status = divide_rest(ctl, share, path)
+        if status != Status.DONE:
+            return status
     if share and share.last != 0:
         status = run_shared(path, ctl, share)
         if status != Status.YIELD:
@@ -123,6 +124,7 @@ def run_shared(path: Path, ctl: Control, share: Share):
             start_changes(path, ctl, share.next, share.last)
             share.gathers = Gathers.SUPPORTS if path.target.scope else Gathers.NOTHING
             share.last = 0
+            share.chunk = 0
             return Status.YIELD
     if share.next < share.last:
         begin_part(ctl, share, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Error, Gathers, Shared, Status
+from dlog.engine.kernels.codes import Divisible, Error, Gathers, Shared, Status
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.activation import touch_derived
 from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
@@ -28,6 +28,8 @@ from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Path, Share
 from dlog.engine.kernels.static.storage import behind
 
+HOPE = 4
+"""Derivations that come of a change, it is hoped, where those of a path are shared."""
 CHUNK = 1 << 15
 """Changes of a path that are shared at first."""
 MAX_ROWS_OF_PART = 1 << 19
@@ -45,6 +47,35 @@ def begin_sharing(share: Share, first, last):
     share.chunk = CHUNK
     share.noted = 0
     share.entered = 0
+
+
+@kernel
+def begin_alone(share: Share):
+    """Before one worker goes through the changes of a path: others may join it, unless too much comes of few (chunk = 0)."""
+    share.chunk = CHUNK
+
+
+@kernel
+def may_divide(ctl: Control, share: Share, path: Path, changes):
+    """Whether workers are to divide so many changes of a path among them."""
+    if changes * HOPE < share.least or share.chunk == 0 or share.gathers != Gathers.NOTHING:
+        return False
+    return path.divisible == Divisible.YES or (path.divisible == Divisible.CLAIMED and may_claim(ctl, path.target) != 0)
+
+
+@kernel
+def divide_rest(ctl: Control, share: Share, path: Path):
+    """Has workers divide the changes that are left of a path which one has begun alone, when it is done with what it has read.
+    Returns a `Status`: YIELD where it is not, yet."""
+    seed = ctl.levels[0]
+    last = seed.end
+    seed.end = seed.at
+    status = run_path(path, ctl)
+    if status == Status.DONE:
+        begin_sharing(share, seed.at, last)
+    else:
+        seed.end = last
+    return status
 
 
 @kernel
