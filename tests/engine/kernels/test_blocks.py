@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import mmap
 import sys
 from collections.abc import Iterator
@@ -126,8 +127,9 @@ def test_what_cannot_be_had_changes_nothing(memory: Memory) -> None:
 
 def test_views_of_different_lengths_leave_nothing_behind() -> None:
     words = np.arange(100)
+    gc.collect()
     classes = len(ctypes.Array.__subclasses__())
     for count in range(1, 100):
         found = view(int(words.ctypes.data), count, np.int64)
         assert found.tolist() == list(range(count)) and found.flags.writeable
-    assert len(ctypes.Array.__subclasses__()) == classes
+    assert len(ctypes.Array.__subclasses__()) <= classes

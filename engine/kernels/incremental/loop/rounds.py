@@ -27,7 +27,7 @@ from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process
 from dlog.engine.kernels.incremental.reduce.reductions import flush_reduction
 from dlog.engine.kernels.incremental.sharing.buckets import begin_bucket, end_bucket
 from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports, end_supports
-from dlog.engine.kernels.incremental.sharing.paths import HOPE, begin_alone, begin_part, begin_sharing, divide_rest, may_divide
+from dlog.engine.kernels.incremental.sharing.paths import begin_path, divide_rest, may_divide, run_shared
 from dlog.engine.kernels.incremental.sharing.rounds import begin_settling, end_settling
 from dlog.engine.kernels.incremental.steps.prefetch import warm_rounds
 from dlog.engine.kernels.incremental.steps.small_deltas import run_few
@@ -41,8 +41,6 @@ from dlog.engine.kernels.round_structs import Collection, Control, Log, Path, Re
 from dlog.engine.kernels.static.pages import begin_small, end_small
 
 _UNLIMITED = 4611686018427387904
-LEAST_CHUNK = 256
-"""Changes of a path below which a share of them is not worth it."""
 
 
 @kernel
@@ -89,11 +87,7 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
             ctl.first = first
             ctl.rows_before = path.target.rows if path.target else 0
             if share:
-                begin_alone(share)
-                if may_divide(ctl, share, path, last - first):
-                    begin_sharing(share, first, last)
-                elif (last - first) * HOPE >= share.least and path.target.scope:
-                    share.gathers = Gathers.SUPPORTS
+                begin_path(ctl, share, path, first, last)
         ctl.running = 1
     elif share and share.last == 0 and may_divide(ctl, share, path, ctl.levels[0].end - ctl.levels[0].at):
         status = divide_rest(ctl, share, path)
@@ -112,25 +106,6 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
             return Status.BULK if begin_supports(ctl, share) else Status.FAILED
         status = status if add_alone(ctl, share) else Status.FAILED
     return end_run(path, ctl, status)
-
-
-@kernel
-def run_shared(path: Path, ctl: Control, share: Share):
-    """Runs (or resumes) a path whose changes are divided among workers. YIELD where too much comes of few changes: those that
-    are left are for this worker alone."""
-    if share.kind == Shared.ENDED:
-        share.kind = Shared.NONE
-        if share.status == Status.YIELD and share.chunk < LEAST_CHUNK:
-            start_changes(path, ctl, share.next, share.last)
-            share.gathers = Gathers.SUPPORTS if path.target.scope else Gathers.NOTHING
-            share.last = 0
-            share.chunk = 0
-            return Status.YIELD
-    if share.next < share.last:
-        begin_part(ctl, share, path)
-        return Status.BULK
-    share.last = 0
-    return Status.DONE
 
 
 @kernel

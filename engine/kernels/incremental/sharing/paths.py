@@ -20,7 +20,7 @@ from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step
 from dlog.engine.kernels.incremental.sharing.placing import end_hashes, end_placing
 from dlog.engine.kernels.incremental.store.collections import find_or_add
 from dlog.engine.kernels.incremental.store.direct import prefetch_direct
-from dlog.engine.kernels.incremental.store.lists import list_room, push_change
+from dlog.engine.kernels.incremental.store.lists import list_free, list_room, push_change
 from dlog.engine.kernels.incremental.store.slots import hash_values, warm_slot
 from dlog.engine.kernels.layout import DERIVED_ROW_WORDS
 from dlog.engine.kernels.machine import run_path
@@ -30,6 +30,8 @@ from dlog.engine.kernels.static.storage import behind
 
 HOPE = 4
 """Derivations that come of a change, it is hoped, where those of a path are shared."""
+LEAST_CHUNK = 256
+"""Changes of a path below which a share of them is not worth it."""
 CHUNK = 1 << 15
 """Changes of a path that are shared at first."""
 MAX_ROWS_OF_PART = 1 << 19
@@ -50,14 +52,38 @@ def begin_sharing(share: Share, first, last):
 
 
 @kernel
-def begin_alone(share: Share):
-    """Before one worker goes through the changes of a path: others may join it, unless too much comes of few (chunk = 0)."""
+def begin_path(ctl: Control, share: Share, path: Path, first, last):
+    """Before changes [first, last) of a path are gone through: workers divide them, or add the derivations that one notes; else
+    one goes through them alone, until others may join it."""
     share.chunk = CHUNK
+    if may_divide(ctl, share, path, last - first):
+        begin_sharing(share, first, last)
+    elif (last - first) * HOPE >= share.least and path.target.scope:
+        share.gathers = Gathers.SUPPORTS
+
+
+@kernel
+def run_shared(path: Path, ctl: Control, share: Share):
+    """Runs (or resumes) a path whose changes are divided among workers. YIELD where too much comes of few changes: those that
+    are left are for this worker alone."""
+    if share.kind == Shared.ENDED:
+        share.kind = Shared.NONE
+        if share.status == Status.YIELD and share.chunk < LEAST_CHUNK:
+            start_changes(path, ctl, share.next, share.last)
+            share.gathers = Gathers.SUPPORTS if path.target.scope else Gathers.NOTHING
+            share.last = 0
+            share.chunk = 0
+            return Status.YIELD
+    if share.next < share.last:
+        begin_part(ctl, share, path)
+        return Status.BULK
+    share.last = 0
+    return Status.DONE
 
 
 @kernel
 def may_divide(ctl: Control, share: Share, path: Path, changes):
-    """Whether workers are to divide so many changes of a path among them."""
+    """Whether workers are to divide so many changes of a path among them: not where too much came of few."""
     if changes * HOPE < share.least or share.chunk == 0 or share.gathers != Gathers.NOTHING:
         return False
     return path.divisible == Divisible.YES or (path.divisible == Divisible.CLAIMED and may_claim(ctl, path.target) != 0)
@@ -149,6 +175,8 @@ def end_part(ctl: Control, share: Share):
     for part in range(share.part_count):
         if share.parts[part].status != Status.DONE:
             share.chunk >>= 2
+            if share.chunk < LEAST_CHUNK:
+                give_back(ctl, share)
             return Status.YIELD
     rows = 0
     most = 0
@@ -174,6 +202,17 @@ def end_part(ctl: Control, share: Share):
     if share.items.count >= share.least:
         return Status.BULK if begin_supports(ctl, share) else Status.FAILED
     return Status.DONE if add_alone(ctl, share) else Status.FAILED
+
+
+@kernel
+def give_back(ctl: Control, share: Share):
+    """Frees what parts have noted, before one worker goes on alone: memory may be what they lack."""
+    for part in range(share.part_count):
+        own = share.parts[part]
+        list_free(ctl, own.items)
+        list_free(ctl, own.derived_rows)
+        list_free(ctl, own.values)
+        list_free(ctl, own.left)
 
 
 @kernel
