@@ -11,6 +11,7 @@ import numpy as np
 
 from dlog.dataflow.kinds import Kind, Objects, Repeated, encode, unnumbered
 from dlog.dataflow.schema import Schema
+from dlog.engine.kernels.arrow_structs import KnownText, KnownTexts
 from dlog.engine.kernels.codes import ArrowStatus, ArrowValues
 from dlog.engine.kernels.values.arrow_columns import FEW_TEXTS, read_columns
 from dlog.engine.operators.delta import Columns
@@ -21,10 +22,39 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_KNOWN_TEXTS = 1 << 10
-"""Texts whose bytes are remembered with their numbers: columns of few different ones have the same again and again."""
-
+_KNOWN = KnownTexts.place
 _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
+class _KnownTexts:
+    """A few texts of a column, whose numbers the kernel finds by itself: columns of few different ones have the same again and
+    again."""
+
+    def __init__(self) -> None:
+        self._words = np.zeros(_KNOWN.texts + KnownText.place.size * FEW_TEXTS, np.int64)
+        self._texts: list[bytes] = []
+        self._bytes = np.empty(0, np.uint8)
+        self.address = address_of(self._words)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """A copy of their numbers."""
+        return self._fields[: len(self._texts), KnownText.place.number].copy()
+
+    @property
+    def _fields(self) -> np.ndarray:
+        return self._words[_KNOWN.texts :].reshape(FEW_TEXTS, -1)
+
+    def add(self, texts: list[bytes], numbers: np.ndarray) -> None:
+        """Adds others, and forgets those before where they are too many."""
+        if len(self._texts) + len(texts) <= FEW_TEXTS:
+            texts, numbers = self._texts + texts, np.concatenate([self.numbers, numbers])
+        self._texts, self._bytes = texts, np.frombuffer(b"".join(texts), np.uint8)
+        start = address_of(self._bytes)
+        ends = np.cumsum([len(text) for text in texts])
+        lengths = np.diff(ends, prepend=0)
+        self._words[_KNOWN.count], self._words[_KNOWN.limit] = len(texts), start + len(self._bytes)
+        self._fields[: len(texts)] = np.stack([start + ends - lengths, lengths, numbers], axis=1)
 
 
 class TableReader:
@@ -34,7 +64,6 @@ class TableReader:
     def __init__(self, schema: Schema, objects: Objects, numbered: bool = True) -> None:
         self.schema, self.objects, self.numbered = schema, objects, numbered
         self._seen: pa.Schema | None = None
-        self._known: dict[bytes, int] = {}
 
     def read(self, table: pa.Table, block: np.ndarray) -> Columns:
         """The columns of a table, in the order of the schema: rows of a block, but for values that are no words. Raises
@@ -64,6 +93,8 @@ class TableReader:
         read = next((place for place, value in enumerate(self._values) if value), 0)
         self._stand_ins = [place if value else read for place, value in enumerate(self._values)]
         self._texts = [place for place, value in enumerate(self._values) if value == ArrowValues.TEXTS]
+        self._known = [_KnownTexts() for _ in self._texts]
+        self._known_at = np.array([known.address for known in self._known], np.int64)
         self._seen = given
 
     def _value(self, kind: Kind, type: pa.DataType) -> ArrowValues:
@@ -75,20 +106,24 @@ class TableReader:
 
     def _read(self, table: pa.Table, found: np.ndarray) -> bool:
         """Has the kernel read its columns; false where there may be nulls among them."""
-        begin, room, codes, end = address_of(found), table.num_rows, address_of(self._codes), 0
+        begin, room, end = address_of(found), table.num_rows, 0
+        codes, known_at = address_of(self._codes), address_of(self._known_at)
         for batch in self._batches(table):
             start, end = end, end + batch.num_rows
             told = np.empty((len(self._texts), 1 + 2 * FEW_TEXTS + end - start), np.int64)
             _, array = batch.__arrow_c_array__()
-            status = read_columns(_pointer_of(array, b"arrow_array"), codes, begin + 8 * start, room, address_of(told))
-            if status != ArrowStatus.READ:
-                if status == ArrowStatus.DAMAGED:
-                    raise _beyond_memory("texts do not follow each other")
+            given = _pointer_of(array, b"arrow_array"), codes, begin + 8 * start, room, known_at, address_of(told)
+            status = read_columns(*given)
+            if status == ArrowStatus.DAMAGED:
+                raise _beyond_memory("texts do not follow each other")
+            if status == ArrowStatus.NULLS:
                 return False
-            for place, texts in zip(self._texts, told, strict=True):
-                places = found[place, start:end]
-                numbers = self._numbers(batch, place, texts)
-                numbers.take(places, out=places, mode="clip")  # "raise" would look for places that are none, in a copy
+            if status == ArrowStatus.NEW_TEXTS:
+                for place, known, texts in zip(self._texts, self._known, told, strict=True):
+                    if texts[0]:
+                        places = found[place, start:end]
+                        numbers = self._numbers(batch, place, known, texts)
+                        numbers.take(places, out=places, mode="clip")  # "raise" would look for places that are none, in a copy
         return True
 
     def _batches(self, table: pa.Table) -> list[pa.RecordBatch]:
@@ -104,24 +139,22 @@ class TableReader:
                 raise _beyond_memory(error) from None
         return table.combine_chunks().to_batches() if len(batches) > 1 and self._texts else batches
 
-    def _numbers(self, batch: pa.RecordBatch, place: int, told: np.ndarray) -> np.ndarray:
-        """The numbers of the different texts of a column, of which the kernel has told (`read_columns`)."""
-        count, known = int(told[0]), self._known
+    def _numbers(self, batch: pa.RecordBatch, place: int, known: _KnownTexts, told: np.ndarray) -> np.ndarray:
+        """The numbers of the different texts of a column: of those that are known, and of others, of which the kernel has told
+        (`read_columns`)."""
+        count, before = int(told[0]), known.numbers
         try:
             if count > FEW_TEXTS:
                 column, rows = batch.column(place), told[1 + 2 * FEW_TEXTS :][:count]
-                return self.objects.encode((column.take(rows) if count < len(column) else column).to_pylist())
+                numbers = self.objects.encode((column.take(rows) if count < len(column) else column).to_pylist())
+                return np.concatenate([before, numbers])
             spans = told[1 : 1 + 2 * count].tolist()
             texts = [ctypes.string_at(start, size) for start, size in zip(spans[::2], spans[1::2], strict=True)]
-            new = [text for text in texts if text not in known]
-            if new:
-                known.update(zip(new, self.objects.encode([text.decode() for text in new]).tolist(), strict=True))
-            numbers = np.array([known[text] for text in texts], np.int64)
+            numbers = self.objects.encode([text.decode() for text in texts])
         except UnicodeDecodeError as error:
             raise _no_text(error) from None
-        if len(known) > MAX_KNOWN_TEXTS:
-            known.clear()
-        return numbers
+        known.add(texts, numbers)
+        return np.concatenate([before, numbers])
 
     def _by_arrow(self, table: pa.Table, place: int, words: np.ndarray) -> np.ndarray:
         kind, column = self.schema.kinds[place], table.column(place)

@@ -236,12 +236,13 @@ class ArrowValues(Code):
     NUMBERS = auto()  # of 32 bits,
     UNSIGNED = auto()  # and without a sign
     FLOATS = auto()  # doubles, as words that compare as they do
-    TEXTS = auto()  # which of the different texts each is
+    TEXTS = auto()  # their numbers
 
 
 class ArrowStatus(Code):
     """How reading columns of Arrow's has gone."""
 
     READ = auto()
+    NEW_TEXTS = auto()  # there are some that have no numbers yet
     NULLS = auto()  # there may be some
     DAMAGED = auto()  # texts do not follow each other

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.kernels.arrow_structs import ArrowArray
+from dlog.engine.kernels.arrow_structs import ArrowArray, KnownColumns, KnownTexts
 from dlog.engine.kernels.codes import ArrowStatus, ArrowValues
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import calloc, free
@@ -32,25 +32,42 @@ def _ascend(offsets: Numbers, rows):
 
 
 @kernel
-def _equal_texts(data, offsets: Numbers, rows, firsts: Words, places: Words):
-    """Writes to `firsts` the first row of each different text, and to `places` for each row which of these texts it has;
-    returns how many there are. Row r has the bytes from `data + offsets[r]` up to `data + offsets[r + 1]`."""
-    texts, count, limit = 0, 2 * rows + 1, data + offsets[rows]
+def _same_text(start, length, limit, other, other_length, other_limit):
+    return length == other_length and equal_bytes(start, limit, other, other_limit, length)
+
+
+@kernel
+def _equal_texts(data, offsets: Numbers, rows, known: KnownTexts, firsts: Words, places: Words):
+    """Writes to `firsts` the first row of each different text that is not known, and to `places` for each row which text it
+    has, of the known ones and then of these; returns how many are not known. Row r has the bytes from `data + offsets[r]` up to
+    `data + offsets[r + 1]`."""
+    texts, few, count, limit = 0, known.count, 2 * (rows + known.count) + 1, data + offsets[rows]
     slots = Numbers(calloc(count, 4))
-    for row in range(rows):
-        start = offsets[row]
-        length = offsets[row + 1] - start
-        slot = home(np.int64(hash_bytes(data + start, length, limit)) << 32, count)
+    for k in range(few):
+        text = known.texts[k]
+        slot = home(np.int64(hash_bytes(text.start, text.length, known.limit)) << 32, count)
         while slots[slot] != 0:
-            other = offsets[firsts[slots[slot] - 1]]
-            same = offsets[firsts[slots[slot] - 1] + 1] - other == length
-            if same and equal_bytes(data + start, limit, data + other, limit, length):
-                break
+            slot = 0 if slot + 1 == count else slot + 1
+        slots[slot] = k + 1
+    for row in range(rows):
+        start = data + offsets[row]
+        length = data + offsets[row + 1] - start
+        slot = home(np.int64(hash_bytes(start, length, limit)) << 32, count)
+        while slots[slot] != 0:
+            other = slots[slot] - 1
+            if other < few:
+                text = known.texts[other]
+                if _same_text(start, length, limit, text.start, text.length, known.limit):
+                    break
+            else:
+                there = data + offsets[firsts[other - few]]
+                if _same_text(start, length, limit, there, data + offsets[firsts[other - few] + 1] - there, limit):
+                    break
             slot = 0 if slot + 1 == count else slot + 1
         if slots[slot] == 0:
             firsts[texts] = row
             texts += 1
-            slots[slot] = texts
+            slots[slot] = few + texts
         places[row] = slots[slot] - 1
     free(slots.address)
     return texts
@@ -75,11 +92,13 @@ def _read_numbers(kind, data, first, rows, found: Words):
 
 
 @entry()
-def read_columns(table: ArrowArray, kinds: Words, found: Words, room, firsts: Words):
-    """Writes the columns of a table, of what kinds they are (`ArrowValues`), each with `room` from the last one. Of each column
-    of texts `firsts` gets how many different ones there are, address and length of the first FEW_TEXTS of them, and the first
-    rows of all. Where a column begins and ends is within its memory. Returns an `ArrowStatus`."""
-    rows, own = table.length, firsts
+def read_columns(table: ArrowArray, kinds: Words, found: Words, room, known: KnownColumns, firsts: Words):
+    """Writes the columns of a table, of what kinds they are (`ArrowValues`), each with `room` from the last one. The texts of a
+    column that are all known are their numbers. Of each other column of texts it writes which ones they are (`_equal_texts`),
+    and `firsts` gets how many are not known, address and length of the first FEW_TEXTS of them, and the first rows of all; of
+    one whose texts are known how many, 0, and no more. Where a column begins and ends is within its memory. Returns an
+    `ArrowStatus`."""
+    rows, own, texts, status = table.length, firsts, 0, ArrowStatus.READ
     for c in range(table.child_count):
         column, kind, target = table.children[c], kinds[c], behind(found, c * room)
         if kind == ArrowValues.NOTHING:
@@ -93,10 +112,22 @@ def read_columns(table: ArrowArray, kinds: Words, found: Words, room, firsts: Wo
         offsets, data, own_rows = Numbers(column.buffers[1] + 4 * first), column.buffers[2], behind(own, 1 + 2 * FEW_TEXTS)
         if not _ascend(offsets, rows):
             return ArrowStatus.DAMAGED
-        own[0] = _equal_texts(data, offsets, rows, own_rows, target)
+        own[0] = _equal_texts(data, offsets, rows, known[texts], own_rows, target)
+        if own[0] == 0:
+            _number(known[texts], rows, target)
+        else:
+            status = ArrowStatus.NEW_TEXTS
         for text in range(min(own[0], FEW_TEXTS)):
             start = offsets[own_rows[text]]
             own[1 + 2 * text] = data + start
             own[2 + 2 * text] = offsets[own_rows[text] + 1] - start
         own = behind(own_rows, rows)
-    return ArrowStatus.READ
+        texts += 1
+    return status
+
+
+@kernel
+def _number(known: KnownTexts, rows, places: Words):
+    """Writes the numbers of texts in place of which of the known ones they are."""
+    for row in range(rows):
+        places[row] = known.texts[places[row]].number

@@ -53,6 +53,17 @@ def test_texts_are_read_as_they_are(texts: list[str], skipped: int, many: bool, 
     assert read(Schema(("x",), (str,)), pa.table({"x": column})) == [(every * (1 + chunked))[skipped:]]
 
 
+@examples(100)
+@given(st.lists(st.tuples(st.lists(st.one_of(FEW, FEW, st.text(max_size=20))), st.integers(0, 2)), max_size=5))
+def test_a_reader_knows_the_texts_of_tables_before(tables: list[tuple[list[str], int]]) -> None:
+    reader = TableReader(Schema(("x", "y"), (str, str)), Objects())
+    for texts, many in tables:
+        left = [*texts, *(f"{len(texts)} {k}" for k in range(25 * many))]
+        given_table = pa.table({"x": pa.array(left, pa.string()), "y": pa.array(left[::-1], pa.string())})
+        found = [decode(str, column, reader.objects).tolist() for column in words(reader, given_table)]
+        assert found == [left, left[::-1]]
+
+
 @pytest.mark.parametrize("type", [pa.int8(), pa.uint8(), pa.int16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()], ids=str)
 def test_integers_of_all_widths_are_read(type: pa.DataType) -> None:
     least = 0 if pa.types.is_unsigned_integer(type) else -(2 ** (type.bit_width - 1))
