@@ -293,8 +293,7 @@ def _weighted(delta: Delta, weights: np.ndarray) -> Delta:
 def _summed_parts(delta: Delta, weights: Sequence[np.ndarray]) -> Delta:
     """All components of diffs, which are integers: of each row and time the sums of its weights times their diffs, as often far
     fewer than there are rows. There is an array of `weights` for each component."""
-    block = np.array((*weights, *delta.columns, *delta.times, delta.diffs), np.int64)
-    return Delta.of_block(sums_of_equal(block, delta.arity, len(weights)), delta.arity + 2)
+    return Delta.of_block(sums_of_equal(delta.described(), weights), delta.arity + 2)
 
 
 def _part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:

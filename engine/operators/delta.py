@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dlog.engine.times import columns as T
-from dlog.engine.trace.layer import Layer, build, build_block, kept_updates
+from dlog.engine.trace.layer import Described, Layer, build, build_block, kept_updates
 from dlog.engine.trace.pages import Pages
 
 Moment = tuple[int, ...]
@@ -88,6 +88,18 @@ class Delta:
 
     def with_columns(self, columns: Sequence[np.ndarray]) -> Delta:
         return Delta(tuple(columns), self.times, self.diffs)
+
+    def described(self) -> Described:
+        """They as kernels read them."""
+        if self._block is not None:
+            return Described.of_block(self._block, self.arity)
+        if self.layer is not None:
+            return Described(self.layer.words, self.layer)
+        return Described.of(self.columns, self.times, self.diffs)
+
+    def in_order_of_rounds(self) -> Delta:
+        rounds = self.rounds
+        return self if (rounds[:-1] <= rounds[1:]).all() else self.only(np.argsort(rounds, kind="stable"))
 
     def built(self, pages: Pages | None = None) -> Layer | None:
         """The same updates in order of (row, time), each pair once, without zeros; None where they cancel out."""

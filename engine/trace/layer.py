@@ -17,7 +17,7 @@ from dlog.dataclass import dataclass
 from dlog.engine.kernels.trace.gathering import keep_updates, unpack_layer
 from dlog.engine.kernels.trace.seeking import seek
 from dlog.engine.kernels.trace.sorting import build_layer
-from dlog.engine.kernels.trace.summing import sum_equal_updates
+from dlog.engine.kernels.trace.summing import sum_equal_updates, write_equal_sums
 from dlog.engine.kernels.trace_structs import Field, LayerHeader, PackedField, Varied
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.pages import Pages, allocate
@@ -157,6 +157,35 @@ def address_of(array: np.ndarray) -> int:
 # ------------------------------------------------------------------------------------------------------------- building
 
 
+class Described:
+    """Updates as kernels read them, in no order: `words`, which lie at `address`, describe them as they would a layer. What
+    they point at stays as long as `memory`."""
+
+    __slots__ = ("address", "memory", "words")
+
+    def __init__(self, words: np.ndarray, memory: object) -> None:
+        self.words, self.memory, self.address = words, memory, address_of(words)
+
+    @staticmethod
+    def of(columns: Sequence[np.ndarray], times: np.ndarray | Time, diffs: np.ndarray | int) -> Described:
+        """Fields as `build` takes them."""
+        fields = [*columns, *times, diffs]
+        return Described(np.array(_describe(len(columns), len(times), fields), np.int64), fields)
+
+    @staticmethod
+    def of_block(block: np.ndarray, arity: int) -> Described:
+        """A block as `build_block` takes it."""
+        return Described(_described(block, arity), block)
+
+    @property
+    def rows(self) -> int:
+        return int(self.words[_HEADER.rows])
+
+    @property
+    def fields(self) -> int:
+        return (len(self.words) - _FIELDS) // _SIZE
+
+
 def build(
     columns: Sequence[np.ndarray], times: np.ndarray | Time, diffs: np.ndarray | int, pages: Pages | None = None
 ) -> Layer | None:
@@ -184,17 +213,16 @@ def _built(described: np.ndarray, pages: Pages | None) -> Layer | None:
     return Layer(memory[:size], memory, found, writing) if found else None
 
 
-def sums_of_equal(block: np.ndarray, arity: int, components: int) -> np.ndarray:
-    """Of a block with weights for each component, and behind them updates as for `build_block`, the updates that are the sums:
-    of equal ones, rows and times, of each component the sum of its weights times the diffs where that is not 0, with the
-    component and 0 as two more columns."""
-    updates, rows = block[components:], block.shape[1]
-    found = np.empty((len(updates) + 2, components * rows), np.int64)
-    if not rows:
-        return found
-    scratch = np.empty((components + 2) * rows + 1 + Varied.place.size * len(updates), np.int64)
-    given = address_of(_described(updates, arity)), address_of(block), components
-    return np.ascontiguousarray(found[:, : sum_equal_updates(*given, address_of(scratch), address_of(found))])
+def sums_of_equal(updates: Described, weights: Sequence[np.ndarray]) -> np.ndarray:
+    """The sums of equal updates, of which there are some, as a block of updates: of each component the sum of its weights times
+    the diffs where that is not 0, with the component and 0 as two more columns. There is a column of `weights` for each."""
+    columns, fields = [np.ascontiguousarray(column, np.int64) for column in weights], updates.fields
+    given, components = np.array([address_of(column) for column in columns], np.int64), len(columns)
+    scratch = np.empty((components + 2) * updates.rows + 1 + Varied.place.size * fields, np.int64)
+    count = sum_equal_updates(updates.address, address_of(given), components, address_of(scratch))
+    found = np.empty((fields + 2, count), np.int64)
+    write_equal_sums(updates.address, components, address_of(scratch), count, address_of(found))
+    return found
 
 
 def kept_updates(block: np.ndarray, mask: np.ndarray, kept: int) -> np.ndarray:

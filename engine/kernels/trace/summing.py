@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.static.hashes import home
 from dlog.engine.kernels.static.storage import behind, mix
 from dlog.engine.kernels.trace.layers import load_value
@@ -63,7 +63,14 @@ def _hashed_slot(updates: LayerHeader, row, varied: VariedFields, fields, slots:
 
 @kernel
 def _sum_equal(
-    updates: LayerHeader, weights: Words, components, varied: VariedFields, slots: Numbers, count, firsts: Words, sums: Words
+    updates: LayerHeader,
+    weights: WordColumns,
+    components,
+    varied: VariedFields,
+    slots: Numbers,
+    count,
+    firsts: Words,
+    sums: Words,
 ):
     """Writes the first of each group of updates with equal rows and times, and of each group the sum over it of each
     component's weight times the diff; returns how many groups there are. There are `count` slots, more than updates, all 0."""
@@ -83,26 +90,41 @@ def _sum_equal(
             slots[slot] = groups
         at, times = (slots[slot] - 1) * components, load_value(updates, diff, row)
         for c in range(components):
-            sums[at + c] += weights[c * rows + row] * times
+            sums[at + c] += weights[c][row] * times
     return groups
 
 
-@entry()
-def sum_equal_updates(updates: LayerHeader, weights: Words, components, scratch: Words, parts: Words):
-    """Of each group of updates with equal rows and times writes the sum of each component's weight times the diff, where that
-    is not 0, as an update of the row with two columns behind, the component and 0; groups in the order of their first ones.
-    Returns how many there are. `weights` have as many words for each component as there are updates, which are described as a
-    layer is, in no order; each field of `parts` has room for all. `scratch` has (components + 2) words an update, one, and a
-    `Varied` for each column and coordinate."""
-    rows, arity = updates.rows, updates.arity
-    count, at, room = 2 * rows + 1, 0, components * rows
+@kernel
+def _parts_of(scratch: Words, rows):
+    """Where in the scratch the first rows of groups are, and their sums."""
     firsts = behind(scratch, rows + 1)
-    sums = behind(firsts, rows)
+    return firsts, behind(firsts, rows)
+
+
+@entry()
+def sum_equal_updates(updates: LayerHeader, weights: WordColumns, components, scratch: Words):
+    """Sums for each group of updates with equal rows and times each component's weight times the diff. Returns how many sums
+    are not 0, which `write_equal_sums` writes. `weights` have a column for each component; updates are described as a layer
+    is, in no order. `scratch` has (components + 2) words an update, one, and a `Varied` for each column and coordinate."""
+    rows, parts = updates.rows, 0
     for word in range(rows + 1):
         scratch[word] = 0
+    firsts, sums = _parts_of(scratch, rows)
     varied = VariedFields(behind(sums, components * rows).address)
-    groups = _sum_equal(updates, weights, components, varied, Numbers(scratch.address), count, firsts, sums)
-    for group in range(groups):
+    groups = _sum_equal(updates, weights, components, varied, Numbers(scratch.address), 2 * rows + 1, firsts, sums)
+    for k in range(groups * components):
+        parts += 1 if sums[k] != 0 else 0
+    scratch[0] = groups
+    return parts
+
+
+@entry()
+def write_equal_sums(updates: LayerHeader, components, scratch: Words, room, parts: Words):
+    """Writes each sum that is not 0 as an update of the row with two columns behind, the component and 0; groups in the order
+    of their first ones. Each field of `parts` has as much room as there are such sums."""
+    arity, at = updates.arity, 0
+    firsts, sums = _parts_of(scratch, updates.rows)
+    for group in range(scratch[0]):
         row = firsts[group]
         for c in range(components):
             total = sums[group * components + c]
@@ -115,4 +137,3 @@ def sum_equal_updates(updates: LayerHeader, weights: Words, components, scratch:
                     parts[(f + 2) * room + at] = load_value(updates, f, row)
                 parts[(arity + updates.depth + 2) * room + at] = total
                 at += 1
-    return at
