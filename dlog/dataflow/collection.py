@@ -139,6 +139,7 @@ class Arrangement:
 
     def __init__(self, collection: Collection, keys: tuple[str, ...], arranged: Arranged) -> None:
         self.collection, self.keys, self.arranged = collection, column_names("keys", keys), arranged
+        arranged.source.hold()
 
     def enter(self, scope: Scope) -> Arrangement:
         """The same index, in a scope within."""

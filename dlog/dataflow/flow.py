@@ -108,7 +108,7 @@ class Dataflow:
     @property
     def updates(self) -> int:
         """How many updates all operators hold."""
-        return sum(trace.spine.rows for operator in self.operators for trace in operator.traces)
+        return sum(operator.held for operator in self.operators)
 
     def explain(self) -> str:
         """Its operators, a line each, and what they feed by way of which functions."""
@@ -152,7 +152,8 @@ class Input(Collection):
         found.diffs[:] = number_or_numbers("diffs", diffs, count)
         if count and at is not None and int(found.rounds.min()) < present:
             raise DlogError(Diagnostic("round-done", f"round {int(found.rounds.min())} is done: the present one is {present}"))
-        found = found.only(found.diffs != 0)
+        if not isinstance(diffs, int) or not diffs:
+            found = found.only(found.diffs != 0)
         if found.rows:
             self._source.put(found, present if at is None else int(found.rounds.max()))
 

@@ -132,3 +132,22 @@ class MergeHeader(Struct):
     diff_high: i64
     weight: i64  # and the sum of all |diff| there
     inputs: Inside[Array[MergeInput]]
+
+
+# ----------------------------------------------------------------------------------------------------------------- sums
+
+
+class SumTable(Struct):
+    """Sums of diffs by key, in *entries*: the words of the key, the sum of each component, and the group that is being added
+    up, numbered from 1 on, 0: none."""
+
+    keys: i64  # words of a key
+    components: i64
+    capacity: i64  # entries that there is memory for
+    entries: i64
+    zeros: i64  # and how many of them have no sum but 0
+    slot_count: i64
+    slots: Numbers  # by the hash of a key: the number of its entry plus one, 0: none
+    words: Words  # of the entries, one after the other
+    row: i64  # of the updates that are being added, the first one that has not been
+    groups: i64  # groups of these so far

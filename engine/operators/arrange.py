@@ -13,6 +13,7 @@ from dlog.engine.operators.operator import Function, Operator, joined, same
 from dlog.engine.operators.readings import Reading, Trace
 from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.scope import Scope
+from dlog.engine.operators.sum_table import MAX_ENTRIES, SumTable
 
 
 class Indexed(Operator):
@@ -20,6 +21,13 @@ class Indexed(Operator):
 
     trace: Trace
     keys: int
+    summed = 0
+    """Components of the sums that one of its readers needs of each key, and no more than that; 0: none does."""
+    table: SumTable | None = None
+    """These sums, where nobody else reads it: then there is nothing in the trace."""
+
+    def hold(self) -> None:
+        """Has it keep the trace for whoever may want to read it."""
 
     def now(self) -> Reading:
         """All up to its last moment, that included."""
@@ -31,27 +39,61 @@ class Indexed(Operator):
 
 
 class Arrange(Indexed):
-    """Keeps what arrives in a trace, and passes it on consolidated."""
+    """Keeps what arrives in a trace, and passes it on consolidated; for the one reader of a table of sums, as it comes."""
 
     def __init__(self, scheduler: Scheduler, scope: Scope, arity: int, keys: int) -> None:
         super().__init__(scheduler, scope)
         self.trace, self.keys = Trace(arity, scope.depth), keys
         self._before = self.trace.reading()
+        self._held = self._begun = False
 
     @property
     def traces(self) -> Sequence[Trace]:
         return (self.trace,)
+
+    @property
+    def held(self) -> int:
+        return super().held + (0 if self.table is None else self.table.rows)
+
+    def hold(self) -> None:
+        self._held = True
+        self._leave_table(self.rounds.high)
 
     def before(self) -> Reading:
         return self._before
 
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
         delta = joined(arrived[0])
-        if delta is not None:
-            self._before = self.trace.reading()
-            inserted = self.trace.insert(delta, self.rounds, moment)
-            if inserted is not None:
-                self.emit(inserted)
+        if delta is None:
+            return
+        if not self._begun:
+            self._begin()
+        if self.table is not None and self.table.rows + delta.rows > MAX_ENTRIES:
+            self._leave_table(self.rounds.low)
+        if self.table is not None:
+            self.emit(delta)
+            return
+        self._before = self.trace.reading()
+        inserted = self.trace.insert(delta, self.rounds, moment)
+        if inserted is not None:
+            self.emit(inserted)
+
+    def _begin(self) -> None:
+        """Decides what to keep, now that all readers are there."""
+        self._begun = True
+        columns = self.keys + (2 if self.summed > 1 else 0)
+        readers = sum(len(edges) for _, edges in self.edges.values())
+        if self.summed and self.trace.arity == columns and readers == 1 and not self._held:
+            self.table = SumTable(self.keys, self.summed)
+
+    def _leave_table(self, end: int) -> None:
+        """Goes over to the trace, with what has come before a round."""
+        if self.table is not None:
+            columns, diffs = self.table.updates()
+            times = np.full((1, len(diffs)), end - 1)
+            self.table = None
+            if len(diffs):
+                self.trace.begin_with(Delta(columns, times, diffs), end)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -68,6 +68,11 @@ class Operator(ABC):
         return ()
 
     @property
+    def held(self) -> int:
+        """How many updates it holds."""
+        return sum(trace.spine.rows for trace in self.traces)
+
+    @property
     def rounds(self) -> Rounds:
         """The rounds of the batch, as its scope counts them."""
         return self.scheduler.rounds.scaled(self.scope.scale)

@@ -132,6 +132,10 @@ class Trace:
         self._unmerged += layer.rows
         return Delta.of_layer(layer)
 
+    def begin_with(self, delta: Delta, end: int) -> None:
+        """Adds all that has accumulated before a round to a trace that is empty."""
+        self.insert(delta, Rounds(end, end), ())
+
     def forget_before(self, round: int) -> None:
         """Has rounds before this one, and before what `slack` asks for, told apart no longer; unless all are kept."""
         start: Time = (max(round - self.slack, 0), *(0,) * (self.depth - 1))

@@ -39,6 +39,8 @@ class ReduceTotal(Operator):
         super().__init__(scheduler, scope)
         self.source, self.keys, self.logic = source, source.keys, logic
         source.source.trace.slack = 1  # what was there before the batch is told from what it brings
+        if isinstance(logic, Sums):
+            source.source.summed = logic.components
         source.feed(self, 0)
 
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
@@ -46,7 +48,7 @@ class ReduceTotal(Operator):
         if delta is None:
             return
         if isinstance(self.logic, Sums):
-            self.emit(changed_sums(delta, self.keys, self.source.now(), self.logic))
+            self.emit(self._changed_sums(delta, self.logic))
             return
         active = Active.of_delta(delta, self.keys, before=True)
         groups, numbers = group(active, clipped(_look_up(self.source, active), active))
@@ -55,6 +57,13 @@ class ReduceTotal(Operator):
         made = at_moment(active.keys, changes(active, rows, outcome, after_first=True), moment)
         single = (rows[1:] > rows[:-1]).all()
         self.emit(made if single else made.consolidated())  # of one row each, no two are the same
+
+    def _changed_sums(self, delta: Delta, logic: Sums) -> Delta:
+        table = self.source.source.table
+        if table is None:
+            return changed_sums(delta, self.keys, self.source.now(), logic)
+        one_round = self.rounds.high - self.rounds.low == 1
+        return table.changed(delta if one_round else delta.in_order_of_rounds(), logic)
 
 
 class Reduce(Operator):

@@ -1,0 +1,161 @@
+"""Sums of diffs by key in a hash table, at totally ordered times: no history, only what has been added up so far.
+
+Updates are added in *groups*, of a key at a round: `noted` has two words for each, its entry and its round, and `sums` the sums
+of all components before it, then those after it.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.static.hashes import home
+from dlog.engine.kernels.static.storage import behind, copy_words, mix
+from dlog.engine.kernels.trace.layers import load_value
+from dlog.engine.kernels.trace_structs import LayerHeader, SumTable
+
+
+@kernel
+def _words_of(table: SumTable, place) -> Words:
+    return behind(table.words, place * (table.keys + table.components + 1))
+
+
+@kernel
+def _has_key(words: Words, keys, updates: LayerHeader, row):
+    for c in range(keys):
+        if words[c] != load_value(updates, c, row):
+            return False
+    return True
+
+
+@kernel
+def _slot_of(table: SumTable, updates: LayerHeader, row):
+    """The slot of the key of a row, or the empty one where it would be."""
+    hashed, count, slots = 0, table.slot_count, table.slots
+    for c in range(table.keys):
+        hashed = mix(hashed, load_value(updates, c, row))
+    slot = home(hashed, count)
+    while slots[slot] != 0 and not _has_key(_words_of(table, slots[slot] - 1), table.keys, updates, row):
+        slot = 0 if slot + 1 == count else slot + 1
+    return slot
+
+
+@kernel
+def _enter(table: SumTable, slot, updates: LayerHeader, row):
+    """Adds an entry for the key of a row, whose sums are 0."""
+    place = table.entries
+    words = _words_of(table, place)
+    for c in range(table.keys):
+        words[c] = load_value(updates, c, row)
+    for c in range(table.keys, table.keys + table.components + 1):
+        words[c] = 0
+    table.slots[slot] = place + 1
+    table.entries = place + 1
+    table.zeros += 1
+
+
+@kernel
+def _all_zero(sums: Words, components):
+    for c in range(components):
+        if sums[c] != 0:
+            return False
+    return True
+
+
+@kernel
+def _end_group(table: SumTable, words: Words, group, sums: Words):
+    """Writes the sums of an entry as those after a group."""
+    components = table.components
+    before, now = behind(sums, 2 * group * components), behind(words, table.keys)
+    copy_words(behind(before, components), now, components)
+    table.zeros += (1 if _all_zero(now, components) else 0) - (1 if _all_zero(before, components) else 0)
+
+
+@entry()
+def add_to_sums(table: SumTable, updates: LayerHeader, noted: Words, sums: Words):
+    """Adds updates, of each key in ascending order of rounds, from `table.row` on; they are described as a layer is. With
+    several components the column behind the key says to which one a diff belongs. Returns 1, or 0 where the table has to grow
+    first (`move_sums`). There is room for as many groups as updates."""
+    keys, components = table.keys, table.components
+    rows, diff, last = updates.rows, updates.arity + updates.depth, keys + components
+    for row in range(table.row, rows):
+        slot = _slot_of(table, updates, row)
+        if table.slots[slot] == 0:
+            if table.entries == table.capacity:
+                table.row = row
+                return 0
+            _enter(table, slot, updates, row)
+        place, round = table.slots[slot] - 1, load_value(updates, updates.arity, row)
+        words = _words_of(table, place)
+        group = words[last] - 1
+        if group < 0 or noted[2 * group + 1] != round:
+            if group >= 0:
+                _end_group(table, words, group, sums)
+            group = table.groups
+            table.groups = group + 1
+            words[last] = group + 1
+            noted[2 * group] = place
+            noted[2 * group + 1] = round
+            copy_words(behind(sums, 2 * group * components), behind(words, keys), components)
+        words[keys + (load_value(updates, keys, row) if components > 1 else 0)] += load_value(updates, diff, row)
+    for group in range(table.groups):
+        words = _words_of(table, noted[2 * group])
+        if words[last] == group + 1:
+            _end_group(table, words, group, sums)
+            words[last] = 0
+    return 1
+
+
+@entry()
+def move_sums(table: SumTable, target: SumTable, noted: Words):
+    """Moves the entries that have sums, or a group, to an empty table with room for all of them, whose slots are 0. Old entries
+    are written to."""
+    keys, components, last = table.keys, table.components, table.keys + table.components
+    count, slots = target.slot_count, target.slots
+    at = 0
+    for place in range(table.entries):
+        words = _words_of(table, place)
+        if words[last] == 0 and _all_zero(behind(words, keys), components):
+            continue
+        hashed = 0
+        for c in range(keys):
+            hashed = mix(hashed, words[c])
+        slot = home(hashed, count)
+        while slots[slot] != 0:
+            slot = 0 if slot + 1 == count else slot + 1
+        slots[slot] = at + 1
+        copy_words(_words_of(target, at), words, last + 1)
+        words[last] = at
+        at += 1
+    for group in range(table.groups):
+        noted[2 * group] = _words_of(table, noted[2 * group])[last]
+    target.entries = at
+    target.zeros = table.zeros - (table.entries - at)
+    target.row = table.row
+    target.groups = table.groups
+
+
+@entry()
+def write_sum_changes(table: SumTable, noted: Words, sums: Words, shown, diffs: Words, room, found: Words):
+    """What changes in each group, where its key has one row as outcome: the first `shown` sums and a diff, none where that is
+    0; there are two `diffs` for each group, before and after. Writes keys, sums, rounds and diffs, each with so much room;
+    returns how many changes there are."""
+    keys, components, at = table.keys, table.components, 0
+    for group in range(table.groups):
+        first = 2 * group
+        same = diffs[first] == diffs[first + 1]
+        for c in range(shown):
+            same = same and sums[first * components + c] == sums[(first + 1) * components + c]
+        if same:
+            continue
+        words, round = _words_of(table, noted[first]), noted[first + 1]
+        for side in range(2):
+            diff = diffs[first + side]
+            if diff != 0:
+                for c in range(keys):
+                    found[c * room + at] = words[c]
+                for c in range(shown):
+                    found[(keys + c) * room + at] = sums[(first + side) * components + c]
+                found[(keys + shown) * room + at] = round
+                found[(keys + shown + 1) * room + at] = diff if side == 1 else -diff
+                at += 1
+    return at
