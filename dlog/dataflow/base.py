@@ -20,6 +20,13 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 TAKE_VALUES = frozenset({"map_batches", "flat_map", "join_function"})
 """Functions to which columns are values, not words; so they are to `filter`, which leaves them as they are."""
+KEEP_TIMES = frozenset(
+    {
+        "explode", "filter", "flat_map", "generate_series", "map", "map_batches", "negate", "rename", "repeat_row", "select",
+        "sliding_window", "tumbling_window", "unpack_changes",
+    }
+)  # fmt: skip
+"""Functions of which nothing comes out at other times than it went in."""
 MAX_TERMS = 8
 """Terms from which on a sum of collections is an operator of its own."""
 
@@ -38,6 +45,11 @@ class Term:
     def takes_values(self) -> bool:
         """Whether columns of what it gets may be values in place of words."""
         return next((name in TAKE_VALUES for name, _ in self.steps if name != "filter"), False)
+
+    @property
+    def keeps_times(self) -> bool:
+        """Whether what comes out is at times of what went in."""
+        return all(name in KEEP_TIMES for name, _ in self.steps)
 
     def __call__(self, delta: Delta) -> Delta:
         for _, function in self.steps:

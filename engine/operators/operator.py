@@ -36,6 +36,8 @@ class Edge:
     target: Operator
     port: int
     feedback: bool = False
+    keeps_times: bool = False
+    """Whether the function is known to give nothing at other times than it gets."""
 
 
 class Operator(ABC):
@@ -83,7 +85,7 @@ class Operator(ABC):
 
     def connect(self, source: Operator, function: Function, port: int = 0, feedback: bool = False) -> None:
         """Has a port take what `source` emits, by a function."""
-        edge = Edge(source, function, self, port, feedback)
+        edge = Edge(source, function, self, port, feedback, getattr(function, "keeps_times", False))
         source.edges.setdefault(id(function), (function, []))[1].append(edge)
         self.scheduler.connected(edge)
 
@@ -95,9 +97,9 @@ class Operator(ABC):
         for function, edges in self.edges.values():
             changed = function(delta)
             if changed.rows:
-                same_times = changed is delta or changed.times is delta.times
+                same_times = changed is delta
                 for edge in edges:
-                    if same_times:
+                    if same_times or edge.keeps_times:
                         edge.target.take(edge.port, changed)
                     else:
                         edge.target.accept(edge.port, changed)
