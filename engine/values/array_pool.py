@@ -39,6 +39,10 @@ class ArrayPool:
         """Takes memory back; keeps the latest blocks."""
         self._free = [*self._free, block][-MAX_FREE_BLOCKS:]
 
+    def clear(self) -> None:
+        """Keeps nothing of what has come back."""
+        self._free = []
+
 
 ROOM_FACTOR = 2
 """The memory of a buffer, as a multiple of what is wanted: what is not touched costs nothing."""

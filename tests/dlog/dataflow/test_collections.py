@@ -14,6 +14,7 @@ import pytest
 import dlog
 from dlog.dataflow import Dataflow, Variable, apply, col, linear, lit
 from dlog.dataflow.kinds import Objects
+from dlog.engine.values.array_pool import MIN_POOLED_WORDS
 from dlog.grammar.diagnostics import DlogError
 
 
@@ -420,3 +421,18 @@ def test_texts_get_numbers_for_who_reads_them_later() -> None:
     flow.commit()
     assert lengths.counts() == {(3,): 3}
     assert every.counts() == {("one", 2): 1, ("two", 1): 1}
+
+
+def test_what_waits_of_large_tables_stays_as_it_was() -> None:
+    flow = Dataflow()
+    numbers = flow.input(x=int)
+    last = numbers.max("x").capture(history=True)
+    many = np.arange(MIN_POOLED_WORDS)
+    for round in range(5):
+        numbers.insert({"x": many + round}, at=round + (5 if round % 2 else 0))
+    numbers.insert([0])
+    for _ in range(10):
+        flow.commit()
+        numbers.insert({"x": many}, at=10)
+    expected = np.maximum.accumulate([0, -1, 2, -1, 4, -1, 1, -1, 3, -1]) + len(many) - 1
+    assert [list(last.counts(round)) for round in range(10)] == [[(most,)] for most in expected.tolist()]

@@ -67,6 +67,8 @@ def test_little_is_kept() -> None:
     del large
     gc.collect()
     assert len(pool._free) == MAX_FREE_BLOCKS
+    pool.clear()
+    assert not pool._free
 
 
 def test_few_words_are_ordinary_memory() -> None:
