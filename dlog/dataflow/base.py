@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Self
 
 from dlog.dataclass import dataclass
-from dlog.dataflow.linear import Linear
+from dlog.dataflow.linear import Linear, is_total
 from dlog.dataflow.schema import Schema, column_names, mismatch
 from dlog.dataflow.scopes import DataflowGraph, Scope
 from dlog.dataflow.site import LinearStep, Site
@@ -37,9 +37,11 @@ class Term:
 
     source: Operator
     steps: tuple[tuple[str, Function], ...] = ()
+    total: bool = True
+    """Whether all steps are (`linear.is_total`)."""
 
-    def then(self, name: str, function: Function) -> Term:
-        return Term(self.source, (*self.steps, (name, function)))
+    def then(self, name: str, function: Function, total: bool = False) -> Term:
+        return Term(self.source, (*self.steps, (name, function)), self.total and total)
 
     @property
     def takes_values(self) -> bool:
@@ -101,7 +103,7 @@ class Base(Linear):
 
     def _then(self, step: LinearStep) -> Self:
         schema, function = step.bind(Site(self.schema, self.scope.inner, self.graph.objects))
-        return self._changed(step.name, function, schema, None, step.arguments)
+        return self._changed(step.name, function, schema, None, step.arguments, is_total(step, self.schema))
 
     def _changed(
         self,
@@ -110,9 +112,10 @@ class Base(Linear):
         schema: Schema | None = None,
         scope: Scope | None = None,
         arguments: tuple[Any, ...] = (),
+        total: bool = False,
     ) -> Self:
         """What a function makes of it."""
-        terms = tuple(term.then(name, function) for term in self.terms)
+        terms = tuple(term.then(name, function, total) for term in self.terms)
         definition = Definition(name, (self,), arguments)
         return self._collection(scope or self.scope, schema or self.schema, terms, definition)
 
@@ -181,7 +184,8 @@ class Base(Linear):
         if tuple(names) == self.schema.names:
             return self
         places = self.schema.places(names)
-        return self._changed("select", partial(select_columns, (*places, *self._hidden_places)), self.schema.select(names))
+        select = partial(select_columns, (*places, *self._hidden_places))
+        return self._changed("select", select, self.schema.select(names), total=True)
 
     @property
     def _hidden_places(self) -> range:

@@ -76,6 +76,10 @@ class Expression(ABC):
         """Whether some values have no result."""
         return False
 
+    def total(self, schema: Schema) -> bool:
+        """Whether it is known to have a value for all rows there can be: evaluating it raises nothing."""
+        return False
+
     def alias(self, name: str) -> Expression:
         """The same under a name."""
         return Named(name, self)
@@ -160,6 +164,9 @@ class Column(Expression):
     def kind(self, schema: Schema) -> Kind:
         return schema.kind(self.name)
 
+    def total(self, schema: Schema) -> bool:
+        return True
+
     def values(self, schema: Schema) -> Values:
         place = schema.place(self.name)
         return self.words(schema) if schema.kinds[place] is int else lambda frame: frame.values(place)
@@ -178,6 +185,9 @@ class Literal(Expression):
     def kind(self, schema: Schema) -> Kind:
         found = type(self.value.item() if isinstance(self.value, np.generic) else self.value)
         return found if found in KINDS else object
+
+    def total(self, schema: Schema) -> bool:
+        return _numeric(schema, self)
 
     def values(self, schema: Schema) -> Values:
         dtype = np.dtype(object if self.kind(schema) in (str, object) else self.kind(schema))
@@ -218,6 +228,9 @@ class Named(Expression):
     def noisy(self, schema: Schema) -> bool:
         return self.inner.noisy(schema)
 
+    def total(self, schema: Schema) -> bool:
+        return self.inner.total(schema)
+
 
 @dataclass(frozen=True, eq=False)
 class Binary(Expression):
@@ -245,6 +258,9 @@ class Binary(Expression):
         own = self.kind(schema) is not int or self.sign not in "+-*"
         return own or self.left.noisy(schema) or self.right.noisy(schema)
 
+    def total(self, schema: Schema) -> bool:
+        return _numeric(schema, self.left, self.right) and self.left.total(schema) and self.right.total(schema)
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Expression):
@@ -268,6 +284,13 @@ class Comparison(Expression):
             return _quiet(found, self.left.noisy(schema) or self.right.noisy(schema))
         left, right = self.left.values(schema), self.right.values(schema)
         return lambda frame: np.asarray(self.function(left(frame), right(frame)), bool)
+
+    def total(self, schema: Schema) -> bool:
+        return _numeric(schema, self.left, self.right) and self.left.total(schema) and self.right.total(schema)
+
+
+def _numeric(schema: Schema, *expressions: Expression) -> bool:
+    return all(expression.kind(schema) in (int, float, bool) for expression in expressions)
 
 
 def _operands(left: Expression, right: Expression, schema: Schema, whole: bool = False) -> tuple[Operand, Operand]:

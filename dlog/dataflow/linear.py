@@ -136,6 +136,19 @@ linear = Composed()
 """The linear operator that changes nothing: `linear.map(...).filter(...)` composes others."""
 
 
+def is_total(step: LinearStep, schema: Schema) -> bool:
+    """Whether a step is known to have an outcome for all updates of a schema, and nobody can tell when it is applied."""
+    match step.name:
+        case "rename" | "negate":
+            return True
+        case "map":
+            return all(expression.total(schema) for _, expression in step.arguments[0])
+        case "filter":
+            return bool(step.arguments[0].total(schema))
+        case _:
+            return False
+
+
 # -------------------------------------------------------------------------------------------------------------- columns
 
 

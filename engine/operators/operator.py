@@ -38,10 +38,15 @@ class Edge:
     feedback: bool = False
     keeps_times: bool = False
     """Whether the function is known to give nothing at other times than it gets."""
+    deferred: bool = False
+    """Whether the target applies the function itself, when it needs the outcome."""
 
 
 class Operator(ABC):
     """A node of the dataflow. It runs at the moments for which something has arrived, or that it asked for itself."""
+
+    defers = False
+    """Whether it applies functions of edges itself where nobody can tell when that is done (`total`)."""
 
     def __init__(self, scheduler: Scheduler, scope: Scope) -> None:
         self.scheduler, self.scope = scheduler, scope
@@ -83,11 +88,13 @@ class Operator(ABC):
         loops = self.scope.depth - 1
         return type(self).__name__ + (f" in {loops} {'loop' if loops == 1 else 'loops'}" if loops else "")
 
-    def connect(self, source: Operator, function: Function, port: int = 0, feedback: bool = False) -> None:
+    def connect(self, source: Operator, function: Function, port: int = 0, feedback: bool = False) -> Edge:
         """Has a port take what `source` emits, by a function."""
-        edge = Edge(source, function, self, port, feedback, getattr(function, "keeps_times", False))
+        keeps_times, total = getattr(function, "keeps_times", False), getattr(function, "total", False)
+        edge = Edge(source, function, self, port, feedback, keeps_times, self.defers and keeps_times and total)
         source.edges.setdefault(id(function), (function, []))[1].append(edge)
         self.scheduler.connected(edge)
+        return edge
 
     def emit(self, delta: Delta) -> None:
         """Sends updates, which are of rounds of the batch, to all that read them."""
@@ -95,7 +102,7 @@ class Operator(ABC):
             return
         self.emitted += delta.rows
         for function, edges in self.edges.values():
-            changed = function(delta)
+            changed = delta if _all_defer(edges) else function(delta)
             if changed.rows:
                 same_times = changed is delta
                 for edge in edges:
@@ -137,6 +144,17 @@ class Operator(ABC):
             arrived[port].append(delta)
             self.received += delta.rows
         self.run(moment, arrived)
+
+
+def outcome(edge: Edge, delta: Delta) -> Delta:
+    """What the function of an edge makes of what has come by it."""
+    _, edges = edge.source.edges[id(edge.function)]
+    return edge.function(delta) if _all_defer(edges) else delta
+
+
+def _all_defer(edges: list[Edge]) -> bool:
+    """Whether all that read the outcome of a function apply it themselves; else it is applied once for all."""
+    return all(edge.deferred for edge in edges)
 
 
 def joined(parts: list[Delta]) -> Delta | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dlog.engine.operators.delta import Delta, Moment, empty, together
-from dlog.engine.operators.operator import Operator, joined
+from dlog.engine.operators.operator import Edge, Function, Operator, joined, outcome
 from dlog.engine.operators.readings import Trace
 from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.scope import Rounds, Scope
@@ -38,19 +38,33 @@ MAX_WAITING_ROWS = 1 << 12
 
 class Capture(Operator):
     """Keeps a collection to be read from outside: as it is, and with `history` as it was at any time. The latest updates wait,
-    as they came, until there are enough of them for a batch, or until they are read."""
+    as they came, until there are enough of them for a batch, or until they are read; so do functions of them (`total`)."""
+
+    defers = True
 
     def __init__(self, scheduler: Scheduler, scope: Scope, arity: int, history: bool) -> None:
         super().__init__(scheduler, scope)
         self._trace = Trace(arity, scope.depth)
         self._trace.keeps_all = history
-        self._waiting: list[Delta] = []
+        self._edges: list[Edge] = []
+        self._waiting: list[tuple[int, Delta]] = []
+        """What has come, with the number of the edge."""
         self._rows = 0
         self._last: tuple[Rounds, Moment] = Rounds(0, 0), ()
 
+    @property
+    def ports(self) -> int:
+        return len(self._edges)
+
+    def connect(self, source: Operator, function: Function, port: int = 0, feedback: bool = False) -> Edge:
+        self._edges.append(super().connect(source, function, len(self._edges), feedback))
+        return self._edges[-1]
+
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
-        self._waiting += arrived[0]
-        self._rows += sum(delta.rows for delta in arrived[0])
+        for port, deltas in enumerate(arrived):
+            for delta in deltas:
+                self._waiting.append((port, delta))
+                self._rows += delta.rows
         self._last = self.rounds, moment
         if len(self._waiting) >= MAX_WAITING or self._rows >= MAX_WAITING_ROWS:
             self._seal()
@@ -58,7 +72,11 @@ class Capture(Operator):
     def _seal(self) -> None:
         """Makes a batch of what waits."""
         if self._waiting:
-            self._trace.insert(together(self._waiting), *self._last)
+            came = [(edge, [d for p, d in self._waiting if p == port]) for port, edge in enumerate(self._edges)]
+            parts = [outcome(edge, together(deltas)) for edge, deltas in came if deltas]
+            found = [part for part in parts if part.rows]
+            if found:
+                self._trace.insert(together(found), *self._last)
             self._waiting, self._rows = [], 0
 
     @property

@@ -13,7 +13,9 @@ import pytest
 
 import dlog
 from dlog.dataflow import Dataflow, Variable, apply, col, linear, lit
+from dlog.dataflow.expressions import Expression
 from dlog.dataflow.kinds import Objects
+from dlog.dataflow.schema import Schema
 from dlog.engine.values.array_pool import MIN_POOLED_WORDS
 from dlog.grammar.diagnostics import DlogError
 
@@ -436,3 +438,36 @@ def test_what_waits_of_large_tables_stays_as_it_was() -> None:
         numbers.insert({"x": many}, at=10)
     expected = np.maximum.accumulate([0, -1, 2, -1, 4, -1, 1, -1, 3, -1]) + len(many) - 1
     assert [list(last.counts(round)) for round in range(10)] == [[(most,)] for most in expected.tolist()]
+
+
+def test_functions_that_cannot_fail_wait_until_a_capture_is_read() -> None:
+    flow = Dataflow()
+    rows = flow.input(a=int, b=object)
+    some = rows.map("a", half=col("a") / 2).filter((col("half") > 1) & (col("a") != lit(9))).rename(whole="a")
+    both = some.concat(rows.map(whole="a", half=col("a") * 1.0)).capture(history=True)
+    shared, less = some.negate(), rows.filter(col("b") < lit((5,))).capture()
+    negated, counted = shared.capture(), shared.map("whole").count().capture()
+    rows.insert([(1, (2,)), (9, (7,))])
+    rows.insert([(3, (4,))], at=1)
+    flow.advance_to(2)
+    assert next(each.received for each in flow.statistics() if each.operator == "Capture") == 2 * 3
+    assert both.counts(0) == {(1, 1.0): 1, (9, 9.0): 1}
+    assert both.counts() == {(1, 1.0): 1, (9, 9.0): 1, (3, 3.0): 1, (3, 1.5): 1}
+    assert (negated.counts(), counted.counts()) == ({(3, 1.5): -1}, {(3, -1): 1})
+    assert less.counts() == {(1, (2,)): 1, (3, (4,)): 1}
+    rows.insert([(1, "x")])
+    with pytest.raises(TypeError):
+        flow.commit()
+
+
+@pytest.mark.parametrize(
+    ("expression", "total"),
+    [
+        (col("x") / 0, True), (-col("y") % 2 > col("x"), True), (lit(1).alias("z"), True), ((col("x") + 1).alias("z"), True),
+        (col("s"), True), (col("s") + col("s"), False), (col("s") < col("s"), False), (lit([]), False), (lit("s"), False),
+        (apply(lambda x: x, "x"), False), (apply(lambda x: x, "x") + 1, False), ((col("s") == "s") & True, False),
+    ],
+)  # fmt: skip
+def test_an_expression_is_total_where_nothing_can_be_raised(expression: Expression, total: bool) -> None:
+    schema = Schema(("x", "y", "s"), (int, float, str))
+    assert expression.total(schema) == total
