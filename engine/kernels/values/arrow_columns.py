@@ -12,14 +12,18 @@ from dlog.engine.kernels.arrow_structs import ArrowArray, KnownColumns, KnownTex
 from dlog.engine.kernels.codes import ArrowStatus, ArrowValues
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import calloc, free
-from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.static.hashes import home
 from dlog.engine.kernels.static.storage import behind
 from dlog.engine.kernels.values.floats import ordered_word
-from dlog.engine.kernels.values.words import equal_bytes, hash_bytes
+from dlog.engine.kernels.values.words import equal_bytes, hash_bytes, tail_word
 
 FEW_TEXTS = 32
 """Different texts of which it is told where they lie: Python takes so few one by one."""
+SHORT_BITS = 6
+SHORT_TEXTS = 1 << SHORT_BITS
+"""Texts of up to 8 bytes that are found again by these alone, which are a word; one is forgotten for another."""
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
@@ -37,38 +41,62 @@ def _same_text(start, length, limit, other, other_length, other_limit):
 
 
 @kernel
+def _slot_of(start, length, data, offsets: Numbers, limit, known: KnownTexts, firsts: Words, slots: Numbers, count):
+    """The slot of a text, which holds its place among the known ones and the first ones of this column plus one; or the empty
+    one where it would be."""
+    few = known.count
+    slot = home(np.int64(hash_bytes(start, length, limit)) << 32, count)
+    while slots[slot] != 0:
+        other = slots[slot] - 1
+        if other < few:
+            text = known.texts[other]
+            if _same_text(start, length, limit, text.start, text.length, known.limit):
+                break
+        else:
+            there, end = data + offsets[firsts[other - few]], data + offsets[firsts[other - few] + 1]
+            if _same_text(start, length, limit, there, end - there, limit):
+                break
+        slot = 0 if slot + 1 == count else slot + 1
+    return slot
+
+
+@kernel
+def _enter_known(known: KnownTexts, slots: Numbers, count):
+    for k in range(known.count):
+        text = known.texts[k]
+        slot = home(np.int64(hash_bytes(text.start, text.length, known.limit)) << 32, count)
+        while slots[slot] != 0:
+            slot = 0 if slot + 1 == count else slot + 1
+        slots[slot] = k + 1
+
+
+@kernel
 def _equal_texts(data, offsets: Numbers, rows, known: KnownTexts, firsts: Words, places: Words):
     """Writes to `firsts` the first row of each different text that is not known, and to `places` for each row which text it
     has, of the known ones and then of these; returns how many are not known. Row r has the bytes from `data + offsets[r]` up to
     `data + offsets[r + 1]`."""
     texts, few, count, limit = 0, known.count, 2 * (rows + known.count) + 1, data + offsets[rows]
     slots = Numbers(calloc(count, 4))
-    for k in range(few):
-        text = known.texts[k]
-        slot = home(np.int64(hash_bytes(text.start, text.length, known.limit)) << 32, count)
-        while slots[slot] != 0:
-            slot = 0 if slot + 1 == count else slot + 1
-        slots[slot] = k + 1
+    latest = Words(calloc(3 * SHORT_TEXTS, 8))  # by their bytes: these, their number plus one, the place
+    _enter_known(known, slots, count)
     for row in range(rows):
-        start = data + offsets[row]
-        length = data + offsets[row + 1] - start
-        slot = home(np.int64(hash_bytes(start, length, limit)) << 32, count)
-        while slots[slot] != 0:
-            other = slots[slot] - 1
-            if other < few:
-                text = known.texts[other]
-                if _same_text(start, length, limit, text.start, text.length, known.limit):
-                    break
-            else:
-                there = data + offsets[firsts[other - few]]
-                if _same_text(start, length, limit, there, data + offsets[firsts[other - few] + 1] - there, limit):
-                    break
-            slot = 0 if slot + 1 == count else slot + 1
+        start, length = data + offsets[row], offsets[row + 1] - offsets[row]
+        word = tail_word(Bytes(start), length, limit) if length <= 8 else np.uint64(0)
+        memo = behind(latest, 3 * np.int64((word * _SPREAD) >> np.uint64(64 - SHORT_BITS)))
+        if memo[1] == length + 1 and memo[0] == np.int64(word):
+            places[row] = memo[2]
+            continue
+        slot = _slot_of(start, length, data, offsets, limit, known, firsts, slots, count)
         if slots[slot] == 0:
             firsts[texts] = row
             texts += 1
             slots[slot] = few + texts
         places[row] = slots[slot] - 1
+        if length <= 8:
+            memo[0] = int(np.int64(word))
+            memo[1] = length + 1
+            memo[2] = places[row]
+    free(latest.address)
     free(slots.address)
     return texts
 
