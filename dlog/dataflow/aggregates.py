@@ -19,6 +19,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 class Count(Sums):
     """The sums of the diffs, of as many components; of nothing where all are zero."""
 
+    once = True
+
     def __init__(self, components: int = 1) -> None:
         self.components = self.shown = components
 

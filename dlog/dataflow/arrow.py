@@ -95,6 +95,7 @@ class TableReader:
         self._texts = [place for place, value in enumerate(self._values) if value == ArrowValues.TEXTS]
         self._known = [_KnownTexts() for _ in self._texts]
         self._known_at = np.array([known.address for known in self._known], np.int64)
+        self._given = address_of(self._codes), address_of(self._known_at)
         self._seen = given
 
     def _value(self, kind: Kind, type: pa.DataType) -> ArrowValues:
@@ -107,7 +108,7 @@ class TableReader:
     def _read(self, table: pa.Table, found: np.ndarray) -> bool:
         """Has the kernel read its columns; false where there may be nulls among them."""
         begin, room, end = address_of(found), table.num_rows, 0
-        codes, known_at = address_of(self._codes), address_of(self._known_at)
+        codes, known_at = self._given
         for batch in self._batches(table):
             start, end = end, end + batch.num_rows
             told = np.empty((len(self._texts), 1 + 2 * FEW_TEXTS + end - start), np.int64)

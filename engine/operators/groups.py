@@ -123,6 +123,8 @@ class Sums(ABC):
     components = 1
     shown = 0
     """How many of the sums are the columns of the row."""
+    once = False
+    """Whether the row is there once, of all groups that have a sum."""
 
     @abstractmethod
     def diffs(self, sums: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.kernels.trace.sum_tables import add_to_sums, move_sums, write_sum_changes
+from dlog.engine.kernels.trace.sum_tables import add_to_sums, change_sums, move_sums, write_sum_changes
 from dlog.engine.kernels.trace_structs import SumTable as Header
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.groups import Sums
@@ -29,6 +29,7 @@ class SumTable:
         self._words = np.empty((capacity, self.keys + self.components + 1), np.int64)
         self._slots = np.zeros(2 * capacity + 1, np.int32)
         self._header = np.zeros(_AT.size, np.int64)
+        self._address = address_of(self._header)
         places = {
             _AT.keys: self.keys, _AT.components: self.components, _AT.capacity: capacity,
             _AT.slot_count: len(self._slots), _AT.slots: address_of(self._slots), _AT.words: address_of(self._words),
@@ -44,25 +45,32 @@ class SumTable:
     def changed(self, delta: Delta, logic: Sums) -> Delta:
         """Adds updates at totally ordered times, of which there are some, each key's in ascending order of rounds; what changes
         in the outcome of sums."""
-        described, components, shown = delta.described(), self.components, logic.shown
-        noted, sums = np.empty(2 * delta.rows, np.int64), np.empty((2 * delta.rows, components), np.int64)
-        groups = address_of(noted), address_of(sums)
+        described, room, fields = delta.described(), 2 * delta.rows, self.keys + logic.shown + 2
+        words = np.empty(room * (1 + self.components + fields), np.int64)
+        noted = address_of(words)
+        groups, found = (noted, noted + 8 * room), noted + 8 * room * (1 + self.components)
         self._header[_AT.row] = self._header[_AT.groups] = 0
-        while not add_to_sums(address_of(self._header), described.address, *groups):
-            self._grow(groups[0])
-        room = 2 * int(self._header[_AT.groups])
-        diffs = logic.diffs(sums[:room].T)
-        changed = np.empty((self.keys + shown + 2, room), np.int64)
-        count = write_sum_changes(
-            address_of(self._header), *groups, shown, address_of(diffs), room, address_of(changed)
-        )
-        return Delta.of_block(np.ascontiguousarray(changed[:, :count]), self.keys + shown)
+        if logic.once:
+            while (count := change_sums(self._address, described.address, *groups, logic.shown, found)) < 0:
+                self._grow(noted)
+        else:
+            while not add_to_sums(self._address, described.address, *groups):
+                self._grow(noted)
+            diffs = logic.diffs(words[room : room * (1 + self.components)].reshape(room, -1)[: self._sides].T)
+            count = write_sum_changes(self._address, *groups, logic.shown, address_of(diffs), found)
+        changed = words[room * (1 + self.components) :][: fields * self._sides].reshape(fields, self._sides)
+        return Delta.of_block(np.ascontiguousarray(changed[:, :count]), fields - 2)
+
+    @property
+    def _sides(self) -> int:
+        """Before and after each group of updates."""
+        return 2 * int(self._header[_AT.groups])
 
     def _grow(self, noted: int) -> None:
         """Moves to a table with room for twice the keys that have sums, or are being added up."""
         header, words = self._header, self._words
         self._make(max(MIN_ENTRIES, 2 * (self.rows + int(header[_AT.groups]))))
-        move_sums(address_of(header), address_of(self._header), noted)
+        move_sums(address_of(header), self._address, noted)
         del words  # until here it is read
 
     def updates(self) -> tuple[Columns, np.ndarray]:

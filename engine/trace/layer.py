@@ -24,6 +24,8 @@ from dlog.engine.trace.pages import Pages, allocate
 from dlog.grammar.diagnostics import InternalError
 
 MAX_ROWS = 2**31 - 1
+FEW_SUMS = 256
+"""Sums for which there is room before it is known how many there are."""
 
 _byte_of: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
 _HEADER, _FIELD = LayerHeader.place, Field.place
@@ -219,10 +221,13 @@ def sums_of_equal(updates: Described, weights: Sequence[np.ndarray]) -> np.ndarr
     columns, fields = [np.ascontiguousarray(column, np.int64) for column in weights], updates.fields
     given, components = np.array([address_of(column) for column in columns], np.int64), len(columns)
     scratch = np.empty((components + 2) * updates.rows + 1 + Varied.place.size * fields, np.int64)
-    count = sum_equal_updates(updates.address, address_of(given), components, address_of(scratch))
-    found = np.empty((fields + 2, count), np.int64)
-    write_equal_sums(updates.address, components, address_of(scratch), count, address_of(found))
-    return found
+    found = np.empty((fields + 2) * FEW_SUMS, np.int64)
+    shared = updates.address, address_of(given), components, address_of(scratch)
+    count = sum_equal_updates(*shared, FEW_SUMS, address_of(found))
+    if count > FEW_SUMS:
+        found = np.empty((fields + 2) * count, np.int64)
+        write_equal_sums(updates.address, components, address_of(scratch), count, address_of(found))
+    return found[: (fields + 2) * count].reshape(fields + 2, count)
 
 
 def kept_updates(block: np.ndarray, mask: np.ndarray, kept: int) -> np.ndarray:

@@ -134,22 +134,30 @@ def move_sums(table: SumTable, target: SumTable, noted: Words):
     target.groups = table.groups
 
 
+@kernel
+def _diff_of(sums: Words, components, diffs: Words, side):
+    """How often the row is there before a group, or after it."""
+    if diffs:
+        return diffs[side]
+    return 0 if _all_zero(behind(sums, side * components), components) else 1
+
+
 @entry()
-def write_sum_changes(table: SumTable, noted: Words, sums: Words, shown, diffs: Words, room, found: Words):
+def write_sum_changes(table: SumTable, noted: Words, sums: Words, shown, diffs: Words, found: Words):
     """What changes in each group, where its key has one row as outcome: the first `shown` sums and a diff, none where that is
-    0; there are two `diffs` for each group, before and after. Writes keys, sums, rounds and diffs, each with so much room;
-    returns how many changes there are."""
-    keys, components, at = table.keys, table.components, 0
+    0. There are two `diffs` for each group, before and after; without any, a row is there once unless all sums are 0. Writes
+    keys, sums, rounds and diffs, each with room for two changes a group; returns how many there are."""
+    keys, components, at, room = table.keys, table.components, 0, 2 * table.groups
     for group in range(table.groups):
         first = 2 * group
-        same = diffs[first] == diffs[first + 1]
+        same = _diff_of(sums, components, diffs, first) == _diff_of(sums, components, diffs, first + 1)
         for c in range(shown):
             same = same and sums[first * components + c] == sums[(first + 1) * components + c]
         if same:
             continue
         words, round = _words_of(table, noted[first]), noted[first + 1]
         for side in range(2):
-            diff = diffs[first + side]
+            diff = _diff_of(sums, components, diffs, first + side)
             if diff != 0:
                 for c in range(keys):
                     found[c * room + at] = words[c]
@@ -159,3 +167,12 @@ def write_sum_changes(table: SumTable, noted: Words, sums: Words, shown, diffs: 
                 found[(keys + shown + 1) * room + at] = diff if side == 1 else -diff
                 at += 1
     return at
+
+
+@entry()
+def change_sums(table: SumTable, updates: LayerHeader, noted: Words, sums: Words, shown, found: Words):
+    """Adds updates and writes what changes where a row is there once unless all sums are 0; returns how many changes there are,
+    -1 where the table has to grow first."""
+    if add_to_sums(table, updates, noted, sums) == 0:
+        return -1
+    return write_sum_changes(table, noted, sums, shown, Words(0), found)

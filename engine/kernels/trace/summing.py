@@ -102,23 +102,6 @@ def _parts_of(scratch: Words, rows):
 
 
 @entry()
-def sum_equal_updates(updates: LayerHeader, weights: WordColumns, components, scratch: Words):
-    """Sums for each group of updates with equal rows and times each component's weight times the diff. Returns how many sums
-    are not 0, which `write_equal_sums` writes. `weights` have a column for each component; updates are described as a layer
-    is, in no order. `scratch` has (components + 2) words an update, one, and a `Varied` for each column and coordinate."""
-    rows, parts = updates.rows, 0
-    for word in range(rows + 1):
-        scratch[word] = 0
-    firsts, sums = _parts_of(scratch, rows)
-    varied = VariedFields(behind(sums, components * rows).address)
-    groups = _sum_equal(updates, weights, components, varied, Numbers(scratch.address), 2 * rows + 1, firsts, sums)
-    for k in range(groups * components):
-        parts += 1 if sums[k] != 0 else 0
-    scratch[0] = groups
-    return parts
-
-
-@entry()
 def write_equal_sums(updates: LayerHeader, components, scratch: Words, room, parts: Words):
     """Writes each sum that is not 0 as an update of the row with two columns behind, the component and 0; groups in the order
     of their first ones. Each field of `parts` has as much room as there are such sums."""
@@ -137,3 +120,23 @@ def write_equal_sums(updates: LayerHeader, components, scratch: Words, room, par
                     parts[(f + 2) * room + at] = load_value(updates, f, row)
                 parts[(arity + updates.depth + 2) * room + at] = total
                 at += 1
+
+
+@entry()
+def sum_equal_updates(updates: LayerHeader, weights: WordColumns, components, scratch: Words, room, parts: Words):
+    """Sums for each group of updates with equal rows and times each component's weight times the diff. Returns how many sums
+    are not 0, and writes them (`write_equal_sums`) where there is room for so many. `weights` have a column for each component;
+    updates are described as a layer is, in no order. `scratch` has (components + 2) words an update, one, and a `Varied` for
+    each column and coordinate."""
+    rows, count = updates.rows, 0
+    for word in range(rows + 1):
+        scratch[word] = 0
+    firsts, sums = _parts_of(scratch, rows)
+    varied = VariedFields(behind(sums, components * rows).address)
+    groups = _sum_equal(updates, weights, components, varied, Numbers(scratch.address), 2 * rows + 1, firsts, sums)
+    for k in range(groups * components):
+        count += 1 if sums[k] != 0 else 0
+    scratch[0] = groups
+    if count <= room:
+        write_equal_sums(updates, components, scratch, count, parts)
+    return count
