@@ -68,17 +68,21 @@ class TableReader:
     def read(self, table: pa.Table, block: np.ndarray) -> Columns:
         """The columns of a table, in the order of the schema: rows of a block, but for values that are no words. Raises
         DlogError for what is no rows of the schema."""
+        values = self.fill(table, block)
+        return tuple(values.get(place, block[place]) for place in range(len(self.schema.names)))
+
+    def fill(self, table: pa.Table, block: np.ndarray) -> dict[int, np.ndarray]:
+        """Writes the columns of a table to the rows of a block. Returns those that have values in place of words, by place."""
         if self._seen is None or not self._seen.equals(table.schema):
             self._prepare(table.schema)
         if self._order is not None:
             table = table.select(self._order)
         read = self._reads and self._read(table, block)
         if read and self._all:
-            return tuple(block[: len(self._values)])
-        return tuple(
-            block[place] if read and value else self._by_arrow(table, place, block[place])
-            for place, value in enumerate(self._values)
-        )
+            return {}
+        others = (place for place, value in enumerate(self._values) if not (read and value))
+        found = ((place, self._by_arrow(table, place, block[place])) for place in others)
+        return {place: column for place, column in found if column is not None}
 
     def _prepare(self, given: pa.Schema) -> None:
         """Finds out how tables of this schema of Arrow's are read."""
@@ -157,13 +161,14 @@ class TableReader:
         known.add(texts, numbers)
         return np.concatenate([before, numbers])
 
-    def _by_arrow(self, table: pa.Table, place: int, words: np.ndarray) -> np.ndarray:
+    def _by_arrow(self, table: pa.Table, place: int, words: np.ndarray) -> np.ndarray | None:
+        """Writes a column's words; or returns its values, if they are to be none."""
         kind, column = self.schema.kinds[place], table.column(place)
         if kind is str and not self.numbered:
             texts = column_of(kind, column, repeated=False)
             return texts if isinstance(texts, np.ndarray) else unnumbered(texts)
         words[:] = encode(kind, column_of(kind, column), self.objects)
-        return words
+        return None
 
 
 @cache

@@ -49,13 +49,16 @@ class RowReader:
         table, arity = _table(self.schema, rows), len(self.schema.names)
         if table is not None:
             block = self._block(arity + 2, table.num_rows)
-            columns = self._tables.read(table, block)
+            values = self._tables.fill(table, block)
         else:
             given, count = self._read(rows)
             block = self._block(arity + 2, count)
-            columns = tuple(_own(column, words) for column, words in zip(given, block, strict=False))
-        if not self.numbered and any(column.dtype == object for column in columns):
-            return Delta(columns, block[-2:-1], block[-1])
+            values = {place: column.copy() for place, column in enumerate(given) if column.dtype == object}
+            for place, column in enumerate(given):
+                if place not in values:
+                    block[place] = column  # a copy: what is given may be changed later
+        if values:
+            return Delta(tuple(values.get(place, block[place]) for place in range(arity)), block[-2:-1], block[-1])
         return Delta.of_block(block, arity)
 
     def _block(self, fields: int, rows: int) -> np.ndarray:
@@ -69,14 +72,6 @@ class RowReader:
         given = zip(self.schema.kinds, columns, strict=True)
         words = (encode(k, c, self.objects) if self.numbered or k is not str else unnumbered(c) for k, c in given)
         return tuple(words), count
-
-
-def _own(column: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """A copy: what is given may be changed later."""
-    if column.dtype == object:
-        return column.copy()
-    words[:] = column
-    return words
 
 
 def words_of(schema: Schema, rows: Any, objects: Objects) -> tuple[Columns, int]:
