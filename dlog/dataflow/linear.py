@@ -22,6 +22,7 @@ from dlog.dataflow.site import Bound, LinearStep, Site
 from dlog.dataflow.windows import sliding
 from dlog.engine.operators.delta import Delta, repeated, together
 from dlog.engine.trace.layer import sums_of_equal
+from dlog.engine.values.array_pool import RecurringBlocks
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
@@ -207,9 +208,9 @@ def _filter(predicate: Expression, site: Site) -> Bound:
     if predicate.kind(site.schema) is not bool:
         raise bad_argument("predicate", "an expression that is true or false", predicate.kind(site.schema).__name__)
 
-    holds = predicate.values(site.schema)
+    holds, blocks = predicate.values(site.schema), RecurringBlocks()
 
-    return site.schema, lambda delta: delta.only(holds(site.frame(delta)))
+    return site.schema, lambda delta: delta.only(holds(site.frame(delta)), blocks)
 
 
 # ------------------------------------------------------------------------------------------------------ Python functions

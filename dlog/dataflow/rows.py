@@ -17,7 +17,7 @@ from dlog.dataflow.kinds import Objects, decode, encode, unnumbered
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.times.altneu import AltNeu
-from dlog.engine.values.array_pool import MIN_POOLED_WORDS, ArrayPool
+from dlog.engine.values.array_pool import RecurringBlocks
 from dlog.engine.values.arrow_memory import is_column, table_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.rows import is_frame
@@ -34,7 +34,7 @@ class RowReader:
     def __init__(self, schema: Schema, objects: Objects, numbered: bool = True) -> None:
         self.schema, self.objects, self.numbered = schema, objects, numbered
         self._tables = TableReader(schema, objects, numbered)
-        self._pool = ArrayPool()
+        self._blocks = RecurringBlocks()
 
     def read(self, rows: Any) -> tuple[Columns, int]:
         """The columns of rows, and how many rows there are. Raises DlogError for what is no rows of the schema."""
@@ -48,11 +48,11 @@ class RowReader:
         """Rows as updates of one coordinate, with memory of their own; times and diffs are still to be written."""
         table, arity = _table(self.schema, rows), len(self.schema.names)
         if table is not None:
-            block = self._block(arity + 2, table.num_rows)
+            block = self._blocks.block(arity + 2, table.num_rows)
             values = self._tables.fill(table, block)
         else:
             given, count = self._read(rows)
-            block = self._block(arity + 2, count)
+            block = self._blocks.block(arity + 2, count)
             values = {place: column.copy() for place, column in enumerate(given) if column.dtype == object}
             for place, column in enumerate(given):
                 if place not in values:
@@ -60,12 +60,6 @@ class RowReader:
         if values:
             return Delta(tuple(values.get(place, block[place]) for place in range(arity)), block[-2:-1], block[-1])
         return Delta.of_block(block, arity)
-
-    def _block(self, fields: int, rows: int) -> np.ndarray:
-        """Memory for words: that of large tables before, until a small one comes."""
-        if fields * rows < MIN_POOLED_WORDS:
-            self._pool.clear()
-        return self._pool.words(fields * rows).reshape(fields, rows)
 
     def _read(self, rows: Any) -> tuple[Columns, int]:
         columns, count = _columns(self.schema, rows)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dlog.engine.times import columns as T
-from dlog.engine.trace.layer import Described, Layer, build, build_block, kept_updates
+from dlog.engine.trace.layer import Described, Layer, build, build_block, keep
 from dlog.engine.trace.pages import Pages
+from dlog.engine.values.array_pool import RecurringBlocks
 
 Moment = tuple[int, ...]
 """The iterations of a time, without its round: `()` outside of loops."""
@@ -75,14 +76,16 @@ class Delta:
     def rounds(self) -> np.ndarray:
         return np.asarray(self.times[0] if self._block is None else self._block[self.arity])
 
-    def only(self, chosen: np.ndarray) -> Delta:
-        """The chosen updates: a mask, or positions, which may repeat."""
+    def only(self, chosen: np.ndarray, blocks: RecurringBlocks | None = None) -> Delta:
+        """The chosen updates: a mask, or positions, which may repeat. `blocks` are for those of a mask, once a round."""
         if chosen.dtype == bool:
             kept = int(np.count_nonzero(chosen))
             if kept == self.rows:
                 return self
             if self._block is not None:
-                return Delta.of_block(kept_updates(self._block, chosen, kept), self.arity)
+                shape = len(self._block), kept
+                found = np.empty(shape, np.int64) if blocks is None else blocks.block(*shape)
+                return Delta.of_block(keep(self._block, chosen, found), self.arity)
             chosen = chosen.nonzero()[0]
         return Delta(tuple(c[chosen] for c in self.columns), self.times[:, chosen], self.diffs[chosen])
 

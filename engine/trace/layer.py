@@ -230,11 +230,10 @@ def sums_of_equal(updates: Described, weights: Sequence[np.ndarray]) -> np.ndarr
     return found[: (fields + 2) * count].reshape(fields + 2, count)
 
 
-def kept_updates(block: np.ndarray, mask: np.ndarray, kept: int) -> np.ndarray:
-    """The columns of a block where a mask holds, so many."""
+def keep(block: np.ndarray, mask: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Writes the columns of a block where a mask holds to another block, which has room for just these."""
     (fields, rows), mask = block.shape, np.ascontiguousarray(mask)
-    found = np.empty((fields, kept), np.int64)
-    keep_updates(address_of(block), fields, rows, address_of(mask), kept, address_of(found))
+    keep_updates(address_of(block), fields, rows, address_of(mask), found.shape[1], address_of(found))
     return found
 
 

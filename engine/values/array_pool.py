@@ -13,6 +13,8 @@ import numpy as np
 
 MIN_POOLED_WORDS = 1 << 17
 """Words below which the allocator serves as well."""
+MIN_RECURRING_WORDS = 1 << 14
+"""Words from which on what is made anew each round is worth pooling: the allocator may give its memory back each time."""
 MAX_POOLED_WORDS = 1 << 23
 """Words above which nothing is kept: trades the cost of fresh memory against holding it."""
 MAX_FREE_BLOCKS = 2
@@ -22,13 +24,15 @@ MAX_FREE_BLOCKS = 2
 class ArrayPool:
     """Hands out memory, and keeps a little of what comes back."""
 
-    def __init__(self) -> None:
+    def __init__(self, least: int = MIN_POOLED_WORDS) -> None:
+        """Of arrays of so many words, at least."""
+        self._least = least
         self._free: list[np.ndarray] = []
 
     def words(self, count: int) -> np.ndarray:
         """An array of so many int64 without values. When nobody has it or a part of it any more, its memory is handed out
         again."""
-        if not MIN_POOLED_WORDS <= count <= MAX_POOLED_WORDS:
+        if not self._least <= count <= MAX_POOLED_WORDS:
             return np.empty(count, np.int64)
         fitting = [block for block in self._free if count <= len(block) <= 2 * count]
         block = min(fitting, key=len) if fitting else np.empty(count + (count >> 3), np.int64)
@@ -42,6 +46,21 @@ class ArrayPool:
     def clear(self) -> None:
         """Keeps nothing of what has come back."""
         self._free = []
+
+
+class RecurringBlocks:
+    """Blocks of words of which one is made each round: large ones take the memory of those before, until there is a small
+    one."""
+
+    def __init__(self) -> None:
+        self._pool = ArrayPool(MIN_RECURRING_WORDS)
+
+    def block(self, fields: int, rows: int) -> np.ndarray:
+        """One without values."""
+        if fields * rows < MIN_RECURRING_WORDS:
+            self._pool.clear()
+            return np.empty((fields, rows), np.int64)
+        return self._pool.words(fields * rows).reshape(fields, rows)
 
 
 ROOM_FACTOR = 2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
-from dlog.engine.trace.layer import Described, Layer, build, build_block, kept_updates, sums_of_equal
+from dlog.engine.trace.layer import Described, Layer, build, build_block, keep, sums_of_equal
 from dlog.grammar.diagnostics import InternalError
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MANY
 from tests.engine.trace.model import Update, batch_of, columns_of, summed
@@ -109,8 +109,9 @@ def test_many_equal_updates_are_summed(span: int) -> None:
 
 def test_updates_are_kept_by_a_mask() -> None:
     block = np.arange(12).reshape(3, 4)
-    assert kept_updates(block, np.array([True, False, False, True]), 2).tolist() == [[0, 3], [4, 7], [8, 11]]
-    assert kept_updates(block, np.zeros(4, bool), 0).shape == (3, 0)
+    found = np.empty((3, 2), np.int64)
+    assert keep(block, np.array([True, False, False, True]), found).tolist() == [[0, 3], [4, 7], [8, 11]]
+    assert keep(block, np.zeros(4, bool), found[:, :0].copy()).shape == (3, 0)
 
 
 @examples(EXAMPLES)

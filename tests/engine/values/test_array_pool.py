@@ -8,7 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dlog.engine.values.array_pool import MAX_FREE_BLOCKS, MAX_POOLED_WORDS, MIN_POOLED_WORDS, ArrayPool, DoubleBuffer
+from dlog.engine.values.array_pool import (
+    MAX_FREE_BLOCKS,
+    MAX_POOLED_WORDS,
+    MIN_POOLED_WORDS,
+    MIN_RECURRING_WORDS,
+    ArrayPool,
+    DoubleBuffer,
+    RecurringBlocks,
+)
 
 
 def place(array: np.ndarray) -> int:
@@ -69,6 +77,21 @@ def test_little_is_kept() -> None:
     assert len(pool._free) == MAX_FREE_BLOCKS
     pool.clear()
     assert not pool._free
+
+
+def test_recurring_blocks_take_turns_until_there_is_a_small_one() -> None:
+    blocks = RecurringBlocks()
+    first = blocks.block(4, MIN_RECURRING_WORDS)
+    second, at = blocks.block(4, MIN_RECURRING_WORDS), place(first)
+    assert place(second) != at
+    del first
+    gc.collect()
+    third = blocks.block(4, MIN_RECURRING_WORDS - 1)
+    assert (place(third), third.shape) == (at, (4, MIN_RECURRING_WORDS - 1))
+    del second, third
+    gc.collect()
+    assert blocks.block(3, 5).shape == (3, 5)
+    assert not blocks._pool._free
 
 
 def test_few_words_are_ordinary_memory() -> None:
