@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -28,20 +29,24 @@ class ArrayPool:
         """Of arrays of so many words, at least."""
         self._least = least
         self._free: list[np.ndarray] = []
+        self._lock = RLock()
+        """Who has it may take memory back, too, as arrays die."""
 
     def words(self, count: int) -> np.ndarray:
         """An array of so many int64 without values. When nobody has it or a part of it any more, its memory is handed out
         again."""
         if not self._least <= count <= MAX_POOLED_WORDS:
             return np.empty(count, np.int64)
-        fitting = [block for block in self._free if count <= len(block) <= 2 * count]
-        block = min(fitting, key=len) if fitting else np.empty(count + (count >> 3), np.int64)
-        self._free = [other for other in self._free if other is not block]
+        with self._lock:
+            fitting = [block for block in self._free if count <= len(block) <= 2 * count]
+            block = min(fitting, key=len) if fitting else np.empty(count + (count >> 3), np.int64)
+            self._free = [other for other in self._free if other is not block]
         return np.asarray(_PooledArray(self, block))[:count]
 
     def back(self, block: np.ndarray) -> None:
         """Takes memory back; keeps the latest blocks."""
-        self._free = [*self._free, block][-MAX_FREE_BLOCKS:]
+        with self._lock:
+            self._free = [*self._free, block][-MAX_FREE_BLOCKS:]
 
     def clear(self) -> None:
         """Keeps nothing of what has come back."""

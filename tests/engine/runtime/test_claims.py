@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -115,24 +116,29 @@ def test_many_rows_are_those_of_one_thread_in_its_order(name: str, nodes: int, r
         assert all(np.array_equal(one, two) for one, two in zip(found[0], other, strict=True))
 
 
-def test_rows_that_were_not_expected_are_claimed_again(steps: Steps) -> None:
-    """The first changes derive few rows again and again, the last ones others each."""
-    hub = np.repeat(np.arange(40_000), 2)
-    first = np.column_stack([hub % 7, 7 + np.arange(len(hub)) % 13])
-    rest = np.column_stack([1_000 + np.arange(60_000), np.full(60_000, 900)])
-    same = np.column_stack([np.arange(7, 20), np.full(13, 20)])
-    many = np.column_stack([np.full(30, 900), 2_000_000 + np.arange(30)])
-    edges = np.concatenate([np.unique(first, axis=0), same, rest, many])
-    text = EDGES + PROGRAMS["join"]
+def test_rows_that_were_not_expected_are_claimed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first changes derive one row again and again, the last ones others each."""
+    edges = random_edges(60_000, 150_000, 2)
+    edges = edges[np.argsort(edges[:, 0], kind="stable")]
+    text = EDGES + ".decl t(x: number, y: number)\nt(x * (x / 50000), y * (x / 50000)) :- e(x, y).\n"
+    order: list[int] = []
+    run = Share.run
+
+    def noting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        order.append(self.struct[L.share.kind])
+        run(self, pool, shares)
+
+    monkeypatch.setattr(Share, "run", noting)
     found = []
-    for threads in (1, 2):
+    for threads in (1, 2, 3):
+        order.clear()
         engine = Maintained(compile_source(Source(text)), threads=threads)
         commit(engine, edges[:0], edges)
         found.append(engine.table("t").columns)
         engine.close()
-    assert steps[Shared.CLAIM] > 0
-    assert len(found[0][0]) == 60_000 * 30 + 7
-    assert all(np.array_equal(one, two) for one, two in zip(*found, strict=True))
+        again = (Shared.CLAIM, Shared.HASH) in pairwise(order)
+        assert again == (threads > 1)
+    assert all(np.array_equal(one, two) for other in found[1:] for one, two in zip(found[0], other, strict=True))
 
 
 @examples(40)
@@ -208,3 +214,44 @@ def test_others_join_a_path_when_they_have_nothing_to_do(steps: Steps, monkeypat
         engine.close()
     assert steps[Shared.CLAIM] > 0
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["join", "linear"])
+def test_where_workers_lack_memory_one_goes_on_alone(name: str) -> None:
+    """What one thread takes is little more than rows; others give back what they hold beside."""
+    program, edges = compile_source(Source(EDGES + PROGRAMS[name])), random_edges(1_200, 4_000, 5)
+
+    def suffices(threads: int, limit: int) -> bool:
+        engine = Maintained(program, threads=threads)
+        engine.worker.control[L.control.limit] = limit
+        try:
+            commit(engine, edges[:0], edges)
+        except DlogError:
+            return False
+        finally:
+            engine.close()
+        return True
+
+    low, high = 0, 1 << 27
+    while high - low > 1 << 14:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(1, middle) else (middle, high)
+    assert suffices(2, high + (high >> 1) + (1 << 20))
+
+
+def test_a_load_after_an_interruption_is_none_of_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Maintained(compile_source(Source(EDGES + PROGRAMS["join"])), threads=2)
+    edges = random_edges(60, 200, 1)
+    run = Share.run
+
+    def interrupted(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        run(self, pool, shares)
+        if self.struct[L.share.kind] == Shared.CLAIM:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Share, "run", interrupted)
+        commit(engine, edges[:0], edges)
+    assert engine._runner.shared is not None
+    assert not any(worker.share.is_of_a_path for worker in engine._runner.shared.workers)
+    engine.close()

@@ -6,12 +6,13 @@ then has a stretch of the table of slots for itself, and goes through it divisio
 (Partitioned hashing, as in divisions.py.)
 
 Of records with the same values the first one claims a slot, for a number that nobody else has. When all have claimed theirs,
-rows are numbered in the order of the records: it is the same for any number of workers (entering.py). Outside of recursion the
-first one also stands for the others.
+rows are numbered in the order of the records, as if one worker had found them (entering.py). Outside of recursion the first one
+also stands for the others.
 """
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
@@ -30,7 +31,7 @@ RECORD_WORDS = 2
 """Words of a record before its values: row and iteration, the diff. The row is ROW_UNKNOWN at first, or a number that a record
 with the same values has claimed."""
 FIRST = 1 << 31
-"""Beside the row of a record: it is the one that has claimed it."""
+"""Set, beside the row, in a record that has claimed its number."""
 MAX_COLUMNS = 32
 """Columns of a collection whose rows are claimed."""
 RECORDS_AHEAD, SLOTS_AHEAD = 32, 16
@@ -147,7 +148,7 @@ def division_of(hashed):
 
 @kernel
 def claim_part(ctl: Control, share: Share, parts):
-    """Finds or claims the rows of a part's divisions; false with ctl.error set."""
+    """Finds or claims the rows of a part's divisions, unless memory does not suffice, as the status says then."""
     own = ctl.share
     collection = share.collection
     own.wide = 0
@@ -157,10 +158,13 @@ def claim_part(ctl: Control, share: Share, parts):
     limit = collection.slot_homes.room - 1
     if own.behind < DIVISIONS:
         limit = ((own.behind << (32 - DIVISION_BITS)) * collection.slot_homes.count) >> 32
+    own.status = Status.DONE
     for division in range(own.first, own.behind):
         for other in range(parts):
-            if not claim_division(ctl, share, own, division, other, limit):
-                return False
+            if own.status == Status.DONE and not claim_division(ctl, share, own, division, other, limit):
+                # For want of memory: one worker derives all (`give_up`).
+                ctl.error = Error.NONE
+                own.status = Status.YIELD
     return True
 
 
@@ -231,6 +235,7 @@ def take_row(share: Share, own: Share, record: Words, row):
         set_row(record, row)
     elif row < collection.rows:
         collection.derivation.counts[row] += record[1]
+        record[1] = 0
         set_row(record, row)
     else:
         claimed_by(share, own, row)[1] += record[1]

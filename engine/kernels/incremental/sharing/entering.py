@@ -24,7 +24,7 @@ from dlog.engine.kernels.incremental.sharing.loads import share_divisions
 from dlog.engine.kernels.incremental.sharing.placing import begin_placing
 from dlog.engine.kernels.incremental.store.bits import fill_bits
 from dlog.engine.kernels.incremental.store.collections import born_absent, clear_row, find_or_add, reserve_rows, widen
-from dlog.engine.kernels.incremental.store.lists import list_room
+from dlog.engine.kernels.incremental.store.lists import list_free, list_room
 from dlog.engine.kernels.incremental.store.slot_room import keep_last_free, rows_hoped_for
 from dlog.engine.kernels.incremental.store.slots import ROWS_AHEAD, hash_values, more_slots, slots_for, warm_slot
 from dlog.engine.kernels.layout import CLAIM_WORDS, TAG_FREE
@@ -45,8 +45,8 @@ def begin_claims(ctl: Control, share: Share):
     if records < share.least:
         return derive_alone(ctl, share)
     share.count = records
-    grown = slots_wanted(ctl, share)
-    if grown != 0 and begin_placing(ctl, share, grown):
+    homes = slots_wanted(ctl, share)
+    if homes != 0 and begin_placing(ctl, share, homes):
         return Status.BULK
     return begin_divisions(ctl, share)
 
@@ -56,7 +56,7 @@ def begin_divisions(ctl: Control, share: Share):
     """Has workers claim the rows of divided records, where there is room for as many as may come. Returns a `Status`."""
     room = room_for_claims(share)
     if room == 0:
-        return derive_alone(ctl, share)
+        return give_up(ctl, share)
     for part in range(share.part_count):
         share.rooms[part] = share.parts[part].items.data.address
     share_divisions(share)
@@ -141,9 +141,18 @@ def derive_record(ctl: Control, collection: Collection, record: Words):
 @kernel
 def begin_numbers(ctl: Control, share: Share):
     """After workers have claimed rows. Returns a `Status`: BULK where they are to number and write them, or to claim again."""
-    collection = share.collection
+    for part in range(share.part_count):
+        if share.parts[part].status != Status.DONE:
+            return give_up(ctl, share)
     if not claim_left(ctl, share):
-        return Status.FAILED if ctl.error != Error.NONE else claim_again(ctl, share)
+        return give_up(ctl, share) if ctl.error != Error.NONE else claim_again(ctl, share)
+    return Status.BULK if room_for_rows(ctl, share) else give_up(ctl, share)
+
+
+@kernel
+def room_for_rows(ctl: Control, share: Share):
+    """Makes room for the rows that have been claimed, and has workers number them; false with ctl.error set."""
+    collection = share.collection
     row = collection.rows
     wide = 0
     for part in range(share.part_count):
@@ -154,14 +163,14 @@ def begin_numbers(ctl: Control, share: Share):
     for c in range(collection.arity):
         column = collection.columns[c]
         if wide >> c & 1 != 0 and column.width != 8 and not widen(ctl, collection, column):
-            return Status.FAILED
+            return False
     room = (max(grown(collection.capacity), row, 64) + 63) & ~63
     if row > collection.capacity and not reserve_rows(ctl, collection, room):
-        return Status.FAILED
+        return False
     share.entered += row - collection.rows
     share.noted += share.count
     share.kind = Shared.NUMBER
-    return Status.BULK
+    return True
 
 
 @kernel
@@ -188,9 +197,8 @@ def claim_left(ctl: Control, share: Share):
 
 
 @kernel
-def claim_again(ctl: Control, share: Share):
-    """Forgets all claims, as there are more than was expected, and has workers begin anew with room for all records. Returns a
-    `Status`."""
+def forget_claims(share: Share):
+    """Frees the slots that have been claimed, and forgets which rows records are of, but for those that were there before."""
     collection = share.collection
     for part in range(share.part_count):
         own = share.parts[part]
@@ -201,11 +209,35 @@ def claim_again(ctl: Control, share: Share):
             record = record_at(own, collection, number)
             if row_of(record) >= collection.rows:
                 set_row(record, ROW_UNKNOWN)
+
+
+@kernel
+def claim_again(ctl: Control, share: Share):
+    """Has workers begin anew with room for all records, as more rows have been claimed than were expected. Returns a
+    `Status`."""
+    forget_claims(share)
     share.noted = 0
-    if not begin_placing(ctl, share, slots_for(collection.rows + share.count)):
-        ctl.error = Error.MEMORY
-        return Status.FAILED
-    return Status.BULK
+    share.entered = 0
+    if begin_placing(ctl, share, slots_for(share.collection.rows + share.count)):
+        return Status.BULK
+    return give_up(ctl, share)
+
+
+@kernel
+def give_up(ctl: Control, share: Share):
+    """Derives all records alone, as memory does not suffice for workers to do so: what they need beside records is given back.
+    Derivations that have been added to rows are none in their records any more. Returns a `Status`."""
+    ctl.error = Error.NONE
+    forget_claims(share)
+    for part in range(share.part_count):
+        own = share.parts[part]
+        list_free(ctl, own.items)
+        list_free(ctl, own.derived_rows)
+        list_free(ctl, own.left)
+    status = derive_alone(ctl, share)
+    for part in range(share.part_count):
+        list_free(ctl, share.parts[part].values)
+    return status
 
 
 @kernel
@@ -247,7 +279,7 @@ def begin_entering(ctl: Control, share: Share):
     share.kind = Shared.ENTER
     share.items.count = 0  # what has been divided is not needed any more
     done = not share.collection.scope or list_room(ctl, share.items, share.count)
-    return Status.BULK if done else Status.FAILED
+    return Status.BULK if done else give_up(ctl, share)
 
 
 @kernel

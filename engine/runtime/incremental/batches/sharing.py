@@ -61,7 +61,8 @@ class Share:
         self.struct[L.share.lock] = self.struct[L.share.last] = self.items[L.items.count] = 0
 
     def end(self) -> None:
-        """Gives back what a batch needed."""
+        """Gives back what a batch needed, and forgets a path that has not come to its end."""
+        self.struct[L.share.last] = 0
         for items in (self.items, self.derived_rows, self.values, self.left):
             lists.list_free(self.control.address, items.address)
 
