@@ -75,7 +75,7 @@ STOCK = 65
 DERIVED_ROW_WORDS = 3
 """Words of a row that a part of a path has derived."""
 CLAIM_WORDS = DERIVED_ROW_WORDS
-"""Words of a claim, in the same list: its record and its slot, one to spare."""
+"""Words of a claim, which is in the same list: its record and its slot, and one that is not used."""
 RUN = 1 << 40
 """Added to row numbers that are positions in a slab without capacity."""
 

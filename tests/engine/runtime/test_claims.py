@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from itertools import pairwise
@@ -22,6 +21,7 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
 from tests.engine.runtime.maintaining import EDGES
+from tests.engine.runtime.shared_steps import Steps, count_steps, interrupted_after
 from tests.examples import examples
 
 CLAIMS = {Shared.CLAIM, Shared.NUMBER, Shared.ENTER}
@@ -39,20 +39,12 @@ rows(n) :- n = count : { t(_, _) }.
 .decl u(x: number, y: number)
 u(y, x) :- t(x, y), e(x, _).
 """
-Steps = Counter[int]
 
 
 @pytest.fixture(autouse=True)
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
     """How often steps of each kind have been shared; those of four rows are."""
-    counted: Steps = Counter()
-    run = Share.run
-
-    def counting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
-        counted[self.struct[L.share.kind]] += 1
-        run(self, pool, shares)
-
-    monkeypatch.setattr(Share, "run", counting)
+    counted = count_steps(monkeypatch)
     monkeypatch.setattr(sharing, "SHARED_STEP", 4)
     monkeypatch.setattr(strata_runner, "SHARED_ROWS", 4)
     yield counted
@@ -185,15 +177,8 @@ def test_memory_that_does_not_suffice_leaves_what_was(name: str) -> None:
 def test_an_interruption_after_a_step_takes_the_load_back(name: str, step: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     edges = random_edges(60, 200, 1)
     engine = Maintained(compile_source(Source(text_of(name))), threads=2)
-    run = Share.run
-
-    def interrupted(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
-        run(self, pool, shares)
-        if self.struct[L.share.kind] == step:
-            raise KeyboardInterrupt
-
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Share, "run", interrupted)
+        patch.setattr(Share, "run", interrupted_after(step))
         commit(engine, edges[:0], edges)
     commit(engine, edges[:0], edges)
     assert tables(engine) == story(name, edges, 1)[0]
@@ -242,15 +227,8 @@ def test_where_workers_lack_memory_one_goes_on_alone(name: str) -> None:
 def test_a_load_after_an_interruption_is_none_of_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Maintained(compile_source(Source(EDGES + PROGRAMS["join"])), threads=2)
     edges = random_edges(60, 200, 1)
-    run = Share.run
-
-    def interrupted(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
-        run(self, pool, shares)
-        if self.struct[L.share.kind] == Shared.CLAIM:
-            raise KeyboardInterrupt
-
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Share, "run", interrupted)
+        patch.setattr(Share, "run", interrupted_after(Shared.CLAIM))
         commit(engine, edges[:0], edges)
     assert engine._runner.shared is not None
     assert not any(worker.share.is_of_a_path for worker in engine._runner.shared.workers)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -20,6 +18,7 @@ from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
+from tests.engine.runtime.shared_steps import Steps, count_steps, interrupted_after
 from tests.examples import examples
 
 PAIRS = ".decl e(x: number, y: number)\n.input e\n.decl p(y: number, x: number)\n.output p\np(y, x) :- e(x, y).\n"
@@ -33,20 +32,12 @@ WIDE = """
 t(x, z) :- e(x, y, _), e(_, x, z).
 """
 PROGRAMS = {"pairs": (PAIRS, 2), "joined": (JOINED, 2), "alone": (ALONE, 1), "wide": (WIDE, 3)}
-Steps = Counter[int]
 
 
 @pytest.fixture(autouse=True)
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
     """How often steps of each kind have been shared; inputs of four rows are loaded together."""
-    counted: Steps = Counter()
-    run = Share.run
-
-    def counting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
-        counted[self.struct[L.share.kind]] += 1
-        run(self, pool, shares)
-
-    monkeypatch.setattr(Share, "run", counting)
+    counted = count_steps(monkeypatch)
     monkeypatch.setattr(strata_runner, "SHARED_ROWS", 4)
     monkeypatch.setattr(runner, "BULK_ROWS", 4)
     yield counted
@@ -232,15 +223,8 @@ def test_an_interruption_between_the_steps_of_a_load_takes_it_back(
     engine = Maintained(compile_source(Source(text)), threads=2)
     engine.commit({"h": Updates((np.arange(9),), np.ones(9, np.int64), np.ones(9, np.int64))})
     rows = _rows(arity, 4000, 60, False, 1)
-    run = Share.run
-
-    def interrupted(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
-        run(self, pool, shares)
-        if self.struct[L.share.kind] == step:
-            raise KeyboardInterrupt
-
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Share, "run", interrupted)
+        patch.setattr(Share, "run", interrupted_after(step))
         _commit(engine, rows, 1)
         raise KeyboardInterrupt  # the load has no such step
     if engine.round == 1:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.codes import Shared, Status
+from dlog.engine.kernels.codes import Shared
 from dlog.engine.runtime.incremental.batches import sharing
 from dlog.engine.runtime.incremental.batches.sharing import Share
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
@@ -19,6 +17,7 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
 from tests.engine.runtime.maintaining import EDGES, Beside
+from tests.engine.runtime.shared_steps import GIVEN_UP, Steps, count_steps, interrupted_after
 
 PATHS = ".decl p(x: number, y: number)\n.output p\np(x, y) :- e(x, y).\n"
 RECURSIVE = {
@@ -31,21 +30,12 @@ FLAT = {
     "join": ".decl t(x: number, z: number)\n.output t\nt(x, z) :- e(x, y), e(y, z), x != z.\n",
     "triangles": ".decl t(x: number, y: number, z: number)\n.output t\nt(x, y, z) :- e(x, y), e(y, z), e(x, z).\n",
 }
-Steps = Counter[int]
 
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
     """How often steps of each kind have been shared; those of four rows are."""
-    counted: Steps = Counter()
-    run = Share.run
-
-    def counting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
-        counted[self.struct[L.share.kind]] += 1
-        run(self, pool, shares)
-        counted[-1] += Status.YIELD in [share.struct[L.share.status] for share in shares]
-
-    monkeypatch.setattr(Share, "run", counting)
+    counted = count_steps(monkeypatch)
     monkeypatch.setattr(sharing, "SHARED_STEP", 4)
     yield counted
 
@@ -115,7 +105,7 @@ def test_a_change_of_which_too_much_comes_is_for_one_thread(name: str, relation:
         _commit(engine, edges[:0], edges)
         found.append(engine.table(relation).columns)
         engine.close()
-    assert steps[-1] > 0
+    assert steps[GIVEN_UP] > 0
     assert len(found[0][0]) >= 1500 * 1500
     assert all((one == other).all() for one, other in zip(*found, strict=True))
 
@@ -164,15 +154,8 @@ def test_an_interruption_between_shared_steps_takes_the_round_back(steps: Steps,
     edges = _edges(150, 300, 1)
     _commit(engine, edges[:0], edges)
     before = _tables(engine)
-    run = Share.run
-
-    def interrupted(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
-        run(self, pool, shares)
-        if self.struct[L.share.kind] == Shared.BUCKET:
-            raise KeyboardInterrupt
-
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Share, "run", interrupted)
+        patch.setattr(Share, "run", interrupted_after(Shared.BUCKET))
         _commit(engine, edges[:100], _edges(150, 100, 3))
     assert {n: sorted(zip(*t, strict=True)) for n, t in _tables(engine).items()} == {
         n: sorted(zip(*t, strict=True)) for n, t in before.items()

@@ -17,7 +17,7 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
 from dlog.engine.kernels.incremental.sharing.parts import ROW
-from dlog.engine.kernels.incremental.store.divisions import DIVISION_BITS, DIVISIONS, first_word, item_of_word
+from dlog.engine.kernels.incremental.store.divisions import DIVISION_BITS, DIVISIONS, begin_words, first_word, item_of_word
 from dlog.engine.kernels.incremental.store.homes import home_of
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room
 from dlog.engine.kernels.incremental.store.slots import enter_slot, has_values, hash_values, slot_of, slots_of, tag_of
@@ -123,11 +123,7 @@ def divide_records(ctl: Control, own: Share, collection: Collection):
     for number in range(count):
         hashed = hash_values(values_of(record_at(own, collection, number)), collection.arity)
         room[division_of(hashed)] += 1
-    total = 0
-    for division in range(DIVISIONS):
-        size = room[division]
-        room[division] = total
-        total += size
+    begin_words(room)
     for number in range(count):
         hashed = hash_values(values_of(record_at(own, collection, number)), collection.arity)
         division = division_of(hashed)
@@ -155,9 +151,7 @@ def claim_part(ctl: Control, share: Share, parts):
     own.derived_rows.count = 0
     own.left.count = 0
     clear_words(own.firsts, parts)
-    limit = collection.slot_homes.room - 1
-    if own.behind < DIVISIONS:
-        limit = ((own.behind << (32 - DIVISION_BITS)) * collection.slot_homes.count) >> 32
+    limit = limit_of(own, collection)
     own.status = Status.DONE
     for division in range(own.first, own.behind):
         for other in range(parts):
@@ -166,6 +160,14 @@ def claim_part(ctl: Control, share: Share, parts):
                 ctl.error = Error.NONE
                 own.status = Status.YIELD
     return True
+
+
+@kernel
+def limit_of(own: Share, collection: Collection):
+    """The slot behind those that are a part's: the first home of the next part, or the last slot, which stays free."""
+    if own.behind == DIVISIONS:
+        return collection.slot_homes.room - 1
+    return ((own.behind << (32 - DIVISION_BITS)) * collection.slot_homes.count) >> 32
 
 
 @kernel

@@ -229,15 +229,21 @@ def give_up(ctl: Control, share: Share):
     Derivations that have been added to rows are none in their records any more. Returns a `Status`."""
     ctl.error = Error.NONE
     forget_claims(share)
+    give_back(ctl, share)
+    status = derive_alone(ctl, share)
+    for part in range(share.part_count):
+        list_free(ctl, share.parts[part].values)
+    return status
+
+
+@kernel
+def give_back(ctl: Control, share: Share):
+    """Frees what parts need beside what they have noted."""
     for part in range(share.part_count):
         own = share.parts[part]
         list_free(ctl, own.items)
         list_free(ctl, own.derived_rows)
         list_free(ctl, own.left)
-    status = derive_alone(ctl, share)
-    for part in range(share.part_count):
-        list_free(ctl, share.parts[part].values)
-    return status
 
 
 @kernel

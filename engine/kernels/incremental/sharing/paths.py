@@ -15,6 +15,7 @@ from dlog.engine.kernels.incremental.sharing.entering import (
     begin_entering,
     begin_numbers,
     end_entering,
+    give_back,
 )
 from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step
 from dlog.engine.kernels.incremental.sharing.placing import end_hashes, end_placing
@@ -176,7 +177,10 @@ def end_part(ctl: Control, share: Share):
         if share.parts[part].status != Status.DONE:
             share.chunk >>= 2
             if share.chunk < LEAST_CHUNK:
+                # One worker goes on alone: memory may be what it lacks.
                 give_back(ctl, share)
+                for number in range(share.part_count):
+                    list_free(ctl, share.parts[number].values)
             return Status.YIELD
     rows = 0
     most = 0
@@ -202,17 +206,6 @@ def end_part(ctl: Control, share: Share):
     if share.items.count >= share.least:
         return Status.BULK if begin_supports(ctl, share) else Status.FAILED
     return Status.DONE if add_alone(ctl, share) else Status.FAILED
-
-
-@kernel
-def give_back(ctl: Control, share: Share):
-    """Frees what parts have noted, before one worker goes on alone: memory may be what they lack."""
-    for part in range(share.part_count):
-        own = share.parts[part]
-        list_free(ctl, own.items)
-        list_free(ctl, own.derived_rows)
-        list_free(ctl, own.values)
-        list_free(ctl, own.left)
 
 
 @kernel

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Error, Shared, Status
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.incremental.sharing.claims import division_of
+from dlog.engine.kernels.incremental.sharing.claims import division_of, limit_of
 from dlog.engine.kernels.incremental.sharing.loads import share_divisions
 from dlog.engine.kernels.incremental.store.bits import get_bit
-from dlog.engine.kernels.incremental.store.divisions import DIVISION_BITS, DIVISIONS, first_word, room_of
+from dlog.engine.kernels.incremental.store.divisions import DIVISION_BITS, DIVISIONS, begin_words, first_word, room_of
 from dlog.engine.kernels.incremental.store.homes import home_of
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room
 from dlog.engine.kernels.incremental.store.slot_room import begin_slots, keep_last_free, place_rows, put_row
@@ -59,11 +59,7 @@ def hash_part(ctl: Control, share: Share, part, parts):
     for row in range(first, last):
         if get_bit(collection.alive, row) != 0:
             room[division_of(hash_row(collection, row))] += 1
-    total = 0
-    for division in range(DIVISIONS):
-        size = room[division]
-        room[division] = total
-        total += size
+    begin_words(room)
     for row in range(first, last):
         if get_bit(collection.alive, row) != 0:
             hashed = hash_row(collection, row)
@@ -106,9 +102,7 @@ def place_part(ctl: Control, share: Share, parts):
     own = ctl.share
     collection = share.collection
     own.left.count = 0
-    limit = collection.slot_homes.room - 1
-    if own.behind < DIVISIONS:
-        limit = ((own.behind << _REST_BITS) * collection.slot_homes.count) >> 32
+    limit = limit_of(own, collection)
     for division in range(own.first, own.behind):
         for other in range(parts):
             if not place_division(ctl, collection, own, division, Words(share.rooms[other]), limit):

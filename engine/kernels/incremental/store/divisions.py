@@ -54,11 +54,7 @@ def divide_rows(data, width, alive: Words, items, item_width, start, end, low, s
     for row in range(start, end):
         if not alive or get_bit(alive, row) != 0:
             room[(load_cell(data, width, row) - low) >> shift] += 1
-    total = 0
-    for division in range(DIVISIONS):
-        size = room[division]
-        room[division] = total
-        total += size
+    begin_words(room)
     words = behind(room, DIVISIONS)
     for row in range(start, end):
         if not alive or get_bit(alive, row) != 0:
@@ -67,6 +63,16 @@ def divide_rows(data, width, alive: Words, items, item_width, start, end, low, s
             room[key >> shift] = at + 1
             item = load_cell(items, item_width, row) if items != 0 else row
             words[at] = (key << 32) | (item & _LOW)
+
+
+@kernel
+def begin_words(room: Words):
+    """Has a room that has how many words each division gets have where these begin: as each is written, that moves on."""
+    total = 0
+    for division in range(DIVISIONS):
+        size = room[division]
+        room[division] = total
+        total += size
 
 
 @kernel

@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.incremental.store.divisions import DIVISION_BITS, DIVISIONS, MIN_DIVIDED_ROWS, first_word, room_of
+from dlog.engine.kernels.incremental.store.divisions import (
+    DIVISION_BITS,
+    DIVISIONS,
+    MIN_DIVIDED_ROWS,
+    begin_words,
+    first_word,
+    room_of,
+)
 from dlog.engine.kernels.incremental.store.pairs import (
     hash_of,
     homes_for,
@@ -86,11 +93,7 @@ def divide_pairs(columns: WordColumns, start, end, many, room: Words):
         room[division] = 0
     for i in range(start, end):
         room[division_of(pack(left[i], right[i])) if many else 0] += 1
-    total = 0
-    for division in range(DIVISIONS):
-        size = room[division]
-        room[division] = total
-        total += size
+    begin_words(room)
     for i in range(start, end):
         word = pack(left[i], right[i])
         division = division_of(word) if many else 0

@@ -126,8 +126,8 @@ class StrataRunner:
         collection.log[L.items.count], struct[L.collection.indexed] = logged, 0
 
     def share(self, share: Share, workers: Sequence[BatchWorker]) -> None:
-        """Has workers, none of which runs, do a step together and, of a path that is divided, those that follow: what each has
-        found is its own only so long. Raises Failed."""
+        """Has workers, none of which runs, do a step together and, of a path that is divided, the steps that follow, the same
+        ones: what each has found is in its own lists, which another stratum would use. Raises Failed."""
         shares = [worker.share for worker in workers]
         share.run(self.pool, shares)
         while share.is_of_a_path:
