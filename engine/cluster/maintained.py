@@ -121,6 +121,7 @@ class SharedStratum(StratumBuilder):
         if not self.channels:
             return super()._looped(loop, reads)
         self._deliveries()
+        loop[L.scope.own_count] = 0  # whether it only grows depends on what others send
         self.flow.read_by_others(reads)
         return self.flow.step(Recursion(self.flow.engine, self.flow, loop, self.channels).run)
 

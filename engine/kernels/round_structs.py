@@ -317,6 +317,9 @@ class Scope(Struct):
     last: i64  # iteration with something to do
     tick: i64
     round_tick: i64
+    own: Array[Pointer[Collection]]  # its relations
+    own_count: i64
+    growing: i64  # in this batch rows only come, to relations that were empty (`only_grows`)
     delayed: i64  # rows enter at late iterations: not those but the iterations that did something count
     productive_iterations: i64  # how many did
 
@@ -339,6 +342,7 @@ class Path(Struct):
     gate_count: i64
     target: Collection  # of which it makes rows, over rounds
     divisible: i64  # `Divisible`: whether several workers may each go through a part of its changes (sharing)
+    monotone: i64  # over rounds: rows that come never take derivations away
     few: i64  # `Few`: whether few changes go through it row by row (small_deltas.py)
     sought: i64  # the seed's column by which it looks rows up, or -1
     group: i64  # the seed's column by which it chooses the group of `reduction`, or -1

@@ -93,6 +93,8 @@ def connect_scope(
     loop.point(L.scope.changed, Struct(len(imports)))
     loop.point(L.scope.seeds, Struct(max(len(imports) + 1, len(own))))
     loop.point(L.scope.touched, Struct(len(own)))
+    loop.point(L.scope.own, words(collection.address for collection in own))
+    loop[L.scope.own_count] = len(own)
     return tuple(Reading(_log_of(paths[0]), seed) for paths, seed in zip(entering.values(), imports, strict=True))
 
 

@@ -97,6 +97,7 @@ class RoundLowering(PathLowering):
     def _finish(self) -> LoweredPath:
         header = {L.path.list: self.changes, L.path.target: self.target}
         header[L.path.divisible] = self._divisible()
+        header[L.path.monotone] = int(is_monotone(self.path))
         header[L.path.few] = few = self._few()
         if few not in (Few.NOT, Few.ALONE):
             header |= self._columns()
@@ -376,6 +377,14 @@ class RoundLowering(PathLowering):
         self.target = self.references.refer("groups", name)
         contribution = {"reduction": self.references.refer("reduced", name), "value": contributed, "advance": 0}
         self.code.emit(op, *I.Reduce.operands(**contribution, **self._times()), *keys)
+
+
+def is_monotone(path: nodes.Path) -> bool:
+    """Whether rows that come never have the path take derivations away: it is not seeded by what a literal negates, and rows
+    have no weights."""
+    if isinstance(path.seed, nodes.Scan) and (path.seed.negated or path.seed.missing):
+        return False
+    return isinstance(path.sink, nodes.Insert) and path.sink.weight in (None, Constant(1, Kind.NUMBER))
 
 
 def contributes_alone(level: Sequence[int]) -> bool:

@@ -20,8 +20,9 @@ from dlog.engine.kernels.incremental.loop.activation import (
     touch,
 )
 from dlog.engine.kernels.incremental.loop.batches import forget_changes, rows_before, settle
-from dlog.engine.kernels.incremental.loop.changes import flush_distinct, next_tick
+from dlog.engine.kernels.incremental.loop.changes import flush_distinct, log_fresh, next_tick
 from dlog.engine.kernels.incremental.loop.distinct import end_distinct, process_distinct
+from dlog.engine.kernels.incremental.loop.growth import only_grows, process_growth
 from dlog.engine.kernels.incremental.loop.running import start_changes
 from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.incremental.reduce.reductions import flush_reduction
@@ -252,6 +253,8 @@ def process_collection(ctl: Control, scope: Scope, collection: Collection, itera
         done = process_lattice(ctl, scope, lattice, iteration, time)
     elif share and share.kind == Shared.BUCKET:
         done = end_bucket(ctl, share)
+    elif scope.growing != 0:
+        done = enter_indexes(ctl, collection) and process_growth(ctl, collection, iteration, time)
     else:
         done = enter_indexes(ctl, collection)
         if done and share and is_large(collection, iteration, share):
@@ -297,6 +300,9 @@ def end_collection(ctl: Control, scope: Scope, collection: Collection):
         done = end_lattice(ctl, lattice, scope.round) and enter_indexes(ctl, lattice.result)
     elif share and share.kind == Shared.ROUND:
         done = end_settling(ctl, share)
+    elif scope.growing != 0:
+        done = enter_indexes(ctl, collection)
+        log_fresh(collection)
     else:
         done = enter_indexes(ctl, collection)
         if done and share and collection.touched.count >= share.least:
@@ -387,6 +393,7 @@ def start_scope(scope: Scope, work: Work):
             changed[i] = imports[i]
     for i in range(scope.changed_count):
         changed[i].list.hi = 0
+    scope.growing = 1 if work.rounds == 1 and only_grows(scope) else 0
 
 
 @entry()

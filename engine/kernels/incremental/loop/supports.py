@@ -117,7 +117,10 @@ def add_support(ctl: Control, collection: Collection, row, iteration, diff):
 @inlined
 def count_derivations(ctl: Control, collection: Collection, row, iteration, diff, share: Share, stock: Words):
     """Adds derivations of a row at an iteration: 1 if it is to be looked at then, 0 if it is so already, -1 with ctl.error set.
-    The entries of a row ascend; new ones come from the worker's stock, if it has one."""
+    The entries of a row ascend; new ones come from the worker's stock, if it has one.
+
+    In a scope that grows counts settle at once, and only a row's first derivation matters: there it appears."""
+    growing = collection.scope.growing != 0
     heads = collection.derivation.support
     before = 0
     at = heads[row]
@@ -134,6 +137,9 @@ def count_derivations(ctl: Control, collection: Collection, row, iteration, diff
             if not may_hold(ctl, count + diff):
                 return -1
             entry.new = count + diff
+            if growing:
+                entry.old = count + diff
+                return 0
             return 1 if count == entry.old else 0
     pool = collection.derivation.entries
     number = (take_stocked(share, stock, pool) if stock else pool_take(ctl, pool)) + 1
@@ -141,14 +147,14 @@ def count_derivations(ctl: Control, collection: Collection, row, iteration, diff
         return -1
     entry = support_at(collection, number)
     entry.at = iteration | (at << 32)
-    entry.old = 0
+    entry.old = diff if growing else 0
     entry.new = diff
     if before == 0:
         heads[row] = number
-    else:
-        previous = support_at(collection, before)
-        previous.at = (previous.at & 0xFFFFFFFF) | (number << 32)
-    return 1
+        return 1
+    previous = support_at(collection, before)
+    previous.at = (previous.at & 0xFFFFFFFF) | (number << 32)
+    return 0 if growing else 1
 
 
 @kernel
