@@ -445,8 +445,8 @@ class Share(Struct):
     claims: i64  # whether what parts of a path find are records, whose rows workers claim (claims.py)
     noted: i64  # how many there have been,
     entered: i64  # and how many of their rows were new
-    derived_rows: List  # of a part: rows that it has derived, DERIVED_ROW_WORDS each: row and iteration in one word, diff, time
-    values: List  # and the values of those that are not there yet; or these are its records, and the others what it has claimed
+    derived_rows: List  # of a part: derivations outside of recursion, DERIVED_ROW_WORDS each: row, diff, time
+    values: List  # and where there are those of rows that are not there yet, with the values; or records, and claims
     left: List  # its records that have found no place, and who has noted them
     firsts: Words  # and for each part how many of its records have claimed a row here
     items: List  # derivations: row and iteration in one word, the diff; what comes of other rows; rows that are divided

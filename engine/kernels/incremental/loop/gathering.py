@@ -10,6 +10,8 @@ from dlog.engine.kernels.static.storage import behind
 
 ROW_UNKNOWN = 0x7FFFFFFF
 """Stands for a row that is not there yet: no row has this number."""
+ITEM_WORDS = 2
+"""Words of a derivation: row and iteration, the diff."""
 
 
 @kernel
@@ -21,12 +23,12 @@ def gather_supports(
     if not list_room(ctl, items, n):
         return False
     share.collection = collection
-    data = behind(items.data, items.count * 2)
+    data = behind(items.data, items.count * ITEM_WORDS)
     for i in range(n):
         iteration = advance
         if iterations:
             iteration += iterations[i]
-        data[2 * i] = rows[i] | (iteration << 32)
-        data[2 * i + 1] = diffs[i]
+        data[ITEM_WORDS * i] = rows[i] | (iteration << 32)
+        data[ITEM_WORDS * i + 1] = diffs[i]
     items.count += n
     return True

@@ -104,8 +104,8 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
             return status
         if share.items.count >= share.least:
             share.status = status
-            return Status.BULK if begin_supports(ctl, share) else Status.FAILED
-        status = status if add_alone(ctl, share) else Status.FAILED
+            return Status.BULK if begin_supports(ctl, share, share.items.count) else Status.FAILED
+        status = status if add_alone(ctl, share.collection, share.items) else Status.FAILED
     return end_run(path, ctl, status)
 
 

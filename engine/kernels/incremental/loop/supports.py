@@ -99,6 +99,15 @@ def support_at(collection: Collection, number) -> Support:
 
 
 @kernel
+def warm_following(collection: Collection, number, iteration):
+    """Asks for the entry that follows a row's first one, plus one, where that is of an earlier iteration."""
+    if number > 0:
+        word = support_at(collection, number).at
+        if word & 0xFFFFFFFF < iteration and word >> 32 != 0:
+            prefetch(support_at(collection, word >> 32).address)
+
+
+@kernel
 def may_hold(ctl: Control, count):
     """Whether derivations are so few, or weigh so little, that sums of two such counts are right; false with ctl.error set."""
     if -SUM_MOST <= count <= SUM_MOST:

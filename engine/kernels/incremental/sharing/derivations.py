@@ -1,53 +1,137 @@
-"""Derivations of rows, added by workers, each those of its rows."""
+"""Derivations that are noted before they are added: by a path that one worker goes through, by parts of one, or of records.
+
+Those of rows in recursion are items of the lists of whoever has noted them. Workers add them, each those of its rows.
+"""
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Shared
+from dlog.engine.kernels.codes import Shared, Status
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.incremental.loop.supports import add_support, count_derivations, schedule, support_at
+from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN
+from dlog.engine.kernels.incremental.loop.supports import add_support, count_derivations, schedule, support_at, warm_following
 from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, own_rows
+from dlog.engine.kernels.incremental.store.collections import find_or_add
+from dlog.engine.kernels.incremental.store.direct import prefetch_direct
+from dlog.engine.kernels.incremental.store.lists import push_change
+from dlog.engine.kernels.incremental.store.slots import hash_values, warm_slot
 from dlog.engine.kernels.incremental.store.stocks import close_stocks, open_stocks
-from dlog.engine.kernels.layout import STOCK
-from dlog.engine.kernels.round_structs import Control, Share
+from dlog.engine.kernels.layout import DERIVED_ROW_WORDS, STOCK
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Share
+from dlog.engine.kernels.row_structs import List
 from dlog.engine.kernels.static.storage import behind, scratch_block
 
+ROWS_AHEAD = 16
+"""New rows of a part whose slots are asked for before they are looked for."""
 _MARK = 1 << 31
 """Of a derivation: its row is to be looked at."""
 
 
+# ----------------------------------------------------------------------------------------------------------------- rows
+
+
 @kernel
-def begin_supports(ctl: Control, share: Share):
-    """Before workers add the derivations noted; false with ctl.error set."""
+def find_noted(ctl: Control, share: Share, own: Share):
+    """Finds or makes the rows that a part of a path has noted by their values; false with ctl.error set."""
+    collection = share.collection
+    size = collection.arity + 1
+    noted = own.values
+    found = own.items.data if collection.scope else own.derived_rows.data
+    for at in range(0, noted.count, size):
+        if at + ROWS_AHEAD * size < noted.count:
+            warm_values(collection, behind(noted.data, at + ROWS_AHEAD * size + 1))
+        values = behind(noted.data, at + 1)
+        row = find_or_add(ctl, collection, values, hash_values(values, collection.arity))
+        if row < 0:
+            return False
+        found[noted.data[at]] += row - ROW_UNKNOWN
+    noted.count = 0
+    return True
+
+
+@kernel
+def warm_values(collection: Collection, values: Words):
+    """Asks for where a row with these values will be found."""
+    if collection.direct.count != 0:
+        prefetch_direct(collection, values[0])
+    elif collection.slot_homes.count > 0:
+        warm_slot(collection, hash_values(values, collection.arity))
+
+
+@kernel
+def derive_noted(ctl: Control, share: Share, own: Share):
+    """Adds the derivations, outside of recursion, that a part of a path has noted; false with ctl.error set."""
+    collection = share.collection
+    derivation = collection.derivation
+    for i in range(own.derived_rows.count):
+        found = behind(own.derived_rows.data, i * DERIVED_ROW_WORDS)
+        if collection.fresh != 0:
+            derivation.counts[found[0]] += found[1]
+        elif not push_change(ctl, derivation.derived, found[0], found[2], found[1], 0):
+            return False
+    own.derived_rows.count = 0
+    return True
+
+
+# ------------------------------------------------------------------------------------------------------------ recursion
+
+
+@kernel
+def begin_supports(ctl: Control, share: Share, count):
+    """Before workers add so many derivations as their lists have; false with ctl.error set."""
     begin_step(ctl, share, Shared.SUPPORTS, share.collection)
-    return open_stocks(ctl, share, share.collection.derivation.entries, share.items.count)
+    return open_stocks(ctl, share, share.collection.derivation.entries, count)
+
+
+@kernel
+def lists_of(share: Share):
+    """How many lists there are of derivations: one for each part, and one for who shares the step, where that does no part."""
+    return share.part_count + (0 if share.parts[0] == share else 1)
+
+
+@kernel
+def list_at(share: Share, number) -> List:
+    return share.parts[number].items if number < share.part_count else share.items
 
 
 @kernel
 def add_part(ctl: Control, share: Share, part, parts):
-    collection = share.collection
-    heads = collection.derivation.support
-    items = share.items.data
-    count = share.items.count
     stock = behind(share.stocks, part * STOCK)
     own = scratch_block(ctl, 0)
+    for number in range(lists_of(share)):
+        if not add_own(ctl, share, list_at(share, number), part, parts, stock, own):
+            return False
+    return True
+
+
+@kernel
+def add_own(ctl: Control, share: Share, items: List, part, parts, stock: Words, own: Words):
+    """Adds derivations of a list, those whose rows are a part's, and marks the rows to be looked at; false with ctl.error
+    set."""
+    collection = share.collection
+    heads = collection.derivation.support
+    data = items.data
     at = 0
-    while at < count:
-        n, at = own_rows(items, 2, at, count, part, parts, own)
+    while at < items.count:
+        n, at = own_rows(data, ITEM_WORDS, at, items.count, part, parts, own)
         for i in range(n):
-            prefetch(heads.address + (items[2 * own[i]] & ROW) * 4)
+            prefetch(heads.address + (data[ITEM_WORDS * own[i]] & ROW) * 4)
         for i in range(n):
-            number = heads[items[2 * own[i]] & ROW]
+            number = heads[data[ITEM_WORDS * own[i]] & ROW]
             if number > 0:
                 prefetch(support_at(collection, number).address)
         for i in range(n):
-            place = 2 * own[i]
-            word = items[place]
-            found = count_derivations(ctl, collection, word & ROW, word >> 32, items[place + 1], share, stock)
+            word = data[ITEM_WORDS * own[i]]
+            warm_following(collection, heads[word & ROW], word >> 32)
+        for i in range(n):
+            place = ITEM_WORDS * own[i]
+            word = data[place]
+            found = count_derivations(ctl, collection, word & ROW, word >> 32, data[place + 1], share, stock)
             if found < 0:
                 return False
             if found > 0:
-                items[place] = word | _MARK
+                data[place] = word | _MARK
     return True
 
 
@@ -56,22 +140,40 @@ def end_supports(ctl: Control, share: Share):
     """Has rows looked at whose derivations workers have added; false with ctl.error set."""
     share.kind = Shared.NONE
     collection = share.collection
-    items = share.items.data
-    for i in range(share.items.count):
-        word = items[2 * i]
-        if word & _MARK != 0 and not schedule(ctl, collection, word >> 32, word & ROW):
-            return False
-    share.items.count = 0
+    for number in range(lists_of(share)):
+        items = list_at(share, number)
+        for i in range(items.count):
+            word = items.data[ITEM_WORDS * i]
+            if word & _MARK != 0 and not schedule(ctl, collection, word >> 32, word & ROW):
+                return False
+        items.count = 0
     return close_stocks(ctl, share, collection.derivation.entries)
 
 
 @kernel
-def add_alone(ctl: Control, share: Share):
-    """Adds derivations noted that are too few to be shared; false with ctl.error set."""
-    items = share.items.data
-    for i in range(share.items.count):
-        word = items[2 * i]
-        if not add_support(ctl, share.collection, word & ROW, word >> 32, items[2 * i + 1]):
+def add_alone(ctl: Control, collection: Collection, items: List):
+    """Adds the derivations of a list that are too few to be shared; false with ctl.error set."""
+    for i in range(items.count):
+        word = items.data[ITEM_WORDS * i]
+        if not add_support(ctl, collection, word & ROW, word >> 32, items.data[ITEM_WORDS * i + 1]):
             return False
-    share.items.count = 0
+    items.count = 0
     return True
+
+
+@kernel
+def take_noted(ctl: Control, share: Share, count):
+    """After parts of a path have noted so many derivations. Returns a `Status`: BULK where workers are to add them."""
+    collection = share.collection
+    for part in range(share.part_count):
+        own = share.parts[part]
+        if not find_noted(ctl, share, own) or not derive_noted(ctl, share, own):
+            return Status.FAILED
+    if not collection.scope:
+        return Status.DONE
+    if count >= share.least:
+        return Status.BULK if begin_supports(ctl, share, count) else Status.FAILED
+    for part in range(share.part_count):
+        if not add_alone(ctl, collection, share.parts[part].items):
+            return Status.FAILED
+    return Status.DONE

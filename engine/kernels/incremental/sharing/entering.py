@@ -6,7 +6,7 @@ from dlog.engine.kernels.codes import Error, Shared, Status
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.activation import touch_derived
-from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
+from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.supports import add_support
 from dlog.engine.kernels.incremental.sharing.claims import (
     FIRST,
@@ -311,14 +311,14 @@ def note_derivations(share: Share, own: Share, part):
     first = 0
     for other in range(part):
         first += records_of(share.parts[other], collection)
-    items = behind(share.items.data, first * 2)
+    items = behind(share.items.data, first * ITEM_WORDS)
     for number in range(records_of(own, collection)):
         record = record_at(own, collection, number)
         row = row_of(record)
         if row >= collection.rows and record[0] & FIRST == 0:
             row = row_of(claimed_by(share, own, row))
-        items[2 * number] = row | (record[0] >> 32 << 32)
-        items[2 * number + 1] = record[1]
+        items[ITEM_WORDS * number] = row | (record[0] >> 32 << 32)
+        items[ITEM_WORDS * number + 1] = record[1]
 
 
 @kernel
@@ -339,4 +339,4 @@ def end_entering(ctl: Control, share: Share):
     if not collection.scope:
         return Status.DONE
     share.items.count = share.count
-    return Status.BULK if begin_supports(ctl, share) else Status.FAILED
+    return Status.BULK if begin_supports(ctl, share, share.count) else Status.FAILED

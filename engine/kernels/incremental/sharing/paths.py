@@ -5,10 +5,9 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Divisible, Error, Gathers, Shared, Status
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.activation import touch_derived
-from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.running import start_changes
 from dlog.engine.kernels.incremental.sharing.claims import divide_records, may_claim
-from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports, end_supports
+from dlog.engine.kernels.incremental.sharing.derivations import end_supports, take_noted
 from dlog.engine.kernels.incremental.sharing.entering import (
     begin_claims,
     begin_divisions,
@@ -17,17 +16,11 @@ from dlog.engine.kernels.incremental.sharing.entering import (
     end_entering,
     give_back,
 )
-from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step
+from dlog.engine.kernels.incremental.sharing.parts import begin_step
 from dlog.engine.kernels.incremental.sharing.placing import end_hashes, end_placing
-from dlog.engine.kernels.incremental.store.collections import find_or_add
-from dlog.engine.kernels.incremental.store.direct import prefetch_direct
-from dlog.engine.kernels.incremental.store.lists import list_free, list_room, push_change
-from dlog.engine.kernels.incremental.store.slots import hash_values, warm_slot
-from dlog.engine.kernels.layout import DERIVED_ROW_WORDS
+from dlog.engine.kernels.incremental.store.lists import list_free
 from dlog.engine.kernels.machine import run_path
-from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.round_structs import Collection, Control, Path, Share
-from dlog.engine.kernels.static.storage import behind
+from dlog.engine.kernels.round_structs import Control, Path, Share
 
 HOPE = 4
 """Derivations that come of a change, it is hoped, where those of a path are shared."""
@@ -119,6 +112,7 @@ def follow_part(ctl: Control, share: Share, part, parts):
     """Runs the path over a part of the changes. Where it finds more than it may, or memory does not suffice, it gives up:
     nobody knows before what comes of a change. False with ctl.error set."""
     own = ctl.share
+    own.items.count = 0
     own.derived_rows.count = 0
     own.values.count = 0
     own.gathers = Gathers.VALUES if share.claims != 0 else Gathers.ROWS
@@ -175,18 +169,13 @@ def end_part(ctl: Control, share: Share):
     """After workers have gone through changes of a path. Returns as `end_step`."""
     for part in range(share.part_count):
         if share.parts[part].status != Status.DONE:
-            share.chunk >>= 2
-            if share.chunk < LEAST_CHUNK:
-                # One worker goes on alone: memory may be what it lacks.
-                give_back(ctl, share)
-                for number in range(share.part_count):
-                    list_free(ctl, share.parts[number].values)
+            forget_noted(ctl, share)
             return Status.YIELD
     rows = 0
     most = 0
     for part in range(share.part_count):
         other = share.parts[part]
-        rows += other.derived_rows.count
+        rows += other.derived_rows.count + other.items.count
         most = max(most, other.work)
         ctl.work += other.work
     if most * 4 < MAX_ROWS_OF_PART:
@@ -200,59 +189,17 @@ def end_part(ctl: Control, share: Share):
     if rows == 0:
         return Status.DONE
     touch_derived(ctl, share.collection)
+    return take_noted(ctl, share, rows)
+
+
+@kernel
+def forget_noted(ctl: Control, share: Share):
+    """Forgets what parts of a path have noted, of which one has given up; the next step has fewer changes."""
+    share.chunk >>= 2
     for part in range(share.part_count):
-        if not take_derived_rows(ctl, share, share.parts[part]):
-            return Status.FAILED
-    if share.items.count >= share.least:
-        return Status.BULK if begin_supports(ctl, share) else Status.FAILED
-    return Status.DONE if add_alone(ctl, share) else Status.FAILED
-
-
-@kernel
-def take_derived_rows(ctl: Control, share: Share, other: Share):
-    """Derives the rows that a part has found, or notes their derivations; false with ctl.error set."""
-    collection = share.collection
-    arity = collection.arity
-    values = other.values.data
-    for i in range(other.derived_rows.count):
-        found = behind(other.derived_rows.data, i * DERIVED_ROW_WORDS)
-        row = found[0] & ROW
-        if row == ROW_UNKNOWN:
-            ahead = behind(values, ROWS_AHEAD * arity)
-            if ahead.address < behind(other.values.data, other.values.count).address:
-                warm_values(collection, ahead, arity)
-            row = find_or_add(ctl, collection, values, hash_values(values, arity))
-            if row < 0:
-                return False
-            values = behind(values, arity)
-        if not derive_row(ctl, share, row, found):
-            return False
-    return True
-
-
-@kernel
-def warm_values(collection: Collection, values: Words, arity):
-    """Asks for where a row with these values will be found."""
-    if collection.direct.count != 0:
-        prefetch_direct(collection, values[0])
-    elif collection.slot_homes.count > 0:
-        warm_slot(collection, hash_values(values, arity))
-
-
-@kernel
-def derive_row(ctl: Control, share: Share, row, found: Words):
-    """`take_derived_rows` of a row; false with ctl.error set."""
-    collection = share.collection
-    if collection.scope:
-        items = share.items
-        if not list_room(ctl, items, 1):
-            return False
-        item = behind(items.data, items.count * 2)
-        item[0] = row | (found[0] >> 32 << 32)
-        item[1] = found[1]
-        items.count += 1
-        return True
-    if collection.fresh != 0:
-        collection.derivation.counts[row] += found[1]
-        return True
-    return push_change(ctl, collection.derivation.derived, row, found[2], found[1], 0)
+        share.parts[part].items.count = 0
+    if share.chunk < LEAST_CHUNK:
+        # One worker goes on alone: memory may be what it lacks.
+        give_back(ctl, share)
+        for part in range(share.part_count):
+            list_free(ctl, share.parts[part].values)

@@ -6,7 +6,7 @@ from dlog.engine.kernels.codes import Gathers, Operation
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.activation import touch_derived, touch_reduced
-from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN, gather_supports
+from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN, gather_supports
 from dlog.engine.kernels.incremental.loop.supports import add_support, support_at
 from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
@@ -57,31 +57,44 @@ def gather_block(ctl: Control, collection: Collection, pc: Derive, rows: Words, 
 
 @kernel
 def note_block(ctl: Control, share: Share, pc: Derive, rows: Words, n):
-    """Notes a block's rows, -1 of those that are not there yet, for `take_derived_rows` (sharing.py); false with ctl.error
-    set."""
-    arity = pc.collection.arity
-    if not list_room(ctl, share.derived_rows, n) or not list_room(ctl, share.values, n * arity):
+    """Notes a block's derivations, and the values of rows that are not there yet (-1), for `take_noted`
+    (sharing/derivations.py); false with ctl.error set."""
+    collection = pc.collection
+    if collection.scope:
+        first = share.items.count * ITEM_WORDS
+        return note_unknown(ctl, share, pc, rows, n, first, ITEM_WORDS) and gather_block(ctl, collection, pc, rows, n)
+    noted = share.derived_rows
+    first = noted.count * DERIVED_ROW_WORDS
+    if not list_room(ctl, noted, n) or not note_unknown(ctl, share, pc, rows, n, first, DERIVED_ROW_WORDS):
         return False
-    iterations = register(ctl, pc.iteration) if pc.iteration >= 0 else Words(0)
     diffs = register(ctl, pc.diff)
     times = register(ctl, pc.time)
-    found = behind(share.derived_rows.data, share.derived_rows.count * DERIVED_ROW_WORDS)
-    values = behind(share.values.data, share.values.count)
-    noted = 0
+    found = behind(noted.data, first)
     for i in range(n):
-        iteration = pc.advance
-        if iterations:
-            iteration += iterations[i]
-        row = rows[i]
-        found[i * DERIVED_ROW_WORDS] = (row if row >= 0 else ROW_UNKNOWN) | (iteration << 32)
+        found[i * DERIVED_ROW_WORDS] = rows[i]
         found[i * DERIVED_ROW_WORDS + 1] = diffs[i]
         found[i * DERIVED_ROW_WORDS + 2] = times[i]
-        if row < 0:
+    noted.count += n
+    return True
+
+
+@kernel
+def note_unknown(ctl: Control, share: Share, pc: Derive, rows: Words, n, first, step):
+    """Notes the values of rows that are not there yet (-1, which becomes ROW_UNKNOWN), and where a block's derivations have the
+    row: so many words apart from `first` on. False with ctl.error set."""
+    arity = pc.collection.arity
+    if not list_room(ctl, share.values, n * (arity + 1)):
+        return False
+    noted = behind(share.values.data, share.values.count)
+    at = 0
+    for i in range(n):
+        if rows[i] < 0:
+            rows[i] = ROW_UNKNOWN
+            noted[at] = first + i * step
             for c in range(arity):
-                values[noted + c] = register(ctl, pc.values[c])[i]
-            noted += arity
-    share.derived_rows.count += n
-    share.values.count += noted
+                noted[at + 1 + c] = register(ctl, pc.values[c])[i]
+            at += arity + 1
+    share.values.count += at
     return True
 
 
