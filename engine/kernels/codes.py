@@ -208,6 +208,7 @@ class Divisible(Code):
     NOT = auto()
     YES = auto()
     CLAIMED = auto()  # where they find rows together, too: it takes little to make them
+    SUMMED = auto()  # where what it contributes is summed up by key
 
 
 class Gathers(Code):
@@ -217,6 +218,7 @@ class Gathers(Code):
     SUPPORTS = auto()  # their derivations are noted, and added together
     ROWS = auto()  # they are noted, and derived by others
     VALUES = auto()  # so are their values, and nobody has looked for them
+    SUMS = auto()  # a part sums up what they contribute, and looks for no groups
 
 
 class TaskKind(Code):

@@ -33,7 +33,7 @@ entry, history, index, item = rows.Entry.place, rows.History.place, rounds.Index
 items, log, pool, reduction = rows.List.place, rounds.Log.place, rows.Pool.place, rounds.Reduction.place
 scope, seed, slab, fused = rounds.Scope.place, rounds.Seed.place, rows.Slab.place, rounds.Fused.place
 sums, support, work, share = rows.Sums.place, rows.Support.place, rounds.Work.place, rounds.Share.place
-mold, cores = rounds.Mold.place, graphs.Cores.place
+mold, cores, tally = rounds.Mold.place, graphs.Cores.place, rounds.Tally.place
 
 BLOCK = 512
 """Rows per block: eight registers of a block fit the first-level cache."""
@@ -76,6 +76,8 @@ DERIVED_ROW_WORDS = 3
 """Words of a row that a part of a path has derived."""
 CLAIM_WORDS = DERIVED_ROW_WORDS
 """Words of a claim, which is in the same list: its record and its slot, and one that is not used."""
+OTHER_WORDS = 3
+"""Words of a contribution whose key has no place among those that are summed up: key, value, diff."""
 RUN = 1 << 40
 """Added to row numbers that are positions in a slab without capacity."""
 

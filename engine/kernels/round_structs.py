@@ -420,8 +420,22 @@ class Control(Struct):
     run_path: Path
     batch: Work
     share: Share  # what several workers do together (sharing.py); null: one does everything
+    tally: Tally  # of a worker that runs paths over rounds
     first: i64  # of the changes that the path over rounds that runs goes through,
     rows_before: i64  # and the rows of its target when it began
+
+
+class Tally(Struct):
+    """What a worker sums up of a path's contributions, by the key of their groups (tallies.py)."""
+
+    reduction: Reduction  # null: nothing
+    sums: Words  # the words of each key's group, from the key `low` on, `words` for each
+    low: i64
+    places: i64
+    words: i64
+    most: i64  # places at most
+    others: List  # contributions whose keys have no place, OTHER_WORDS each
+    seen: i64  # contributions
 
 
 class Share(Struct):
@@ -442,6 +456,8 @@ class Share(Struct):
     parts: Array[Pointer[Share]]  # what workers use who do a part
     part_count: i64
     work: i64  # of a part: how much it has made
+    tally: Tally  # of the worker
+    resumes: i64  # whether parts of the path go on where they were
     claims: i64  # whether what parts of a path find are records, whose rows workers claim (claims.py)
     noted: i64  # how many there have been,
     entered: i64  # and how many of their rows were new

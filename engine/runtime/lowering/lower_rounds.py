@@ -93,11 +93,14 @@ class RoundLowering(PathLowering):
         """The address of what seeds the path, 0 for one row."""
         self.target = 0
         """The address of the collection of which it makes rows."""
+        self.summed = 0
+        """The address of the reduction that is all the path contributes to, and whose groups have one key; else 0."""
 
     def _finish(self) -> LoweredPath:
         header = {L.path.list: self.changes, L.path.target: self.target}
         header[L.path.divisible] = self._divisible()
         header[L.path.monotone] = int(is_monotone(self.path))
+        header[L.path.reduction] = self.summed
         header[L.path.few] = few = self._few()
         if few not in (Few.NOT, Few.ALONE):
             header |= self._columns()
@@ -139,7 +142,11 @@ class RoundLowering(PathLowering):
     def _divisible(self) -> Divisible:
         """Whether workers can each go through a part of the changes: they only read."""
         operations = {op for level in self.code.levels for op in _operations(level)}
-        if not self.code.shareable or not Operation.DERIVE in operations <= _DIVISIBLE:
+        if not self.code.shareable:
+            return Divisible.NOT
+        if self.summed and operations <= _DIVISIBLE | {Operation.REDUCE}:
+            return Divisible.SUMMED
+        if not Operation.DERIVE in operations <= _DIVISIBLE:
             return Divisible.NOT
         return Divisible.YES if len(self.code.levels) > 1 else Divisible.CLAIMED
 
@@ -375,7 +382,10 @@ class RoundLowering(PathLowering):
         value = sink.value
         contributed = self.references.refer("one", name) if value is None else self.terms.value_as(value, reduction.kind)
         self.target = self.references.refer("groups", name)
-        contribution = {"reduction": self.references.refer("reduced", name), "value": contributed, "advance": 0}
+        reduced = self.references.refer("reduced", name)
+        if op == Operation.REDUCE and len(keys) == 1 and not self.path.also and not self.rounds.partial():
+            self.summed = reduced
+        contribution = {"reduction": reduced, "value": contributed, "advance": 0}
         self.code.emit(op, *I.Reduce.operands(**contribution, **self._times()), *keys)
 
 

@@ -11,6 +11,7 @@ from dlog.engine.kernels import machine
 from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.instructions import External
 from dlog.engine.runtime.lowering.lowered import ExternalCall, LoweredPath, Tables
+from dlog.engine.runtime.storage.collection_parts import new_list
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.table import typed
@@ -47,6 +48,13 @@ class RunFailed(Exception):
         self.path = path
 
 
+def new_tally() -> Struct:
+    """A table of sums that has none (kernels/incremental/reduce/tallies.py)."""
+    made = Struct(L.tally.size)
+    made.point(L.tally.others, new_list(L.OTHER_WORDS))
+    return made
+
+
 class Worker:
     """Runs paths; `number` is its place among the workers of one executor."""
 
@@ -54,6 +62,7 @@ class Worker:
         self.number = number
         self.control = memory.new_control(L.control.size)
         self.control.point(L.control.scratch, Struct(L.SCRATCH_BLOCKS * L.BLOCK + L.SCRATCH_TEXT // 8))
+        self.control.point(L.control.tally, new_tally())
         self.share(None)
         self.control[L.control.budget] = MAX_ROWS_PER_CALL
         self.control[L.control.number] = number

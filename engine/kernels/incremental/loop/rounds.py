@@ -26,6 +26,8 @@ from dlog.engine.kernels.incremental.loop.growth import only_grows, process_grow
 from dlog.engine.kernels.incremental.loop.running import start_changes
 from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.incremental.reduce.reductions import flush_reduction
+from dlog.engine.kernels.incremental.reduce.tallies import begin_tally, forget_tally
+from dlog.engine.kernels.incremental.reduce.tally_groups import end_tallies
 from dlog.engine.kernels.incremental.sharing.buckets import begin_bucket, end_bucket
 from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports, end_supports
 from dlog.engine.kernels.incremental.sharing.paths import begin_path, divide_rest, may_divide, run_shared
@@ -63,6 +65,7 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
     if share and share.kind == Shared.SUPPORTS:
         return end_run(path, ctl, share.status) if end_supports(ctl, share) else Status.FAILED
     if ctl.running == 0:
+        forget_tally(ctl)
         changes = path.list
         if not changes:
             if work.first == 0:
@@ -87,6 +90,7 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
             start_changes(path, ctl, first, last)
             ctl.first = first
             ctl.rows_before = path.target.rows if path.target else 0
+            begin_tally(ctl, path, last - first)
             if share:
                 begin_path(ctl, share, path, first, last)
         ctl.running = 1
@@ -116,6 +120,8 @@ def end_run(path: Path, ctl: Control, status):
         ctl.running = 0
         if ctl.share:
             ctl.share.gathers = Gathers.NOTHING
+        if ctl.tally.reduction and not end_tallies(ctl):
+            return Status.FAILED
         if path.target.derivation.expected != 0 and not meet_expectation(ctl, path.target):
             return Status.FAILED
     return status

@@ -6,6 +6,8 @@ from dlog.engine.kernels.codes import Divisible, Error, Gathers, Shared, Status
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.activation import touch_derived
 from dlog.engine.kernels.incremental.loop.running import start_changes
+from dlog.engine.kernels.incremental.reduce.tallies import join_tally
+from dlog.engine.kernels.incremental.reduce.tally_tables import is_sparse
 from dlog.engine.kernels.incremental.sharing.claims import divide_records, may_claim
 from dlog.engine.kernels.incremental.sharing.derivations import end_supports, take_noted
 from dlog.engine.kernels.incremental.sharing.entering import (
@@ -80,6 +82,8 @@ def may_divide(ctl: Control, share: Share, path: Path, changes):
     """Whether workers are to divide so many changes of a path among them: not where too much came of few."""
     if changes * HOPE < share.least or share.chunk == 0 or share.gathers != Gathers.NOTHING:
         return False
+    if path.divisible == Divisible.SUMMED:
+        return ctl.tally.reduction == path.reduction
     return path.divisible == Divisible.YES or (path.divisible == Divisible.CLAIMED and may_claim(ctl, path.target) != 0)
 
 
@@ -104,6 +108,7 @@ def begin_part(ctl: Control, share: Share, path: Path):
     begin_step(ctl, share, Shared.PATH, path.target)
     share.path = path
     share.claims = may_claim(ctl, path.target)
+    share.resumes = 0
     share.end = min(share.last, share.next + share.chunk)
 
 
@@ -112,12 +117,47 @@ def follow_part(ctl: Control, share: Share, part, parts):
     """Runs the path over a part of the changes. Where it finds more than it may, or memory does not suffice, it gives up:
     nobody knows before what comes of a change. False with ctl.error set."""
     own = ctl.share
+    if share.path.divisible == Divisible.SUMMED:
+        return sum_part(ctl, share, part, parts)
     own.items.count = 0
     own.derived_rows.count = 0
     own.values.count = 0
     own.gathers = Gathers.VALUES if share.claims != 0 else Gathers.ROWS
+    start_part(ctl, share, part, parts)
+    go_through(ctl, share)
+    if own.status == Status.DONE and share.claims != 0 and not divide_records(ctl, own, share.collection):
+        own.status = Status.FAILED
+    if own.status == Status.FAILED and ctl.error == Error.MEMORY:
+        ctl.error = Error.NONE
+        own.status = Status.YIELD
+    return own.status != Status.FAILED
+
+
+@kernel
+def sum_part(ctl: Control, share: Share, part, parts):
+    """`follow_part` of a path whose contributions are summed up: where it finds more than it may, it goes on with the next
+    step."""
+    own = ctl.share
+    if share.resumes == 0:
+        join_tally(ctl, share.tally)
+        start_part(ctl, share, part, parts)
+    elif own.status == Status.DONE:
+        return True
+    own.gathers = Gathers.SUMS
+    go_through(ctl, share)
+    return own.status != Status.FAILED
+
+
+@kernel
+def start_part(ctl: Control, share: Share, part, parts):
     changes = share.end - share.next
     start_changes(share.path, ctl, share.next + changes * part // parts, share.next + changes * (part + 1) // parts)
+
+
+@kernel
+def go_through(ctl: Control, share: Share):
+    """Runs (or resumes) a part of a path."""
+    own = ctl.share
     work = ctl.work
     budget = ctl.budget
     ctl.work = 0
@@ -127,12 +167,6 @@ def follow_part(ctl: Control, share: Share, part, parts):
     ctl.work = work
     ctl.budget = budget
     own.gathers = Gathers.NOTHING
-    if own.status == Status.DONE and share.claims != 0 and not divide_records(ctl, own, share.collection):
-        own.status = Status.FAILED
-    if own.status == Status.FAILED and ctl.error == Error.MEMORY:
-        ctl.error = Error.NONE
-        own.status = Status.YIELD
-    return own.status != Status.FAILED
 
 
 @entry()
@@ -167,6 +201,8 @@ def end_step(ctl: Control):
 @kernel
 def end_part(ctl: Control, share: Share):
     """After workers have gone through changes of a path. Returns as `end_step`."""
+    if share.path.divisible == Divisible.SUMMED:
+        return end_sums(ctl, share)
     for part in range(share.part_count):
         if share.parts[part].status != Status.DONE:
             forget_noted(ctl, share)
@@ -178,18 +214,47 @@ def end_part(ctl: Control, share: Share):
         rows += other.derived_rows.count + other.items.count
         most = max(most, other.work)
         ctl.work += other.work
-    if most * 4 < MAX_ROWS_OF_PART:
-        share.chunk <<= 1
-    share.next = share.end
-    # As if this worker had gone through the changes: `rows_hoped_for` asks how many are left.
-    ctl.levels[0].at = share.end
-    ctl.levels[0].end = share.last
+    pass_changes(ctl, share, most)
     if share.claims != 0:
         return begin_claims(ctl, share)
     if rows == 0:
         return Status.DONE
     touch_derived(ctl, share.collection)
     return take_noted(ctl, share, rows)
+
+
+@kernel
+def end_sums(ctl: Control, share: Share):
+    """`end_part` of a path whose contributions are summed up."""
+    most = 0
+    share.resumes = 0
+    sparse = False
+    for part in range(share.part_count):
+        other = share.parts[part]
+        most = max(most, other.work)
+        ctl.work += other.work
+        sparse = sparse or is_sparse(other.tally)
+        if other.status == Status.YIELD:
+            share.resumes = 1
+    if share.resumes != 0:
+        return Status.BULK
+    pass_changes(ctl, share, most)
+    if not sparse:
+        return Status.DONE
+    # One worker goes on alone, and finds groups by their keys.
+    share.chunk = 0
+    return Status.YIELD
+
+
+@kernel
+def pass_changes(ctl: Control, share: Share, most):
+    """After parts have gone through their changes, of which one has made so many rows at most."""
+    if most * 4 < MAX_ROWS_OF_PART:
+        share.chunk <<= 1
+    share.next = share.end
+    # As if this worker had gone through the changes: `rows_hoped_for` asks how many are left.
+    ctl.levels[0].at = share.end
+    ctl.levels[0].end = share.last
 
 
 @kernel

@@ -12,6 +12,7 @@ from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, war
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of
 from dlog.engine.kernels.incremental.reduce.streamed import stream_block
+from dlog.engine.kernels.incremental.reduce.tallies import tally_block
 from dlog.engine.kernels.incremental.sharing.claims import note_values
 from dlog.engine.kernels.incremental.steps.finding import find_block
 from dlog.engine.kernels.incremental.store.lists import list_room, push_change
@@ -134,6 +135,8 @@ def derive_block(ctl: Control, pc: Derive, n):
 def reduce_block(ctl: Control, pc: Reduce, n):
     """Notes the contributions of a block's rows; false with ctl.error set."""
     reduction = pc.reduction
+    if ctl.tally and ctl.tally.reduction == reduction:
+        return tally_block(ctl, pc, n)
     values = register(ctl, pc.value)
     candidates = reduction.candidates
     rows = scratch_block(ctl, 1)

@@ -16,6 +16,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Status
 from dlog.engine.kernels.incremental.inputs import loading
 from dlog.engine.kernels.incremental.loop import activation, fused_batches, rounds
+from dlog.engine.kernels.incremental.reduce import tallies
 from dlog.engine.kernels.static import pages
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
 from dlog.engine.runtime.incremental.batches.changes import as_columns, staged
@@ -73,7 +74,7 @@ class BatchRunner:
 
     def close(self) -> None:
         """Ends the threads."""
-        self._forget_shared()
+        self._forget()
         if self.shared is not None:
             self.shared.close()
 
@@ -184,9 +185,10 @@ class BatchRunner:
     def _reset(self, flow: Dataflow) -> None:
         self.control[L.control.running] = self.control[L.control.work] = flow.work[L.work.has_begun] = 0
 
-    def _forget_shared(self) -> None:
-        """Gives back what steps needed that workers did together."""
+    def _forget(self) -> None:
+        """Gives back what a path has summed up, and what steps needed that workers did together."""
         self._has_shared = False
+        tallies.drop_tally(self.control.address)
         if self.share is not None:
             self.share.begin()
             self.share.end()
@@ -216,7 +218,7 @@ class BatchRunner:
                 status = resume()
         finally:
             if self._has_shared or status != _DONE:
-                self._forget_shared()
+                self._forget()
 
     def answer(self, flow: Dataflow, status: int) -> None:
         """Does what compiled code stopped for: raises its mistake, or has Python evaluate a call."""

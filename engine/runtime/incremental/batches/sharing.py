@@ -7,6 +7,7 @@ from concurrent.futures import Executor, wait
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Gathers, Shared, Status
+from dlog.engine.kernels.incremental.reduce import tallies
 from dlog.engine.kernels.incremental.sharing import running
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.runtime.storage.collection_parts import new_list
@@ -41,6 +42,7 @@ class Share:
         self.struct.point(L.share.stocks, Struct(workers * L.STOCK))
         self.struct.point(L.share.rooms, Struct(workers))
         self.struct[L.share.workers] = workers
+        self.struct[L.share.tally] = control[L.control.tally]
         self.least = SHARED_STEP
         self.allow(True)
         control.point(L.control.share, self.struct)
@@ -65,6 +67,7 @@ class Share:
         self.struct[L.share.last] = 0
         for items in (self.items, self.derived_rows, self.values, self.left):
             lists.list_free(self.control.address, items.address)
+        tallies.drop_tally(self.control.address)
 
     def run(self, pool: Executor, shares: Sequence[Share]) -> None:
         """Does the step at hand in as many parts as there are workers, with what these have for their own steps: the first one
@@ -85,7 +88,7 @@ class Share:
         finally:
             wait(others)
         done += [other.result() for other in others]
-        if self.struct[L.share.kind] == Shared.PATH:
+        if self.struct[L.share.kind] == Shared.PATH and not self.struct[L.share.resumes]:
             self._forget_later([share.struct[L.share.status] for share in shares], controls)
         for control, well in zip(controls, done, strict=True):
             if not well and control[L.control.error]:
