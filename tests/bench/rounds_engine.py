@@ -112,7 +112,7 @@ def native_rounds(engine: Maintained, stream: Stream) -> Nanos:
     for r in range(stream.rounds):
         control[L.control.running] = control[L.control.work] = work[L.work.has_begun] = 0
         start = clock()
-        status = commit(work.address, control.address, target, at + r * step, each, 1)
+        status = commit(work.address, control.address, target, at + r * step, 0, 0, each, 1)
         while status == going_on:
             status = resume(work.address, control.address)
         nanos[r] = clock() - start

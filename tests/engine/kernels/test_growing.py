@@ -26,7 +26,7 @@ from tests.examples import examples
 
 pytestmark = pytest.mark.skipif(not JIT, reason="tables that grow by instalments are large")
 _MIX = np.int64(-7046029254386353131)
-ROWS = 20_000
+ROWS = 24_000
 """They make all tables grow several times, some of these by instalments."""
 FEW = 600
 """They make a table that is filled grow a few times."""
@@ -223,7 +223,8 @@ def fresh_table(done: int, left: int, limit: int | None = None) -> tuple[int, in
     batches.begin(control.address, address, 1)
     if limit is not None:
         control[L.control.limit] = limit
-    assert input_changes.apply_input(control.address, address, int(staged.ctypes.data), FEW)
+    for row in staged:
+        assert input_changes.apply_input(control.address, address, int(row.ctypes.data), 1)
     assert control[L.control.error] == 0
     store.there[:] = True
     found = store.collection.struct[L.collection.slot_homes_count], store.memory.used

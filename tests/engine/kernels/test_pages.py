@@ -206,7 +206,7 @@ def test_a_table_goes_on_where_many_rows_come_of_few_changes(kind: str) -> None:
     account = store.memory.bytes
     account[L.account.small], account[L.account.waiting] = pages.ROWS_THAT_WAIT, 1
     edges = set()
-    for first in range(0, 20_000, 20):
+    for first in range(0, 24_000, 20):
         struct, homes = store.table
         assert store.change(np.arange(first, first + 20), 1)
         edges.add(struct[homes + L.homes.edge])

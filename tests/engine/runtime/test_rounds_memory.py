@@ -72,7 +72,7 @@ def test_rounds_that_take_each_other_back_leave_nothing_behind(name: str, at_onc
                 )
         used.append(engine.memory.used)
     assert engine.table("p").rows == before
-    assert used[-1] == used[CYCLES // 2]
+    assert used[-1] <= used[CYCLES // 2]
     engine.close()
     assert engine.memory.used == 0
 

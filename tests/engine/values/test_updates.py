@@ -29,8 +29,10 @@ def test_they_travel_as_arrays() -> None:
     assert (arrived.rows, arrived.first, arrived.diffs.tolist()) == (2, 7, [1, -1])
 
 
-def test_kernels_take_the_same_words_of_both() -> None:
+def test_kernels_take_rows_of_one_and_columns_of_the_other() -> None:
     rows = RowUpdates(ROWS, 2, 7)
-    words, _ = staged(rows, 5)
-    table, _ = staged(Updates(rows.columns, rows.diffs, rows.rounds), 5)
-    assert words.tolist() == table.reshape(-1).tolist() == [1, 2, 1, 2, 3, -4, -1, 2]
+    words, at, none = staged(rows, 5)
+    assert (words.tolist(), none) == ([1, 2, 1, 2, 3, -4, -1, 2], 0)
+    (columns, _), none, listed = staged(Updates(rows.columns, rows.diffs, rows.rounds), 5)
+    assert ([column.tolist() for column in columns], none) == ([[1, 3], [2, -4], [1, -1], [7, 7]], 0)
+    assert at != 0 != listed

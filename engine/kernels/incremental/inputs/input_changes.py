@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.inputs.row_blocks import enter_rows
 from dlog.engine.kernels.incremental.inputs.row_loading import load_rows
 from dlog.engine.kernels.incremental.loop.changes import announce, log_fresh
 from dlog.engine.kernels.incremental.store.base import search_base
@@ -43,6 +44,20 @@ def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, st
         if collection.pairs and not make_rows(ctl, collection):
             return False
         collection.packed = 0
+    if collection.arity > 1:
+        changes = WordColumns(columns.address + collection.arity * 8)
+        done = enter_rows(ctl, collection, columns, step, changes, start, count, behind(ctl.scratch, BLOCK))
+    else:
+        done = apply_narrow(ctl, collection, columns, step, start, count)
+    if not done:
+        return False
+    log_fresh(collection)
+    return enter_indexes(ctl, collection)
+
+
+@kernel
+def apply_narrow(ctl: Control, collection: Collection, columns: WordColumns, step, start, count):
+    """`apply_columns` of rows of one column or none; false with ctl.error set."""
     arity = collection.arity
     diffs = columns[arity]
     rounds = columns[arity + 1]
@@ -70,8 +85,7 @@ def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, st
                 row = add_values(ctl, collection, values, hashes[i])
             if row < 0 or not announce(ctl, collection, row, time, diff):
                 return False
-    log_fresh(collection)
-    return enter_indexes(ctl, collection)
+    return True
 
 
 @kernel

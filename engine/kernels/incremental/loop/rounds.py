@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.codes import Error, Gathers, ScopePhase, Shared, Status, TaskKind
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.incremental.inputs.loading import bring_in
+from dlog.engine.kernels.incremental.inputs.loading import bring_changes, bring_in
 from dlog.engine.kernels.incremental.loop.activation import (
     mark_readers,
     mark_readers_from,
@@ -39,7 +39,7 @@ from dlog.engine.kernels.incremental.store.collections import enter_indexes
 from dlog.engine.kernels.incremental.store.slot_room import meet_expectation
 from dlog.engine.kernels.layout import ROUND
 from dlog.engine.kernels.machine import run_path
-from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.machine_structs import WordColumns
 from dlog.engine.kernels.round_structs import Collection, Control, Log, Path, Reduction, Scope, Share, Task, Work
 from dlog.engine.kernels.static.pages import begin_small, end_small
 
@@ -481,11 +481,16 @@ def run_batch(work: Work, ctl: Control):
 
 
 @entry()
-def commit_one(work: Work, ctl: Control, collection: Collection, updates, count, rounds):
-    """A whole batch with changes of one input: begin, apply, run. Returns as `run_batch`."""
+def commit_one(work: Work, ctl: Control, collection: Collection, updates, columns: WordColumns, start, count, rounds):
+    """A whole batch with changes of one input, row after row or, where `updates` is 0, column after column: begin, apply, run.
+    Returns as `run_batch`."""
     begin_batch(work, ctl, rounds)
     touch(ctl, collection)
     begin_small(ctl)
-    status = run_batch(work, ctl) if bring_in(ctl, collection, updates, Words(0), count) else Status.FAILED
+    if updates != 0:
+        brought = bring_in(ctl, collection, updates, columns, count)
+    else:
+        brought = bring_changes(ctl, collection, columns, start, count)
+    status = run_batch(work, ctl) if brought else Status.FAILED
     end_small(ctl, count)
     return status

@@ -41,11 +41,11 @@ ROWS_AHEAD = 8
 
 
 @kernel
-def grow_rows(ctl: Control, collection: Collection):
-    """Makes room for more rows; false with ctl.error set."""
-    old = collection.capacity
-    new = (max(grown(old), 64) + 63) & ~63
-    return reserve_rows(ctl, collection, new)
+def room_for_rows(ctl: Control, collection: Collection, extra):
+    """Makes room for so many more rows; false with ctl.error set."""
+    wanted = collection.rows + max(extra - collection.free_count, 0)
+    capacity = collection.capacity
+    return wanted <= capacity or reserve_rows(ctl, collection, (max(grown(capacity), wanted, 64) + 63) & ~63)
 
 
 @kernel
@@ -110,6 +110,12 @@ def trim_rows(ctl: Control, collection: Collection):
 
 
 @kernel
+def make_wide(ctl: Control, collection: Collection, column: Column):
+    """`widen`, also of an implied column."""
+    return write_keys(ctl, collection) and widen(ctl, collection, column)
+
+
+@kernel
 def widen(ctl: Control, collection: Collection, column: Column):
     """Gives a column of 4-byte values 8 bytes each; false with ctl.error set."""
     capacity = collection.capacity
@@ -135,7 +141,7 @@ def put_cell(ctl: Control, collection: Collection, number, row, value):
             else:
                 Numbers(column.data)[row] = value
             return True
-        if not write_keys(ctl, collection) or not widen(ctl, collection, column):
+        if not make_wide(ctl, collection, column):
             return False
     Words(column.data)[row] = value
     return True
@@ -159,7 +165,7 @@ def take_number(ctl: Control, collection: Collection):
         collection.free_count = free - 1
         return collection.free[free - 1]
     row = collection.rows
-    if row == collection.capacity and not grow_rows(ctl, collection):
+    if row == collection.capacity and not room_for_rows(ctl, collection, 1):
         return -1
     collection.rows = row + 1
     return row

@@ -72,6 +72,8 @@ def grow_table(ctl: Control, history: History, items):
     if items * 2 <= count or history.iters:
         return True
     target = max(count * 2, 64)
+    while target < items * 2:
+        target *= 2
     table = zeroed(ctl, target * 4)
     if table == 0:
         return False
@@ -81,6 +83,17 @@ def grow_table(ctl: Control, history: History, items):
     for number in range(history.items.count):
         place_item(history, number)
     return True
+
+
+@kernel
+def room_for_items(ctl: Control, history: History, plain, extra):
+    """Makes room for what is noted of so many rows that appear or go, unless they are `plain`; false with ctl.error set."""
+    if not history or plain != 0:
+        return True
+    items = history.items
+    if not list_room(ctl, items, extra) or not grow_table(ctl, history, items.count + extra):
+        return False
+    return list_room(ctl, history.entries, 2 * extra)
 
 
 @kernel

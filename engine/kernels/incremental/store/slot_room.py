@@ -64,30 +64,45 @@ def make_slot(ctl: Control, collection: Collection, values: Words):
     """Sees to it that one more row, with these values, can be placed; false with ctl.error set."""
     if collection.unkeyed != 0:
         return True
-    single = collection.arity == 1
-    if single and collection.slot_homes.count == 0:
-        return make_place(ctl, collection, values[0])
-    taken = collection.used_slots
-    count = collection.slot_homes.count
-    growing = collection.slot_homes.edge != 0
-    moves = growing and taken % ROWS_PER_MOVE == 0 and may_move(ctl, ROWS_PER_MOVE)
-    # An eighth of all slots stays free; while they move, half as many.
-    if (taken + 1) * 16 > count * (15 if growing else 14):
-        rows = slotted(collection)
-        if single and rows >= DIRECT_ROWS:
+    if collection.arity == 1:
+        if collection.slot_homes.count == 0:
+            return make_place(ctl, collection, values[0])
+        if slotted(collection) >= DIRECT_ROWS and too_few_slots(collection, 1):
             # Values that came in no order may have filled their range by now.
             found = to_direct(ctl, collection)
             if found != 0:
                 return found > 0 and make_place(ctl, collection, values[0])
-        if not more_homes(ctl, collection, more_slots(rows)):
+    return make_slots_for(ctl, collection, 1)
+
+
+@kernel
+def too_few_slots(collection: Collection, extra):
+    """Whether a table is too full for so many more rows: an eighth of all slots stays free; while they move, half as many."""
+    return (collection.used_slots + extra) * 16 > collection.slot_homes.count * (15 if is_growing(collection) else 14)
+
+
+@kernel
+def is_growing(collection: Collection):
+    return collection.slot_homes.edge != 0
+
+
+@kernel
+def make_slots_for(ctl: Control, collection: Collection, extra):
+    """Sees to it that so many more rows can be placed in slots; false with ctl.error set."""
+    if too_few_slots(collection, extra):
+        if not more_homes(ctl, collection, more_slots(slotted(collection) + extra - 1)):
             return False
-    elif moves and not move_slots(ctl, collection, ROWS_PER_MOVE * SLOTS_MOVED_PER_ROW):
-        return False
+    elif is_growing(collection):
+        moves = (collection.used_slots % ROWS_PER_MOVE + extra) // ROWS_PER_MOVE
+        if moves > 0 and may_move(ctl, moves * ROWS_PER_MOVE):
+            for _ in range(moves):
+                if is_growing(collection) and not move_slots(ctl, collection, ROWS_PER_MOVE * SLOTS_MOVED_PER_ROW):
+                    return False
     homes = slots_of(collection)
-    while not still_fits(homes, collection.tags.address, 1, 1):
+    while not still_fits(homes, collection.tags.address, 1, extra):
         if not move_slots(ctl, collection, ROWS_PER_MOVE * SLOTS_MOVED_PER_ROW):
             return False
-    return keep_last_free(ctl, collection, 1)
+    return keep_last_free(ctl, collection, extra)
 
 
 @kernel

@@ -135,6 +135,28 @@ def find_slotted(collection: Collection, values: Words, hashed):
 
 
 @kernel
+def next_match(collection: Collection, hashed, at):
+    """The first slot from one on, of the run that it is in, which may be that of a row with a hash; or, where there is none,
+    -1 - the slot where such a row goes, or -1 of a collection without slots."""
+    tags = collection.tags
+    if not tags:
+        return -1
+    wanted = tag_of(hashed)
+    wide = collection.arity > MAX_REHASHED_COLUMNS
+    hole = -1
+    while True:
+        tag = tags[at]
+        if tag == TAG_FREE:
+            return -1 - (at if hole < 0 else hole)
+        if tag == wanted:
+            if not wide or collection.slot_hashes[at] == hashed >> 32:
+                return at
+        elif tag == TAG_DELETED and hole < 0:
+            hole = at
+        at += 1
+
+
+@kernel
 def place_row(collection: Collection, hashed, row):
     """Enters a row that the table does not have; the slot of a removed one will do."""
     if collection.unkeyed != 0:

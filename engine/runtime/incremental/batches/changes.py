@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from dlog.engine.runtime.storage.native import words
 from dlog.engine.values.updates import RowUpdates, Updates
 
 MAX_ROWS_STAGED_ONE_BY_ONE = 32
@@ -58,25 +57,21 @@ def of_rounds(given: Mapping[str, Updates], first: int, last: int) -> dict[str, 
     return result
 
 
-def staged(updates: Updates, first: int) -> tuple[Any, int]:
-    """Changes as the kernels take them, rows of values, diff and round of the batch as words: what holds them, and where."""
+def staged(updates: Updates, first: int) -> tuple[Any, int, int]:
+    """Changes as the kernels take them: what holds them, and where they are, few as rows of values, diff and round of the
+    batch, or as columns of these, with rounds as they are; 0 in the place of the other."""
     if isinstance(updates, RowUpdates) and updates.rows <= MAX_ROWS_STAGED_ONE_BY_ONE:
         words = array("q", updates.flat(updates.round - first))
-        return words, words.buffer_info()[0]
-    rows = np.empty((updates.rows, len(updates.columns) + 2), np.int64)
-    for c, column in enumerate(updates.columns):
-        rows[:, c] = column
-    rows[:, -2] = updates.diffs
-    rows[:, -1] = updates.rounds
-    rows[:, -1] -= first
-    return rows, int(rows.ctypes.data)
+        return words, words.buffer_info()[0], 0
+    held, listed = as_columns((*updates.columns, updates.diffs, updates.rounds))
+    return held, 0, listed
 
 
 def as_columns(given: Sequence[np.ndarray]) -> tuple[Any, int]:
     """Columns of words, as the kernels take them: what holds them, and where the list of them is."""
     columns = [np.ascontiguousarray(column, np.int64) for column in given]
-    listed = words(column.ctypes.data for column in columns)
-    return (columns, listed), listed.address
+    listed = array("q", [column.ctypes.data for column in columns])
+    return (columns, listed), listed.buffer_info()[0]
 
 
 def insertions(columns: tuple[np.ndarray, ...], rows: int, round: int) -> Updates:

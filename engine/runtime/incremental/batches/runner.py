@@ -154,8 +154,9 @@ class BatchRunner:
     def _run_few(self, flow: Dataflow, target: Collection, updates: Updates, first: int, count: int) -> None:
         """A batch of few changes of one input: in one call, if nothing comes between."""
         self._reset(flow)
-        _held, at = staged(updates, first)
-        status = rounds.commit_one(flow.work.address, self.control.address, target.address, at, updates.rows, count)
+        _held, rows, columns = staged(updates, first)
+        addresses = flow.work.address, self.control.address, target.address
+        status = rounds.commit_one(*addresses, rows, columns, first, updates.rows, count)
         if status != _DONE:
             self._finish(flow, status, lambda: self._resume(flow))
 
