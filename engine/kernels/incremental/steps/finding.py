@@ -9,9 +9,10 @@ from dlog.engine.kernels.incremental.store.base import search_base
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import add_values
 from dlog.engine.kernels.incremental.store.direct import find_direct, has_place
-from dlog.engine.kernels.incremental.store.slots import ABSENT, find_slotted, find_values, has_values, search_ahead, warm_others
+from dlog.engine.kernels.incremental.store.implied import cell_at
+from dlog.engine.kernels.incremental.store.slots import ABSENT, UNKNOWN, find_slotted, find_values, search_ahead, warm_others
 from dlog.engine.kernels.layout import BLOCK
-from dlog.engine.kernels.machine_structs import WordColumns, Words
+from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import behind, mix, register, scratch_block
 
@@ -83,6 +84,23 @@ def find_in_base(ctl: Control, collection: Collection, registers: Words, n, rows
 
 
 @kernel
+def drop_others(ctl: Control, collection: Collection, registers: Words, n, rows: Words):
+    """Makes UNKNOWN of each row that does not have the values of its block row, column after column."""
+    for c in range(collection.arity):
+        column = collection.columns[c]
+        values = register(ctl, registers[c])
+        if column.width == 4:
+            narrow = Numbers(column.data)
+            for i in range(n):
+                if rows[i] >= 0 and narrow[rows[i]] != values[i]:
+                    rows[i] = UNKNOWN
+        else:
+            for i in range(n):
+                if rows[i] >= 0 and cell_at(column, rows[i]) != values[i]:
+                    rows[i] = UNKNOWN
+
+
+@kernel
 def find_block(ctl: Control, collection: Collection, registers: Words, n, rows: Words, making):
     """rows[i] = the collection's row with the values of block row i; where there is none -1 or, with `making`, a new one. False
     with ctl.error set. Uses scratch blocks 2, 3 and 4."""
@@ -96,13 +114,13 @@ def find_block(ctl: Control, collection: Collection, registers: Words, n, rows: 
     places = scratch_block(ctl, 4)
     hash_registers(ctl, registers, arity, n, hashes)
     search_ahead(collection, hashes, n, making, places)
+    drop_others(ctl, collection, registers, n, places)
     for i in range(n):
         row = places[i]
-        if row != ABSENT or making:
+        if row == UNKNOWN or (row == ABSENT and making):
             for c in range(arity):
                 buffer[c] = register(ctl, registers[c])[i]
-            if row < 0 or not has_values(collection, row, buffer):
-                row = find_values(collection, buffer, hashes[i])
+            row = find_values(collection, buffer, hashes[i])
             if row < 0 and making:
                 row = add_values(ctl, collection, buffer, hashes[i])
                 if row < 0:

@@ -13,6 +13,8 @@ from dlog.engine.kernels.static.storage import grown, release, resize
 
 MAX_KEPT_WORDS = 1 << 17
 """Words above which an emptied list is not kept: a megabyte."""
+MAX_USED_WORDS = 1 << 20
+"""Words above which one is not that was used for the most part: as many are likely to come again."""
 
 
 @kernel
@@ -51,8 +53,9 @@ def lists_free(ctl: Control, items, count):
 @entry()
 def list_empty(ctl: Control, items: Items):
     """Empties a list, and gives its memory back where that is much."""
+    kept = MAX_KEPT_WORDS if items.count * 4 < items.capacity else MAX_USED_WORDS
     items.count = 0
-    if items.capacity * items.words > MAX_KEPT_WORDS:
+    if items.capacity * items.words > kept:
         list_free(ctl, items)
 
 
