@@ -194,18 +194,17 @@ class Codec:
                 nested.ids[part.places] = packed(part.type, types, columns, len(part.places), self.records)
         return whole.ids.astype(np.int32)
 
-    def table_from_arrow(self, relation: Relation, data: pa.Table) -> Table:
-        """An Arrow table, column by column in order, as a table of the relation."""
-        if data.num_columns != relation.arity:
+    def table_from_arrow(self, relation: Relation, data: pa.Table, places: Sequence[int] | None = None) -> Table:
+        """An Arrow table as a table of the relation: the columns at these places or, without them, all, in order."""
+        if places is None and data.num_columns != relation.arity:
             raise _bad_fact(relation, None, f"the table has {data.num_columns} columns, the relation {relation.arity}")
-        columns = zip(relation.attributes, data.columns, strict=True)
         found = []
-        for (name, type), column in columns:
+        for (name, type), place in zip(relation.attributes, range(relation.arity) if places is None else places, strict=True):
 
             def refuse(place: int | None, message: str, name: str = name) -> DlogError:
                 return _bad_fact(relation, None if place is None else place + 1, f"{name}: {message}")
 
-            found.append(self.column_from_arrow(type, column, refuse))
+            found.append(self.column_from_arrow(type, data.column(place), refuse))
         return Table(relation.kinds, tuple(found), data.num_rows if not relation.arity else -1)
 
     def column_from_arrow(self, type: Type, column: pa.ChunkedArray, refuse: _RefuseColumn) -> np.ndarray:

@@ -39,8 +39,8 @@ def table_of(relation: Relation, codec: Codec, rows: Any) -> Table:
         return _from_columns(relation, codec, {relation.attributes[0][0]: rows})
     data = arrow_table(relation, rows)
     if data is not None:
-        found = _places(relation, data.column_names)
-        return codec.table_from_arrow(relation, data if found is None else data.select(list(found)))
+        found = _places(relation, data.schema.names)
+        return codec.table_from_arrow(relation, data, found)
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
         message = f"{value_preview(rows)} is no rows of `{relation.name}`: give tuples, columns or a table"
         raise _mistake("bad-rows", message)
@@ -54,7 +54,7 @@ def _reordered(relation: Relation, codec: Codec, rows: Tabular) -> Table:
 
 def _places(relation: Relation, columns: Sequence[str]) -> tuple[int, ...] | None:
     try:
-        return places([name for name, _ in relation.attributes], columns)
+        return places(relation.names, columns)
     except Unclear as error:
         listed = f"the columns are {', '.join(columns)}"
         raise _mistake("unclear-columns", f"rows of `{relation.name}`: {error.message}", *error.notes, listed) from None

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from dlog.grammar.suggest import closest
+
+MAX_KNOWN = 256
+"""Pairs of attributes and columns whose places are not sought again: tables that come in batches have the same."""
 
 
 class Unclear(Exception):
@@ -26,6 +30,11 @@ def places(attributes: Sequence[str], names: Sequence[str]) -> tuple[int, ...] |
     >>> places(("who", "whom"), ("a", "b"))
     (0, 1)
     """
+    return _places(tuple(attributes), tuple(names))
+
+
+@lru_cache(MAX_KNOWN)
+def _places(attributes: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...] | None:
     if attributes and all(names.count(attribute) == 1 for attribute in attributes):
         return tuple(names.index(name) for name in attributes)
     if len(names) != len(attributes):

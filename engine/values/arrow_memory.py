@@ -69,11 +69,11 @@ def _arrow() -> Any:
 
 def _check(chunk: pa.Array) -> None:
     pa = _arrow()
-    if isinstance(chunk.type, pa.BaseExtensionType):
-        chunk = chunk.storage
-    if pa.types.is_primitive(chunk.type):
+    if chunk.type.id in _plain():
         chunk.validate(full=True)
         return
+    if isinstance(chunk.type, pa.BaseExtensionType):
+        chunk = chunk.storage
     chunk.validate()
     values = chunk
     if pa.types.is_dictionary(chunk.type):
@@ -83,6 +83,16 @@ def _check(chunk: pa.Array) -> None:
             raise pa.ArrowInvalid("a value is not in its dictionary")
     binary = _binaries().get(values.type)
     (values if binary is None else values.view(binary)).validate(full=True)
+
+
+@cache
+def _plain() -> frozenset[int]:
+    """The numbers of the types whose values have one width."""
+    pa = _arrow()
+    whole = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+    others = [pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.date32(), pa.date64(), pa.duration("us")]
+    times = [pa.time32("s"), pa.time64("us"), pa.timestamp("us"), pa.month_day_nano_interval()]
+    return frozenset(type.id for type in (*whole, *others, *times) if pa.types.is_primitive(type))
 
 
 @cache

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 Columns = tuple[np.ndarray, ...]
+_INT64 = np.dtype(np.int64)
+_WORDS = np.dtype(np.float64), np.dtype(np.uint64)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def words(column: np.ndarray) -> np.ndarray:
     """A column's raw 64-bit words (int64): numbers and ids as they are, floats and unsigned by their bits."""
-    if column.dtype == np.int64:
+    dtype = column.dtype
+    if dtype == _INT64:
         return column
-    if column.dtype == np.float64 or column.dtype == np.uint64:
+    if dtype in _WORDS:
         return np.ascontiguousarray(column).view(np.int64)
     return column.astype(np.int64)
 

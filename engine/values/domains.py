@@ -7,6 +7,7 @@ digits. Everything that goes in or out by the column, and is of numbers, goes th
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -138,10 +139,15 @@ def to_numpy(type_: Type, column: np.ndarray) -> np.ndarray:
 
 
 def arrow_type(type_: Type) -> pa.DataType:
+    return _arrow_types()[type_.domain.value if type_.is_calendar else type_.kind.value]
+
+
+@cache
+def _arrow_types() -> dict[str, pa.DataType]:
     import pyarrow as pa
 
-    calendar = {Domain.DATE: pa.date32(), Domain.TIMESTAMP: pa.timestamp("us")}
-    return calendar.get(type_.domain) or pa.from_numpy_dtype(DTYPES[type_.kind])
+    numbers = {kind.value: pa.from_numpy_dtype(dtype) for kind, dtype in DTYPES.items()}
+    return {Domain.DATE.value: pa.date32(), Domain.TIMESTAMP.value: pa.timestamp("us"), **numbers}
 
 
 def to_arrow(type_: Type, column: np.ndarray) -> pa.Array:
@@ -159,15 +165,13 @@ def to_arrow(type_: Type, column: np.ndarray) -> pa.Array:
 
 def from_arrow(type_: Type, column: pa.ChunkedArray) -> np.ndarray:
     """An Arrow column without nulls as a column. Raises OutOfDomain, or Arrow's errors, where values are not of the type."""
-    import pyarrow as pa
-
-    if type_.is_calendar:
-        if not _has_calendar(type_, column.type):
-            raise OutOfDomain(f"{column.type} is not {type_.domain.value}")
-        width = pa.int32() if type_.domain is Domain.DATE else pa.int64()
-        return np.asarray(column.cast(arrow_type(type_)).cast(width).to_numpy()).astype(np.int64)
     wanted = arrow_type(type_)
-    return normal(type_, np.ascontiguousarray((column if column.type == wanted else column.cast(wanted)).to_numpy()))
+    if column.type != wanted:
+        if type_.is_calendar and not _has_calendar(type_, column.type):
+            raise OutOfDomain(f"{column.type} is not {type_.domain.value}")
+        column = column.cast(wanted)
+    values = np.ascontiguousarray(column.to_numpy())
+    return values.view(np.int64) if type_.is_calendar else normal(type_, values)  # NumPy's days have 64 bits
 
 
 def _has_calendar(type_: Type, found: pa.DataType) -> bool:

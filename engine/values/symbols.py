@@ -105,6 +105,8 @@ class SymbolTable:
         self._table = np.zeros(L.symbols.size, np.int64)
         self._table[L.symbols.maker] = MAKER
         self._lock = Lock()
+        self._hashes = np.empty(STRINGS_AHEAD, np.int64)
+        self._hashes_at = int(self._hashes.ctypes.data)
         self._ranks = np.empty(0, np.int32)
         self.address = int(self._table.ctypes.data)
         """Where kernels find the table; it stays."""
@@ -136,17 +138,23 @@ class SymbolTable:
         `NotText`."""
         data = np.ascontiguousarray(data)
         starts, ends = (np.ascontiguousarray(a, np.int64) for a in (starts, ends))
-        ids = np.empty(len(starts), np.int32)
-        hashes = np.empty(STRINGS_AHEAD, np.int64)
-        bounds, out = (int(starts.ctypes.data), int(ends.ctypes.data)), (int(ids.ctypes.data), 4, int(hashes.ctypes.data))
-        source = int(data.ctypes.data)
+        return self._intern(data, int(data.ctypes.data), starts, int(starts.ctypes.data), ends, int(ends.ctypes.data))
+
+    def _intern(
+        self, data: np.ndarray, source: int, starts: np.ndarray, starts_at: int, ends: np.ndarray, ends_at: int
+    ) -> np.ndarray:
+        """`intern_slices` of arrays at these addresses, the bounds int32 or int64."""
+        count, bound = len(starts), starts.itemsize
+        ids = np.empty(count, np.int32)
+        out = int(ids.ctypes.data), 4, self._hashes_at
         with self._lock:
             done = 0
-            while done < len(ids):
-                done = intern(self.address, source, len(data), *bounds, done, len(ids), *out)
-                if done < len(ids):
-                    _check(data, int(starts[done]), int(ends[done]), done)
-                    self._make_room(int(ends[done] - starts[done]))
+            while done < count:
+                done = intern(self.address, source, len(data), starts_at, ends_at, bound, done, count, *out)
+                if done < count:
+                    start, end = int(starts[done]), int(ends[done])
+                    _check(data, start, end, done)
+                    self._make_room(end - start)
         return ids
 
     def _make_room(self, needed: int) -> None:
@@ -223,10 +231,13 @@ class SymbolTable:
         _, offsets_buffer, data_buffer = strings.buffers()
         if not len(strings):
             return np.empty(0, np.int32)
-        size = np.dtype(width).itemsize  # the buffer may end in a part of one more
-        offsets = np.frombuffer(offsets_buffer, width, len(strings) + 1, strings.offset * size).astype(np.int64)
-        data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
-        return self.intern_slices(data, offsets[:-1], offsets[1:])
+        size = 4 if width is np.int32 else 8
+        first = strings.offset * size
+        offsets = np.frombuffer(offsets_buffer, width, len(strings) + 1, first)  # the buffer may end in a part of one more
+        if data_buffer is None:
+            return self.intern_slices(np.empty(0, np.uint8), offsets[:-1], offsets[1:])
+        data, at = np.frombuffer(data_buffer, np.uint8), offsets_buffer.address + first
+        return self._intern(data, data_buffer.address, offsets[:-1], at, offsets[1:], at + size)
 
     def _intern_entries(self, strings: pa.Array, indices: np.ndarray) -> np.ndarray:
         try:

@@ -36,7 +36,7 @@ from dlog.engine.kernels.incremental.store.homes import (
     still_fits,
 )
 from dlog.engine.kernels.machine_structs import Homes, Symbols, Words
-from dlog.engine.kernels.static.storage import store_cell
+from dlog.engine.kernels.static.storage import load_cell, store_cell
 from dlog.engine.kernels.values.utf8 import is_utf8
 from dlog.engine.kernels.values.words import copy_bytes, equal_bytes, hash_bytes
 
@@ -274,12 +274,13 @@ def add_text(table: Symbols, address, limit, length, hashed, slot):
 
 
 @entry()
-def intern(table: Symbols, source, size, starts: Words, ends: Words, begin, count, ids: Words, width, hashes: Words):
+def intern(table: Symbols, source, size, starts, ends, bound, begin, count, ids: Words, width, hashes: Words):
     """Writes the id of the bytes `starts[i]` to `ends[i]` behind `source`, where `size` bytes are, to cell i of `ids` for i
-    from `begin`; source 0 is the table's own heap. Stops before the first new string that does not fit or is not UTF-8, or
-    where there is no memory for slots, and returns its number; `count` when done. `hashes` has room for STRINGS_AHEAD words."""
+    from `begin`; source 0 is the table's own heap. `starts` and `ends` are cells of `bound` bytes each. Stops before the first
+    new string that does not fit or is not UTF-8, or where there is no memory for slots, and returns its number; `count` when
+    done. `hashes` has room for STRINGS_AHEAD words."""
     begin_writing(table)
-    done = intern_locked(table, source, size, starts, ends, begin, count, ids, width, hashes)
+    done = intern_locked(table, source, size, starts, ends, bound, begin, count, ids, width, hashes)
     make_next(table, table.ref.heap_ahead, table.heap, table.used, table.heap_size)
     make_next(table, table.ref.offsets_ahead, table.offsets.address, table.count * 8, table.offset_count * 8)
     end_writing(table)
@@ -295,7 +296,7 @@ def make_next(table: Symbols, ahead: Words, address, used, size):
 
 
 @kernel
-def intern_locked(table: Symbols, source, size, starts: Words, ends: Words, begin, count, ids: Words, width, hashes: Words):
+def intern_locked(table: Symbols, source, size, starts, ends, bound, begin, count, ids: Words, width, hashes: Words):
     if source == 0:
         source = table.heap
         size = table.heap_size
@@ -305,12 +306,12 @@ def intern_locked(table: Symbols, source, size, starts: Words, ends: Words, begi
         if not room_for_slots(table, ahead, count - base):
             return base
         for k in range(ahead):
-            start = starts[base + k]
-            hashes[k] = int(hash_bytes(source + start, ends[base + k] - start, limit))
+            start = load_cell(starts, bound, base + k)
+            hashes[k] = int(hash_bytes(source + start, load_cell(ends, bound, base + k) - start, limit))
         warm(table, hashes, ahead)
         for k in range(ahead):
-            start = starts[base + k]
-            length = ends[base + k] - start
+            start = load_cell(starts, bound, base + k)
+            length = load_cell(ends, bound, base + k) - start
             hashed = hashes[k]
             found = find_text(table, source + start, limit, length, hashed)
             if found < 0:

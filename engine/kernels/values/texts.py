@@ -435,7 +435,7 @@ def make_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
             slice_bytes(table, ids, index, length, n, starts, ends)
         text = 0
     end_reading(table)
-    return fits and intern(table, text, SCRATCH_TEXT, starts, ends, 0, n, target, 8, hashes) == n
+    return fits and intern(table, text, SCRATCH_TEXT, starts.address, ends.address, 8, 0, n, target, 8, hashes) == n
 
 
 @kernel

@@ -1,0 +1,101 @@
+"""Wide Arrow tables that come in batches: a session has the rows of Python's sets after each, however they repeat and go."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dlog
+from dlog.grammar.diagnostics import DlogError
+from tests.examples import examples
+
+PROGRAM = """.decl item(order: number, line: number, price: number, part: float, day: date, flag: symbol, comment: symbol)
+.input item
+.decl flagged(flag: symbol, n: number, total: number)
+flagged(f, n, t) :- item(_, _, _, _, _, f, _), n = count : { item(_, _, _, _, _, f, _) },
+    t = sum p : { item(_, _, p, _, _, f, _) }.
+.decl commented(comment: symbol, order: number)
+commented(c, o) :- item(o, _, _, _, _, _, c), !match(".*x.*", c).
+.output flagged, commented, item
+"""
+NAMES = ("order", "line", "price", "part", "day", "flag", "comment")
+TYPES = (pa.int64(), pa.int64(), pa.int64(), pa.float64(), pa.date32(), pa.string(), pa.string())
+Row = tuple[int, int, int, float, date, str, str]
+
+
+def row(random: Random, large: bool) -> Row:
+    price = random.choice([2**40, -(2**50), 2**31]) if large and random.random() < 0.02 else random.randrange(50)
+    day = date(2026, 1, 1) + timedelta(random.randrange(9))
+    comment = "".join(random.choices("abxé語", k=random.randrange(5)))
+    return random.randrange(9), random.randrange(9), price, random.choice([0.5, -1.0]), day, random.choice("ANR"), comment
+
+
+def table(rows: list[Row], random: Random) -> pa.Table:
+    """The rows, in one chunk or two, texts as they are or in dictionaries, with a column that the program does not have."""
+    columns = {name: pa.array(values, type) for name, type, values in zip(NAMES, TYPES, zip(*rows, strict=True), strict=True)}
+    if random.random() < 0.3:
+        columns["flag"] = columns["flag"].dictionary_encode()
+    columns["other"] = pa.array(range(len(rows)))
+    whole = pa.table(dict(random.sample(list(columns.items()), len(columns))))
+    cut = random.randrange(len(rows) + 1)
+    return pa.concat_tables([whole.slice(0, cut), whole.slice(cut)]) if random.random() < 0.5 else whole
+
+
+def expected(rows: set[Row]) -> tuple[set[Any], set[Any]]:
+    flagged = {(f, sum(r[5] == f for r in rows), sum(r[2] for r in rows if r[5] == f)) for f in {r[5] for r in rows}}
+    return flagged, {(r[6], r[0]) for r in rows if "x" not in r[6]}
+
+
+def check(session: dlog.Session, rows: set[Row]) -> None:
+    assert set(session["item"]) == rows
+    assert (set(session["flagged"]), set(session["commented"])) == expected(rows)
+
+
+@examples(40)
+@given(seed=st.integers(0, 2**32), size=st.sampled_from([70, 150, 300]), large=st.booleans())
+def test_batches_of_wide_rows_come_and_go(seed: int, size: int, large: bool) -> None:
+    random, there = Random(seed), set[Row]()
+    with dlog.session(PROGRAM, threads=1) as session:
+        known: list[Row] = []
+        for _ in range(5):
+            known += [row(random, large) for _ in range(size)]
+            coming = random.choices(known, k=size)
+            going = random.sample(known, size // random.choice([2, 9]))
+            session.insert("item", table(coming, random))
+            session.remove("item", table(going, random))
+            there = (there | set(coming)) - set(going)
+            session.commit()
+            check(session, there)
+
+
+def test_a_batch_that_is_refused_changes_nothing() -> None:
+    random = Random(7)
+    before, after = {row(random, True) for _ in range(200)}, {row(random, True) for _ in range(50_000)}
+    with dlog.session(PROGRAM, threads=1, memory="4 MB") as session:
+        session.insert("item", table(list(before), random))
+        session.commit()
+        with pytest.raises(DlogError):
+            for _ in range(9):
+                session.insert("item", table(list(after | {row(random, True) for _ in range(50_000)}), random))
+                session.commit()
+        session_rows = set(session["item"])
+        assert before <= session_rows
+        assert (set(session["flagged"]), set(session["commented"])) == expected(session_rows)
+
+
+@pytest.mark.parametrize("place", [0, 70, 199])
+def test_texts_that_are_none_are_told_with_their_row(place: int) -> None:
+    random = Random(3)
+    made = table([row(random, False) for _ in range(200)], random)
+    at = made.schema.get_field_index("comment")
+    texts = [b"good"] * 200
+    texts[place] = b"\xff"
+    wrong = made.set_column(at, "comment", pa.array(texts, pa.binary()).view(pa.string()))
+    with dlog.session(PROGRAM, threads=1) as session, pytest.raises(DlogError, match=f"{place + 1}.*byte 0xff"):
+        session.insert("item", wrong)
