@@ -6,6 +6,7 @@ how many customers have so many. Counts are by the operator for rounds alone, or
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from functools import partial
@@ -32,6 +33,8 @@ COLUMNS = {
 """What the collections need of it."""
 
 
+_TYPES = {"int64": "number", "string": "symbol", "date32[day]": "date"}
+"""Of rules, by those of Arrow."""
 LAST = (date(1998, 9, 2) - date(1970, 1, 1)).days
 """The last day of shipping that counts in the first query."""
 
@@ -52,11 +55,15 @@ class Fed(Protocol):
 
 
 class Rules:
-    def __init__(self, name: str, tables: Tables) -> None:
-        self.table = TABLE[name]
-        program = Query(name, 1.0)
-        others = {relation: tables[relation] for relation in program.inputs if relation != self.table}
-        self.session = dlog.session(program.program, others, threads=1)
+    """The query's program: its relation has the table's key and the columns that are read, which are found by their names among
+    all that are fed. With `whole` it has all of them."""
+
+    def __init__(self, whole: bool, name: str, tables: Tables) -> None:
+        query, table = Query(name, 1.0), TABLE[name]
+        others = {relation: tables[relation] for relation in query.inputs if relation != table}
+        text = query.program.read_text(encoding="ascii")
+        self.table = table
+        self.session = dlog.session(with_all_columns(text, table, tables[table].schema) if whole else text, others, threads=1)
 
     def fed_columns(self, table: pa.Table) -> pa.Table:
         return table
@@ -70,6 +77,21 @@ class Rules:
 
     def close(self) -> None:
         self.session.close()
+
+
+def with_all_columns(text: str, table: str, schema: pa.Schema) -> str:
+    """The program with all columns of a table in its relation, behind those that are read. Aggregates have a variable for each:
+    of rows that are alike in some columns, they count all."""
+    [attributes] = re.findall(rf"\.decl {table}\(([^)]*)\)", text)
+    left = [field for field in schema if f"{field.name}:" not in attributes]
+    declared = "".join(f", {field.name}: {_TYPES[str(field.type)]}" for field in left)
+
+    def widened(atom: re.Match[str]) -> str:
+        arguments = [f"other_{field.name}" if atom[1][0] != "_" else "_" for field in left]
+        return f"{table}({', '.join([atom[1], *arguments])})"
+
+    text = text.replace(attributes, attributes + declared)
+    return re.sub(rf"\b{table}\(([^:()]*)\)", widened, text)
 
 
 class Counts:
@@ -134,7 +156,8 @@ def _plain(rows: Mapping[str, np.ndarray]) -> Mapping[str, Any]:
 
 
 WAYS: dict[str, Callable[[str, Tables], Fed]] = {
-    "rules": Rules,
+    "rules": partial(Rules, False),
+    "rules, all columns": partial(Rules, True),
     "collections": partial(Counts, False),
     "general": partial(Counts, True),
 }
