@@ -13,11 +13,19 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import announce, doom, log_fresh
-from dlog.engine.kernels.incremental.loop.supports import ROWS_AHEAD, gather_bucket, may_hold, schedule, support_at
+from dlog.engine.kernels.incremental.loop.supports import (
+    ROWS_AHEAD,
+    gather_bucket,
+    may_hold,
+    schedule,
+    support_at,
+    warm_following,
+)
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.histories import add_entry, chain_entry, close_item, drop_entries, item_of, open_item
 from dlog.engine.kernels.incremental.store.lists import list_empty, pool_give, push_change
+from dlog.engine.kernels.layout import NEVER
 from dlog.engine.kernels.round_structs import Collection, Control, Scope
 from dlog.engine.kernels.row_structs import History
 
@@ -39,10 +47,13 @@ def process_distinct(ctl: Control, scope: Scope, collection: Collection, iterati
     if iteration >= collection.derivation.bucket_count:
         return True
     rows = gather_bucket(ctl, scope, collection, iteration)
+    heads = collection.derivation.support
     data = collection.derivation.buckets[iteration].data
     for i in range(rows):
         if i + ROWS_AHEAD < rows:
             warm_support(collection, data[i + ROWS_AHEAD])
+        if i + ROWS_AHEAD // 2 < rows:
+            warm_following(collection, heads[data[i + ROWS_AHEAD // 2]], iteration)
         if not evaluate_row(ctl, collection, data[i], iteration, time):
             return False
     list_empty(ctl, collection.derivation.buckets[iteration])
@@ -106,13 +117,16 @@ def bound_of(collection: Collection, row):
 def end_distinct(ctl: Control, collection: Collection, time):
     """Ends a round: counts settle, rows keep when they are present, and net changes go out; false with ctl.error set."""
     touched = collection.touched
+    heads = collection.derivation.support
     data = touched.data
     count = touched.count
     for i in range(count):
         if i + 2 * ROWS_AHEAD < count:
-            prefetch(collection.derivation.support.address + data[i + 2 * ROWS_AHEAD] * 4)
+            prefetch(heads.address + data[i + 2 * ROWS_AHEAD] * 4)
         if i + ROWS_AHEAD < count:
             warm_support(collection, data[i + ROWS_AHEAD])
+        if i + ROWS_AHEAD // 2 < count:
+            warm_following(collection, heads[data[i + ROWS_AHEAD // 2]], NEVER)
         if not end_row(ctl, collection, data[i], time):
             return False
     list_empty(ctl, touched)

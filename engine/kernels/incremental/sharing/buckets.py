@@ -10,7 +10,7 @@ from dlog.engine.kernels.incremental.loop.distinct import (
     change_at,
     warm_support,
 )
-from dlog.engine.kernels.incremental.loop.supports import schedule
+from dlog.engine.kernels.incremental.loop.supports import schedule, warm_following
 from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, own_rows
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.histories import add_entry
@@ -53,6 +53,8 @@ def evaluate_part(ctl: Control, share: Share, part, parts):
             prefetch(heads.address + row * 4)
         for i in range(n):
             warm_support(collection, bucket.data[own[i]])
+        for i in range(n):
+            warm_following(collection, heads[bucket.data[own[i]]], share.iteration)
         for i in range(n):
             if not evaluate_shared(ctl, share, bucket.data[own[i]], behind(found, 2 * own[i])):
                 return False

@@ -14,12 +14,12 @@ from dlog.engine.kernels.incremental.loop.distinct import (
     settle_inner,
     warm_support,
 )
-from dlog.engine.kernels.incremental.loop.supports import support_at
+from dlog.engine.kernels.incremental.loop.supports import support_at, warm_following
 from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, own_rows
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room
 from dlog.engine.kernels.incremental.store.stocks import clear_stocks, give_stocked, return_stocked
-from dlog.engine.kernels.layout import STOCK, SUM_MOST
+from dlog.engine.kernels.layout import NEVER, STOCK, SUM_MOST
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Share
 from dlog.engine.kernels.static.storage import behind, scratch_block
@@ -53,6 +53,8 @@ def settle_part(ctl: Control, share: Share, part, parts):
             prefetch(heads.address + touched.data[own[i]] * 4)
         for i in range(n):
             warm_support(collection, touched.data[own[i]])
+        for i in range(n):
+            warm_following(collection, heads[touched.data[own[i]]], NEVER)
         for i in range(n):
             settle_shared(collection, touched.data[own[i]], behind(share.items.data, 2 * own[i]), stock)
     return True

@@ -7,7 +7,7 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.activation import touch_derived, touch_reduced
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN, gather_supports
-from dlog.engine.kernels.incremental.loop.supports import add_support, support_at
+from dlog.engine.kernels.incremental.loop.supports import add_support, support_at, warm_following
 from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of
@@ -17,7 +17,7 @@ from dlog.engine.kernels.incremental.sharing.claims import note_values
 from dlog.engine.kernels.incremental.steps.finding import find_block
 from dlog.engine.kernels.incremental.store.lists import list_room, push_change
 from dlog.engine.kernels.instructions import Derive, Instruction, Reduce
-from dlog.engine.kernels.layout import DERIVED_ROW_WORDS
+from dlog.engine.kernels.layout import DERIVED_ROW_WORDS, NEVER
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Share
 from dlog.engine.kernels.static.storage import behind, register, scratch_block
@@ -40,6 +40,8 @@ def support_block(ctl: Control, collection: Collection, pc: Derive, rows: Words,
             number = heads[rows[i]]
             if number > 0:
                 prefetch(support_at(collection, number).address)
+        for i in range(n):
+            warm_following(collection, heads[rows[i]], NEVER)
     for i in range(n):
         iteration = advance
         if iterations >= 0:
