@@ -38,6 +38,8 @@ from dlog.grammar.diagnostics import DlogError, InternalError
 
 MAX_ROWS_PER_CALL = 1 << 20
 """Rows that paths may make before signals and readers in other threads get their turn: trades their latency against calls."""
+MAX_ROWS_ALONE = 1 << 17
+"""Rows a worker of several makes before those that have nothing to do may join it: some milliseconds."""
 BULK_ROWS = 4096
 """Rows from which an empty input is loaded by columns."""
 _DONE = int(Status.DONE)
@@ -68,7 +70,7 @@ class BatchRunner:
         self.few = BULK_ROWS
         """Changes of one input below which they are brought in and gone through in one call."""
         threads = catalog.memory.threads
-        self.shared = StrataRunner(catalog.memory, MAX_ROWS_PER_CALL) if threads > 1 else None
+        self.shared = StrataRunner(catalog.memory, MAX_ROWS_ALONE) if threads > 1 else None
         self.share = Share(self.control, threads) if threads > 1 else None
         self._has_shared = False
 
