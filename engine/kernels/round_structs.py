@@ -458,7 +458,7 @@ class Share(Struct):
     work: i64  # of a part: how much it has made
     tally: Tally  # of the worker
     resumes: i64  # whether parts of the path go on where they were
-    claims: i64  # whether what parts of a path find are records, whose rows workers claim (claims.py)
+    is_claimed: i64  # whether what parts of a path find are records, whose rows workers claim (claims.py)
     noted: i64  # how many there have been,
     entered: i64  # and how many of their rows were new
     derived_rows: List  # of a part: derivations outside of recursion, DERIVED_ROW_WORDS each: row, diff, time
@@ -480,4 +480,6 @@ class Share(Struct):
     row: i64  # the number of its first row, or where its slabs begin in the pool,
     rows: i64  # how many there are, or what of the pool they take,
     groups: i64  # and how many groups have some
+    most: i64  # of a part: how many rows it may claim,
+    number: i64  # the number that the first one gets,
     wide: i64  # and a bit for each column in which one that is new has a value of more than 4 bytes

@@ -96,9 +96,15 @@ def run(options: Options) -> bool:
     rivals = {f"{name}, differential": each for name in found if (each := _rival(name, options)) is not None}
     header = ["program", *(f"{step}, {t}" for step in STEPS for t in (*THREADS, "ratio"))]
     title = f"bulk rounds by threads: the longest way (load of the machine {os.getloadavg()[0]:.1f})"
-    show(title, header, (_cells(name, each) for name, each in (found | rivals).items()))
+    together = {"all": list(map(_sum, zip(*found.values(), strict=True)))} if len(found) > 1 else {}
+    show(title, header, (_cells(name, each) for name, each in (found | together | rivals).items()))
     save("workers", {name: [asdict(times) for times in each] for name, each in (found | rivals).items()}, options.json)
     return all(one.rows == each[0].rows for each in found.values() for one in each)
+
+
+def _sum(found: Sequence[Times]) -> Times:
+    """The times of several programs together."""
+    return Times(sum(t.load for t in found), sum(t.batch for t in found), sum(t.rules or 0.0 for t in found), {})
 
 
 def _cells(name: str, found: list[Times]) -> list[str]:

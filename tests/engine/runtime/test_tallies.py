@@ -71,7 +71,7 @@ def naive(name: str, edges: set[tuple[int, int]]) -> dict[int, int]:
         "sum": lambda: iter(edges),
         "of a join": lambda: ((x, 1) for x, y in edges for _ in following.get(y, ())),
         "of products": lambda: ((k, y * y - x) for k, y in edges for x in following.get(y, ())),
-        "computed": lambda: ((int(x / 2), 1) for x, _ in edges),
+        "computed": lambda: ((-(-x // 2) if x < 0 else x // 2, 1) for x, _ in edges),
     }
     found: Counter[int] = Counter()
     for key, value in matches[name]():
@@ -97,6 +97,7 @@ KEYS = {
     "far from 0": np.arange(10**12, 10**12 + 300),
     "few of a wide range": np.arange(0, 3000, 100),
     "rare ones far away": np.concatenate([np.repeat(np.arange(200), 5), [10**15, -(10**9), 77_777_777]]),
+    "as far apart as can be": np.concatenate([np.repeat(np.arange(200), 5), [2**63 - 1, -(2**63), 2**62, -(2**62)]]),
     "all far apart": np.arange(300) * 1_000_003,
 }
 

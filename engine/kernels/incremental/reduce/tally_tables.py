@@ -5,6 +5,7 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.combine import joined
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.store.direct import EDGE
 from dlog.engine.kernels.incremental.store.lists import list_free
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Control, Reduction, Tally
@@ -43,7 +44,7 @@ def extend_tally(ctl: Control, tally: Tally, low, high):
         tally.low = low
     first = min(low, tally.low)
     last = max(high, tally.low + places - 1)
-    if last - first >= tally.most:
+    if low <= -EDGE or high >= EDGE or last - first >= tally.most:
         return
     spare = min(places >> 1, tally.most - (last - first + 1))
     if low < tally.low:

@@ -218,7 +218,7 @@ def claim(share: Share, own: Share, record: Words, limit):
             return True
         at += 1
     claimed = own.derived_rows.count
-    if at >= limit or claimed >= own.rows:
+    if at >= limit or claimed >= own.most:
         return False
     number = collection.rows + own.row + claimed
     set_row(record, FIRST | number)

@@ -55,7 +55,7 @@ def begin_claims(ctl: Control, share: Share):
 def begin_divisions(ctl: Control, share: Share):
     """Has workers claim the rows of divided records, where there is room for as many as may come. Returns a `Status`."""
     room = room_for_claims(share)
-    if room == 0:
+    if room < 0:
         return give_up(ctl, share)
     for part in range(share.part_count):
         share.rooms[part] = share.parts[part].items.data.address
@@ -71,7 +71,7 @@ def share_room(share: Share, room):
     end = records
     for part in range(share.part_count - 1, -1, -1):
         own = share.parts[part]
-        own.rows = min(end - own.row, room * (end - own.row) // records)
+        own.most = min(end - own.row, room * (end - own.row) // records)
         end = own.row
     share.kind = Shared.CLAIM
 
@@ -98,11 +98,11 @@ def slots_wanted(ctl: Control, share: Share):
 
 @kernel
 def room_for_claims(share: Share):
-    """How many rows may be claimed; 0 where more are to be expected."""
+    """How many rows may be claimed; -1 where more are to be expected."""
     collection = share.collection
     most = collection.slot_homes.count - (collection.slot_homes.count >> 4)
     room = max(most - collection.used_slots, 0)
-    return room if room >= rows_expected(share) and collection.rows + share.count <= ROWS_MAX else 0
+    return room if room >= rows_expected(share) and collection.rows + share.count <= ROWS_MAX else -1
 
 
 @kernel
@@ -156,7 +156,7 @@ def room_for_rows(ctl: Control, share: Share):
     row = collection.rows
     wide = 0
     for part in range(share.part_count):
-        share.parts[part].rows = row
+        share.parts[part].number = row
         for other in range(share.part_count):
             row += share.parts[other].firsts[part]
         wide |= share.parts[part].wide
@@ -251,7 +251,7 @@ def number_part(ctl: Control, share: Share):
     """Numbers the rows that a part's records have claimed, in their order, and writes them; false with ctl.error set."""
     own = ctl.share
     collection = share.collection
-    row = own.rows
+    row = own.number
     for number in range(records_of(own, collection)):
         record = record_at(own, collection, number)
         if record[0] & FIRST != 0:

@@ -107,7 +107,7 @@ def begin_part(ctl: Control, share: Share, path: Path):
     """Before workers go through the next changes of a path."""
     begin_step(ctl, share, Shared.PATH, path.target)
     share.path = path
-    share.claims = may_claim(ctl, path.target)
+    share.is_claimed = may_claim(ctl, path.target)
     share.resumes = 0
     share.end = min(share.last, share.next + share.chunk)
 
@@ -122,10 +122,10 @@ def follow_part(ctl: Control, share: Share, part, parts):
     own.items.count = 0
     own.derived_rows.count = 0
     own.values.count = 0
-    own.gathers = Gathers.VALUES if share.claims != 0 else Gathers.ROWS
+    own.gathers = Gathers.VALUES if share.is_claimed != 0 else Gathers.ROWS
     start_part(ctl, share, part, parts)
     go_through(ctl, share)
-    if own.status == Status.DONE and share.claims != 0 and not divide_records(ctl, own, share.collection):
+    if own.status == Status.DONE and share.is_claimed != 0 and not divide_records(ctl, own, share.collection):
         own.status = Status.FAILED
     if own.status == Status.FAILED and ctl.error == Error.MEMORY:
         ctl.error = Error.NONE
@@ -215,7 +215,7 @@ def end_part(ctl: Control, share: Share):
         most = max(most, other.work)
         ctl.work += other.work
     pass_changes(ctl, share, most)
-    if share.claims != 0:
+    if share.is_claimed != 0:
         return begin_claims(ctl, share)
     if rows == 0:
         return Status.DONE

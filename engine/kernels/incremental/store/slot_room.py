@@ -317,12 +317,27 @@ def trim_slots(ctl: Control, collection: Collection):
 @kernel
 def resize_slots(ctl: Control, collection: Collection, count):
     """Places all rows but those of the base in a table with so many homes; false with ctl.error set and all as it was."""
+    return renew_slots(ctl, collection, count, True)
+
+
+@kernel
+def begin_slots(ctl: Control, collection: Collection, count):
+    """Gives a collection that does not grow a table with so many homes in the place of its own, in which no row is placed yet;
+    false with ctl.error set and all as it was."""
+    return renew_slots(ctl, collection, count, False)
+
+
+@kernel
+def renew_slots(ctl: Control, collection: Collection, count, placing):
+    """Gives a collection a table with so many homes in the place of its own, with its rows or without; false with ctl.error
+    set and all as it was."""
     homes = slots_of(collection)
     table, tags, hashes = collection.row_slots, collection.tags, collection.slot_hashes
     old, edge = homes.old, homes.edge
     before, room, taken = homes.count, homes.room, collection.used_slots
     forget_slots(collection)
-    if not fill_slots(ctl, collection, count):
+    done = fill_slots(ctl, collection, count) if placing else make_slots(ctl, collection, count)
+    if not done:
         drop_slots(ctl, collection)
         collection.row_slots = table
         collection.tags = tags
@@ -333,27 +348,6 @@ def resize_slots(ctl: Control, collection: Collection, count):
         homes.edge = edge
         return False
     drop_direct(ctl, collection)
-    release(ctl, table.address, room * 4)
-    release(ctl, tags.address, room)
-    release(ctl, hashes.address, room * 4)
-    return True
-
-
-@kernel
-def begin_slots(ctl: Control, collection: Collection, count):
-    """Gives a collection that does not grow a table with so many homes in the place of its own, in which no row is placed yet;
-    false with ctl.error set and all as it was."""
-    homes = slots_of(collection)
-    table, tags, hashes = collection.row_slots, collection.tags, collection.slot_hashes
-    before, room, taken = homes.count, homes.room, collection.used_slots
-    forget_slots(collection)
-    if not make_slots(ctl, collection, count):
-        collection.row_slots = table
-        collection.tags = tags
-        collection.slot_hashes = hashes
-        collection.used_slots = taken
-        set_homes(homes, before, room)
-        return False
     release(ctl, table.address, room * 4)
     release(ctl, tags.address, room)
     release(ctl, hashes.address, room * 4)
