@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,11 +19,17 @@ from dlog.engine.values.backtracking import WrongPattern, captured, fullmatches
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import one_line, shortened
 
+MIN_TRIED, MAX_TRIED_AHEAD = 16, 1 << 14
+"""Strings that are asked for together from which on a pattern is tried on others before they are, and on how many at most."""
+MAX_KNOWN_PATTERNS = 256
+
 
 class Verdicts:
     """The verdicts of one pattern on the strings it has been tried on, for kernels: one of layout's VERDICT_ values by id."""
 
     def __init__(self) -> None:
+        self._first = self._end = 0
+        """The ids that the pattern was tried on last, where they were one after the other."""
         self._verdicts = np.zeros(0, np.uint8)
         self._table = np.zeros(L.verdicts.size, np.int64)
         self.address = int(self._table.ctypes.data)
@@ -34,9 +41,22 @@ class Verdicts:
         verdicts: np.ndarray = self._verdicts[ids]
         untried = ids[verdicts == Verdict.UNKNOWN]
         if len(untried):
-            self._verdicts[untried] = verdicts_on(symbols.text(pattern), untried, symbols)
+            text = symbols.text(pattern)
+            tried = self._with_following(untried, len(symbols)) if is_regular(text) else untried
+            self._verdicts[tried] = verdicts_on(text, tried, symbols)
             verdicts = self._verdicts[ids]
         return verdicts
+
+    def _with_following(self, untried: np.ndarray, known: int) -> np.ndarray:
+        """Strings and, where most are one after the other, as many that came after them: those of a column come together, and a
+        call takes longer than some hundreds of strings do. Twice as many each time these were the next to be asked for."""
+        first, end = int(untried.min()), int(untried.max()) + 1
+        if len(untried) < MIN_TRIED or end - first > 2 * len(untried):
+            return untried
+        more = 2 * (self._end - self._first) if first == self._end else len(untried)
+        following = np.arange(end, min(end + min(more, MAX_TRIED_AHEAD), known))
+        self._first, self._end = first, end + len(following)
+        return np.concatenate((untried, following[self._verdicts[following] == Verdict.UNKNOWN]))
 
     def _reserve(self, count: int) -> None:
         larger = np.zeros(count, np.uint8)
@@ -68,18 +88,33 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     if (place := loose_brace(pattern)) is not None:
         return _neither(pattern, _loose(place), ids)
     data, offsets = symbols.gather(ids)
-    strings = pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
-    try:
-        pc.match_substring_regex("", pattern=pattern)  # of `a)|(?:b` only the whole below were one
-        found = pc.match_substring_regex(strings, pattern=f"\\A(?:{pattern})\\z").to_numpy(zero_copy_only=False)
+    if is_regular(pattern):
+        strings = pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
+        found = pc.match_substring_regex(strings, pattern=_whole(pattern)).to_numpy(zero_copy_only=False)
         return np.where(found, Verdict.YES, Verdict.NO).astype(np.uint8)
-    except pa.ArrowInvalid:
-        pass
     try:
         found = fullmatches(pattern, data[offsets[0] : offsets[-1]].tobytes(), offsets[1:] - offsets[0])
     except WrongPattern as error:
         return _neither(pattern, str(error), ids)
     return np.where(found, Verdict.YES, Verdict.NO).astype(np.uint8)
+
+
+@lru_cache(MAX_KNOWN_PATTERNS)
+def is_regular(pattern: str) -> bool:
+    """Whether a pattern is of a regular language, in time that goes with the text: Arrow takes it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        pc.match_substring_regex("", pattern=pattern)  # of `a)|(?:b` only the whole below were one
+        pc.match_substring_regex("", pattern=_whole(pattern))
+    except pa.ArrowInvalid:
+        return False
+    return loose_brace(pattern) is None
+
+
+def _whole(pattern: str) -> str:
+    return f"\\A(?:{pattern})\\z"
 
 
 def captures(pattern: str, texts: Sequence[str]) -> list[list[tuple[int, int, str]]]:

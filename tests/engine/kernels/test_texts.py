@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.codes import Operation, TextForm
+from dlog.engine.kernels.codes import Operation, TextForm, Verdict
 from dlog.engine.kernels.values.symbols import begin_reading, begin_writing, end_reading, end_writing
 from dlog.engine.kernels.values.texts import Text, text_block
 from dlog.engine.runtime.lowering.lowered import Tables
@@ -20,7 +20,7 @@ from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.values.functions import evaluate
-from dlog.engine.values.patterns import Verdicts
+from dlog.engine.values.patterns import MIN_TRIED, Verdicts
 from dlog.engine.values.symbols import SymbolTable
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MAX, MIN
 from tests.examples import examples
@@ -175,6 +175,35 @@ def test_patterns_are_tried_once_on_each_string(desk: Desk) -> None:
     assert desk.values(Text.MATCH_NOT, *columns, verdicts=verdicts.address).tolist() == [0, 0, 1, 0]
     later = desk.ids(["a string that came later"])
     assert desk.run(Text.MATCH, (S, pattern), (S, later), verdicts=verdicts.address) is None
+
+
+@pytest.mark.parametrize("step", [MIN_TRIED, 100])
+def test_a_pattern_is_tried_on_strings_that_came_one_after_the_other_before_they_are_asked_for(step: int) -> None:
+    table, verdicts, asked = SymbolTable(), Verdicts(), 0
+    pattern = table.intern("a*")
+    ids = table.intern_texts(["a" * (i % 3) + "b" * (i % 2) + f"{i}" * (i > 40) for i in range(900)])
+    for first in range(0, len(ids), step):
+        asked += int((table_of(verdicts, len(table))[ids[first : first + step]] == Verdict.UNKNOWN).any())
+        found = verdicts.of(pattern, ids[first : first + step], table)
+        assert [v == Verdict.YES for v in found] == [not table.text(i).strip("a") for i in ids[first : first + step].tolist()]
+    assert asked <= 11
+
+
+def test_strings_here_and_there_and_patterns_that_are_not_regular_are_tried_alone() -> None:
+    table = SymbolTable()
+    alone, sparse = table.intern_texts(["(a)\\1", "a*"]).tolist()
+    ids = table.intern_texts([f"{i}" for i in range(100)])
+    for pattern, asked in ((alone, ids[:10]), (sparse, ids[::3])):
+        verdicts = Verdicts()
+        verdicts.of(pattern, asked, table)
+        assert np.flatnonzero(table_of(verdicts, len(table)) != Verdict.UNKNOWN).tolist() == asked.tolist()
+
+
+def table_of(verdicts: Verdicts, count: int) -> np.ndarray:
+    """The verdicts so far of so many strings."""
+    known = np.full(count, Verdict.UNKNOWN, np.uint8)
+    known[: len(verdicts._verdicts)] = verdicts._verdicts[:count]
+    return known
 
 
 def test_a_pattern_that_is_none_matches_nothing_nor_does_its_negation(desk: Desk) -> None:
