@@ -29,7 +29,12 @@ class Import(Indexed):
             message = f"an imported arrangement has come to round {ahead}: this dataflow cannot do rounds up to {high} yet"
             raise DlogError(Diagnostic("import-behind", message))
         spine = self.trace.spine
-        since = self._handle.frontier if low else Antichain.start(1)
+        since = self._handle.frontier
+        if low == 0:
+            (round,) = since.elements[0]
+            if high <= round:
+                raise DlogError(_compacted(high, round))
+            since = Antichain.start(1)
         cursor = Cursor(spine.arity, spine.depth, spine.batches, since, Antichain.at(high))
         found = cursor.updates_between(Antichain.at(low), Antichain.at(high))
         self._handle.advance(Antichain.at(max(high - 1, *self._handle.frontier.elements[0])))
@@ -40,3 +45,9 @@ class Import(Indexed):
 
     def before(self) -> Reading:
         return self.trace.reading().below(self.rounds.low)
+
+
+def _compacted(high: int, since: int) -> Diagnostic:
+    message = f"an imported arrangement has been compacted to round {since}: how it was at round {high - 1} is lost"
+    note = f"begin with `advance_to({since + 1})`, or later, or import before the other dataflow does rounds"
+    return Diagnostic("time-compacted", message, notes=(note,))

@@ -42,6 +42,26 @@ def test_history_that_nobody_tells_apart_is_gone() -> None:
     assert arranged.updates <= 4
 
 
+def test_an_import_begins_where_history_has_not_been_compacted() -> None:
+    flow = Dataflow()
+    names = flow.input(name=int)
+    names.join(names, on="name").capture()
+    by_name = names.arrange_by_key("name")
+    for round in range(200):
+        names.insert([round])
+        names.remove([round - 1] if round else [])
+        flow.commit()
+    for rounds in (1, 100, 199):
+        other = Dataflow(beside=flow)
+        other.import_(by_name).collection.capture()
+        with pytest.raises(DlogError, match=f"compacted to round 199: how it was at round {rounds - 1} is lost"):
+            other.advance_to(rounds)
+    other = Dataflow(beside=flow)
+    imported = other.import_(by_name).collection.capture()
+    other.advance_to(200)
+    assert imported.counts() == {(199,): 1}
+
+
 def test_operators_without_state_are_no_operators() -> None:
     flow = Dataflow()
     rows = flow.input(x=int)
