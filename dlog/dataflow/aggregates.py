@@ -63,11 +63,17 @@ class Threshold(Sums):
     def diffs(self, sums: np.ndarray) -> np.ndarray:
         there = np.flatnonzero(sums[0])
         counts = np.asarray(self.function(sums[0, there]))
-        if counts.shape != there.shape:
-            raise DlogError(Diagnostic("bad-rows", "the function of `threshold` must give a number for each it gets"))
+        if counts.shape != there.shape or not _are_whole(counts):
+            raise DlogError(Diagnostic("bad-rows", "the function of `threshold` must give a whole number for each it gets"))
         found = np.zeros(sums.shape[1], np.int64)
         found[there] = counts
         return found
+
+
+def _are_whole(counts: np.ndarray) -> bool:
+    if counts.dtype.kind == "f":
+        return bool(np.all(np.isfinite(counts) & (np.floor(counts) == counts)))
+    return counts.dtype.kind in "biu"
 
 
 def at_least_once(counts: np.ndarray) -> np.ndarray:

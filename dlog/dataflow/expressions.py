@@ -182,6 +182,10 @@ class Literal(Expression):
 
     value: Any
 
+    def __post_init__(self) -> None:
+        if isinstance(self.value, (int, np.integer)) and not -(2**63) <= self.value < 2**63:
+            raise DlogError(Diagnostic("bad-argument", f"{self.value} is beyond 64 bits"))
+
     def kind(self, schema: Schema) -> Kind:
         found = type(self.value.item() if isinstance(self.value, np.generic) else self.value)
         return found if found in KINDS else object

@@ -82,14 +82,23 @@ class Reductions(Base):
 
     def top_k(self, count: int, order: Any, by: Any = None, descending: bool = False) -> Self:
         """The first rows of each group in the order of some columns, so many in all; rows that are there several times count as
-        often. Among equal ones the other columns decide."""
+        often. Among equal ones the other columns decide, objects by which was met first."""
         plain(self.schema, "`top_k`")
         count = whole("count", count, 1, "a whole number, 1 or more")
         keys, names = column_names("by", by), column_names("order", order)
-        logic = aggregates.top(count, self._ordering(keys, names, (descending,) * len(names)))
+        others = self._tie_breakers((*keys, *names))
+        ordering = self._ordering(keys, (*names, *others), (descending,) * len(names) + (False,) * len(others))
+        logic = aggregates.top(count, ordering)
         ordered = self.schema.select((*keys, *self.schema.others(keys)))
         definition = Definition("top_k", (self,), (count, keys, names, descending))
         return self._reduced(keys, logic, ordered, definition)._ordered(self.schema.names)
+
+    def _tie_breakers(self, known: tuple[str, ...]) -> tuple[str, ...]:
+        """The other columns, where rows do not stand in their order anyway: texts have numbers."""
+        others = self.schema.others(known)
+        if str not in map(self.schema.kind, others):
+            return ()
+        return tuple(sorted(others, key=lambda name: self.schema.kind(name) is object))
 
     def _ordering(self, keys: tuple[str, ...], names: tuple[str, ...], descending: tuple[bool, ...]) -> Ordering:
         plain(self.schema, "an order")

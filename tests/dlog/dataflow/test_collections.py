@@ -157,6 +157,35 @@ def test_strings_are_compared_as_strings() -> None:
     assert last.counts() == {(1, "mia"): 1, (1, "zoe"): 1}
 
 
+@pytest.mark.parametrize("names", [["b", "a", "c"], ["c", "b", "a"]])
+def test_texts_decide_among_equal_rows_whichever_came_first(names: list[str]) -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int, name=str, y=int)
+    first, last = rows.top_k(2, "x").capture(), rows.top_k(1, "x", by="y", descending=True).capture()
+    rows.insert([(1, name, 0) for name in names])
+    flow.commit()
+    assert first.counts() == {(1, "a", 0): 1, (1, "b", 0): 1}
+    assert last.counts() == {(1, "a", 0): 1}
+
+
+@pytest.mark.parametrize("given", [float("nan"), float("inf"), 0.5, 1j, "one"])
+def test_a_threshold_gives_whole_numbers(given: Any) -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    rows.threshold(lambda counts: np.full(counts.shape, given)).capture()
+    rows.insert([1])
+    with pytest.raises(DlogError, match="the function of `threshold` must give a whole number for each it gets"):
+        flow.commit()
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
+def test_numbers_beyond_64_bits_are_refused_where_they_are_written(number: int) -> None:
+    with pytest.raises(DlogError, match=f"{number} is beyond 64 bits"):
+        _ = col("x") + number
+    with pytest.raises(DlogError, match=f"{number} is beyond 64 bits"):
+        lit(number)
+
+
 def test_without_a_key_all_rows_are_one_group() -> None:
     flow = Dataflow()
     rows = flow.input(x=int)
