@@ -94,7 +94,7 @@ class Derivation(Struct):
     buckets: Buckets  # per iteration the derived rows
     bucket_count: i64
     flush: i64  # the task that makes changes of what paths derive here, plus one; 0: its scope does
-    expected: i64  # while a path runs: rows of a fresh collection that it derives from, as many may come; 0: nothing is known
+    expected: i64  # while a path runs, or a scope grows: rows that it derives from, as many may come; 0: nothing is known
     bound: i64  # rows hold where derivations exceed the value of this column, plus one; 0: where there are any
 
 

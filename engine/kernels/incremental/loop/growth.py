@@ -8,9 +8,40 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.loop.batches import rows_before
+from dlog.engine.kernels.incremental.loop.changes import log_fresh
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room
+from dlog.engine.kernels.incremental.store.slot_room import meet_expectation
 from dlog.engine.kernels.layout import NEVER
-from dlog.engine.kernels.round_structs import Collection, Control, Scope, Seed
+from dlog.engine.kernels.round_structs import Collection, Control, Scope, Seed, Work
+
+
+@kernel
+def begin_growth(scope: Scope, work: Work):
+    """Finds out whether a scope only grows in a batch. If so, as many rows of one column may come as there are of what it reads
+    most of: whether they are found directly does not depend on which come first."""
+    scope.growing = 1 if work.rounds == 1 and only_grows(scope) else 0
+    if scope.growing == 0:
+        return
+    most = 0
+    for i in range(scope.changed_count):
+        most = max(most, scope.changed[i].list.count)
+    for i in range(scope.own_count):
+        collection = scope.own[i]
+        if collection.arity == 1:
+            collection.derivation.expected = most
+
+
+@kernel
+def end_growth(ctl: Control, collection: Collection):
+    """`end_distinct` in a scope that grows; false with ctl.error set."""
+    log_fresh(collection)
+    return collection.derivation.expected == 0 or meet_expectation(ctl, collection)
+
+
+@kernel
+def grows(collection: Collection):
+    """Whether a collection is of a scope that grows."""
+    return collection.scope.address != 0 and collection.scope.growing != 0
 
 
 @kernel

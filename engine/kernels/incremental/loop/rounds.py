@@ -20,9 +20,9 @@ from dlog.engine.kernels.incremental.loop.activation import (
     touch,
 )
 from dlog.engine.kernels.incremental.loop.batches import forget_changes, rows_before, settle
-from dlog.engine.kernels.incremental.loop.changes import flush_distinct, log_fresh, next_tick
+from dlog.engine.kernels.incremental.loop.changes import flush_distinct, next_tick
 from dlog.engine.kernels.incremental.loop.distinct import end_distinct, process_distinct
-from dlog.engine.kernels.incremental.loop.growth import only_grows, process_growth
+from dlog.engine.kernels.incremental.loop.growth import begin_growth, end_growth, grows, process_growth
 from dlog.engine.kernels.incremental.loop.running import start_changes
 from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.incremental.reduce.reductions import flush_reduction
@@ -85,7 +85,7 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
                 return Status.FAILED
             if first == last:
                 return Status.DONE
-            if not changes.data:
+            if not changes.data and not grows(path.target):
                 path.target.derivation.expected = last
             start_changes(path, ctl, first, last)
             ctl.first = first
@@ -122,7 +122,7 @@ def end_run(path: Path, ctl: Control, status):
             ctl.share.gathers = Gathers.NOTHING
         if ctl.tally.reduction and not end_tallies(ctl):
             return Status.FAILED
-        if path.target.derivation.expected != 0 and not meet_expectation(ctl, path.target):
+        if path.target.derivation.expected != 0 and not grows(path.target) and not meet_expectation(ctl, path.target):
             return Status.FAILED
     return status
 
@@ -307,8 +307,7 @@ def end_collection(ctl: Control, scope: Scope, collection: Collection):
     elif share and share.kind == Shared.ROUND:
         done = end_settling(ctl, share)
     elif scope.growing != 0:
-        done = enter_indexes(ctl, collection)
-        log_fresh(collection)
+        done = enter_indexes(ctl, collection) and end_growth(ctl, collection)
     else:
         done = enter_indexes(ctl, collection)
         if done and share and collection.touched.count >= share.least:
@@ -399,7 +398,7 @@ def start_scope(scope: Scope, work: Work):
             changed[i] = imports[i]
     for i in range(scope.changed_count):
         changed[i].list.hi = 0
-    scope.growing = 1 if work.rounds == 1 and only_grows(scope) else 0
+    begin_growth(scope, work)
 
 
 @entry()
