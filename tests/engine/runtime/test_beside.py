@@ -10,6 +10,7 @@ import pytest
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Error
 from dlog.engine.runtime.incremental.batches import strata_runner
 from dlog.engine.runtime.incremental.batches.runner import BatchRunner
 from dlog.engine.runtime.incremental.batches.strata import strata_of
@@ -202,3 +203,21 @@ def test_memory_that_does_not_suffice_takes_the_round_back() -> None:
         engine.close()
         assert engine.memory.used == 0
     assert refused > 3
+
+
+def test_what_is_wrong_with_several_strata_at_once_is_told_once() -> None:
+    counts = "n(x, c) :- e(x, _), c = count : { e(x, _) }.\nm(y, c) :- e(_, y), c = count : { e(_, y) }.\n"
+    program = compile_source(Source(EDGES + ".decl n(x: number, c: number)\n.decl m(y: number, c: number)\n" + counts))
+    edges = np.unique(np.random.default_rng(0).integers(0, 30_000, (100_000, 2)), axis=0)
+    engine = Maintained(program, threads=2)
+    assert engine._runner.shared is not None
+    engine.worker.control[L.control.limit] = 2_000_000
+    with pytest.raises(DlogError, match="out of memory"):
+        _commit(engine, edges[:0], edges)
+    for worker in engine._runner.shared.workers:
+        worker.control[L.control.error] = Error.MEMORY  # as it is where both lack it before one is told of
+    engine.worker.control[L.control.limit] = 2**62
+    _commit(engine, edges[:0], edges)
+    _commit(engine, edges[:50_000], edges[:0])
+    assert sum(count for _, count in _rows(engine)["n"]) == len(edges) - 50_000
+    engine.close()

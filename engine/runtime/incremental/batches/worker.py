@@ -49,8 +49,9 @@ class BatchWorker:
         self.share.begin()
 
     def prepare(self, flow: Dataflow) -> None:
-        """Gets ready for paths of the flow."""
+        """Gets ready for paths of the flow, and forgets a mistake that came beside another one's, which was told."""
         self.worker.prepare(flow.tables)
+        self.control[L.control.error] = 0
 
     def take(self, stratum: StratumTasks, numbers: Sequence[int]) -> None:
         """Begins with a stratum, of which these tasks are to run."""
