@@ -456,8 +456,8 @@ class Share(Struct):
     parts: Array[Pointer[Share]]  # what workers use who do a part
     part_count: i64
     work: i64  # of a part: how much it has made
-    tally: Tally  # of the worker
-    resumes: i64  # whether parts of the path go on where they were
+    tally: Tally  # of whoever shares a path,
+    tallies: Array[Pointer[Tally]]  # and those of its parts, as many as there are workers
     is_claimed: i64  # whether what parts of a path find are records, whose rows workers claim (claims.py)
     noted: i64  # how many there have been,
     entered: i64  # and how many of their rows were new

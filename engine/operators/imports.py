@@ -49,5 +49,5 @@ class Import(Indexed):
 
 def _compacted(high: int, since: int) -> Diagnostic:
     message = f"an imported arrangement has been compacted to round {since}: how it was at round {high - 1} is lost"
-    note = f"begin with `advance_to({since + 1})`, or later, or import before the other dataflow does rounds"
+    note = f"a new dataflow that imports it begins with `advance_to({since + 1})`, or later"
     return Diagnostic("time-compacted", message, notes=(note,))

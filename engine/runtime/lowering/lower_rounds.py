@@ -144,7 +144,7 @@ class RoundLowering(PathLowering):
         operations = {op for level in self.code.levels for op in _operations(level)}
         if not self.code.shareable:
             return Divisible.NOT
-        if self.summed and operations <= _DIVISIBLE | {Operation.REDUCE}:
+        if self.summed and len(self.code.levels) == 1 and operations <= _DIVISIBLE | {Operation.REDUCE}:
             return Divisible.SUMMED
         if not Operation.DERIVE in operations <= _DIVISIBLE:
             return Divisible.NOT

@@ -26,7 +26,7 @@ from dlog.engine.kernels.incremental.loop.growth import begin_growth, end_growth
 from dlog.engine.kernels.incremental.loop.running import start_changes
 from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.incremental.reduce.reductions import flush_reduction
-from dlog.engine.kernels.incremental.reduce.tallies import begin_tally, forget_tally
+from dlog.engine.kernels.incremental.reduce.tallies import begin_tally, forget_tallies
 from dlog.engine.kernels.incremental.reduce.tally_groups import end_tallies
 from dlog.engine.kernels.incremental.sharing.buckets import begin_bucket, end_bucket
 from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports, end_supports
@@ -65,7 +65,7 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
     if share and share.kind == Shared.SUPPORTS:
         return end_run(path, ctl, share.status) if end_supports(ctl, share) else Status.FAILED
     if ctl.running == 0:
-        forget_tally(ctl)
+        forget_tallies(ctl)
         changes = path.list
         if not changes:
             if work.first == 0:

@@ -20,7 +20,7 @@ from dlog.engine.kernels.incremental.store.lists import list_room
 from dlog.engine.kernels.instructions import Reduce
 from dlog.engine.kernels.layout import OTHER_WORDS
 from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.round_structs import Control, Path, Tally
+from dlog.engine.kernels.round_structs import Control, Path, Share, Tally
 from dlog.engine.kernels.static.storage import behind, register, scratch_block
 
 MIN_TALLIED_CHANGES = 4096
@@ -51,25 +51,27 @@ def may_tally(ctl: Control, path: Path):
 
 
 @kernel
-def join_tally(ctl: Control, lead: Tally):
-    """Has this worker sum up what the leader of a path does."""
-    tally = ctl.tally
-    if tally.reduction != lead.reduction:
-        forget_tally(ctl)
-        open_tally(tally, lead.reduction, lead.most)
-
-
-@kernel
-def forget_tally(ctl: Control):
-    """Forgets what a path that has not come to its end has summed up."""
-    if ctl.tally and ctl.tally.reduction:
-        close_tally(ctl, ctl.tally)
+def begin_part_tally(ctl: Control, share: Share, part) -> Tally:
+    """Has this worker add to the table of a part of a path, which stays with whoever shares the path: other workers may do the
+    part in the next step. Returns the table that is its own."""
+    own = ctl.tally
+    table = share.tallies[part]
+    if not table.reduction:
+        open_tally(table, share.path.reduction, share.tally.most)
+    ctl.tally = table
+    return own
 
 
 @entry()
-def drop_tally(ctl: Control):
-    """`forget_tally`, for Python."""
-    forget_tally(ctl)
+def forget_tallies(ctl: Control):
+    """Forgets what a path that has not come to its end has summed up, alone or in parts."""
+    share = ctl.share
+    if share:
+        for part in range(share.workers):
+            if share.tallies[part].reduction:
+                close_tally(ctl, share.tallies[part])
+    if ctl.tally and ctl.tally.reduction:
+        close_tally(ctl, ctl.tally)
 
 
 # ---------------------------------------------------------------------------------------------------------- contributions

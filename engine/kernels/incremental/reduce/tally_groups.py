@@ -19,23 +19,19 @@ from dlog.engine.kernels.static.storage import ROWS_MAX, behind, scratch_block
 
 @kernel
 def end_tallies(ctl: Control):
-    """Makes groups of all that the path that runs has contributed, in this worker's table and in those of parts of the path;
-    false with ctl.error set."""
+    """Makes groups of all that the path that runs has contributed, alone and in parts; false with ctl.error set."""
     lead = ctl.tally
     reduction = lead.reduction
     touch_reduced(ctl, reduction)
     share = ctl.share
-    parts = share.part_count if share else 0
+    parts = share.workers if share else 0
     for part in range(parts):
-        other = share.parts[part].tally
-        if other != lead and other.reduction == reduction:
-            add_tally(ctl, lead, other)
+        add_tally(ctl, lead, share.tallies[part])
     done = make_groups(ctl, reduction, lead)
     for part in range(parts):
-        other = share.parts[part].tally
-        if other != lead and other.reduction == reduction:
-            done = done and find_groups(ctl, reduction, other) and contribute_others(ctl, reduction, other)
-            close_tally(ctl, other)
+        other = share.tallies[part]
+        done = done and find_groups(ctl, reduction, other) and contribute_others(ctl, reduction, other)
+        close_tally(ctl, other)
     done = done and contribute_others(ctl, reduction, lead)
     close_tally(ctl, lead)
     return done

@@ -86,13 +86,16 @@ def begin_supports(ctl: Control, share: Share, count):
 
 @kernel
 def lists_of(share: Share):
-    """How many lists there are of derivations: one for each part, and one for who shares the step, where that does no part."""
+    """How many lists there are of derivations: of a path that is divided one for each part, and one for whoever shares it and
+    does no part; else that one alone, as who did parts may have begun something else."""
+    if share.last == 0:
+        return 1
     return share.part_count + (0 if share.parts[0] == share else 1)
 
 
 @kernel
 def list_at(share: Share, number) -> List:
-    return share.parts[number].items if number < share.part_count else share.items
+    return share.parts[number].items if share.last != 0 and number < share.part_count else share.items
 
 
 @kernel

@@ -6,7 +6,7 @@ from dlog.engine.kernels.codes import Divisible, Error, Gathers, Shared, Status
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.activation import touch_derived
 from dlog.engine.kernels.incremental.loop.running import start_changes
-from dlog.engine.kernels.incremental.reduce.tallies import join_tally
+from dlog.engine.kernels.incremental.reduce.tallies import begin_part_tally
 from dlog.engine.kernels.incremental.reduce.tally_tables import is_sparse
 from dlog.engine.kernels.incremental.sharing.claims import divide_records, may_claim
 from dlog.engine.kernels.incremental.sharing.derivations import end_supports, take_noted
@@ -32,8 +32,7 @@ CHUNK = 1 << 15
 """Changes of a path that are shared at first."""
 MAX_ROWS_OF_PART = 1 << 19
 """Rows, about, that a part of a path may make; where it makes a quarter of them, the next step has no more changes."""
-ROWS_AHEAD = 16
-"""New rows of a part whose slots are asked for before they are looked for."""
+_UNLIMITED = 1 << 62
 
 
 @kernel
@@ -95,10 +94,14 @@ def divide_rest(ctl: Control, share: Share, path: Path):
     last = seed.end
     seed.end = seed.at
     status = run_path(path, ctl)
-    if status == Status.DONE:
-        begin_sharing(share, seed.at, last)
-    else:
+    if status != Status.DONE:
         seed.end = last
+    elif path.divisible == Divisible.SUMMED and ctl.tally.reduction != path.reduction:
+        # The rest of what it has read was too much for its table of sums.
+        start_changes(path, ctl, seed.at, last)
+        return Status.YIELD
+    else:
+        begin_sharing(share, seed.at, last)
     return status
 
 
@@ -108,7 +111,6 @@ def begin_part(ctl: Control, share: Share, path: Path):
     begin_step(ctl, share, Shared.PATH, path.target)
     share.path = path
     share.is_claimed = may_claim(ctl, path.target)
-    share.resumes = 0
     share.end = min(share.last, share.next + share.chunk)
 
 
@@ -124,7 +126,7 @@ def follow_part(ctl: Control, share: Share, part, parts):
     own.values.count = 0
     own.gathers = Gathers.VALUES if share.is_claimed != 0 else Gathers.ROWS
     start_part(ctl, share, part, parts)
-    go_through(ctl, share)
+    go_through(ctl, share, MAX_ROWS_OF_PART)
     if own.status == Status.DONE and share.is_claimed != 0 and not divide_records(ctl, own, share.collection):
         own.status = Status.FAILED
     if own.status == Status.FAILED and ctl.error == Error.MEMORY:
@@ -135,16 +137,13 @@ def follow_part(ctl: Control, share: Share, part, parts):
 
 @kernel
 def sum_part(ctl: Control, share: Share, part, parts):
-    """`follow_part` of a path whose contributions are summed up: where it finds more than it may, it goes on with the next
-    step."""
+    """`follow_part` of a path whose contributions are summed up: they take no memory, so it may find as many as there are."""
     own = ctl.share
-    if share.resumes == 0:
-        join_tally(ctl, share.tally)
-        start_part(ctl, share, part, parts)
-    elif own.status == Status.DONE:
-        return True
+    tally = begin_part_tally(ctl, share, part)
     own.gathers = Gathers.SUMS
-    go_through(ctl, share)
+    start_part(ctl, share, part, parts)
+    go_through(ctl, share, _UNLIMITED)
+    ctl.tally = tally
     return own.status != Status.FAILED
 
 
@@ -155,13 +154,13 @@ def start_part(ctl: Control, share: Share, part, parts):
 
 
 @kernel
-def go_through(ctl: Control, share: Share):
-    """Runs (or resumes) a part of a path."""
+def go_through(ctl: Control, share: Share, most):
+    """Runs a part of a path, which may make so many rows, about."""
     own = ctl.share
     work = ctl.work
     budget = ctl.budget
     ctl.work = 0
-    ctl.budget = MAX_ROWS_OF_PART
+    ctl.budget = most
     own.status = run_path(share.path, ctl)
     own.work = ctl.work
     ctl.work = work
@@ -227,21 +226,16 @@ def end_part(ctl: Control, share: Share):
 def end_sums(ctl: Control, share: Share):
     """`end_part` of a path whose contributions are summed up."""
     most = 0
-    share.resumes = 0
     sparse = False
     for part in range(share.part_count):
         other = share.parts[part]
         most = max(most, other.work)
         ctl.work += other.work
-        sparse = sparse or is_sparse(other.tally)
-        if other.status == Status.YIELD:
-            share.resumes = 1
-    if share.resumes != 0:
-        return Status.BULK
+        sparse = sparse or is_sparse(share.tallies[part])
     pass_changes(ctl, share, most)
     if not sparse:
         return Status.DONE
-    # One worker goes on alone, and finds groups by their keys.
+    # One worker goes on alone, which soon looks for groups by their keys.
     share.chunk = 0
     return Status.YIELD
 

@@ -191,7 +191,7 @@ class BatchRunner:
     def _forget(self) -> None:
         """Gives back what a path has summed up, and what steps needed that workers did together."""
         self._has_shared = False
-        tallies.drop_tally(self.control.address)
+        tallies.forget_tallies(self.control.address)
         if self.share is not None:
             self.share.begin()
             self.share.end()

@@ -10,6 +10,7 @@ from dlog.engine.kernels.codes import Gathers, Shared, Status
 from dlog.engine.kernels.incremental.reduce import tallies
 from dlog.engine.kernels.incremental.sharing import running
 from dlog.engine.kernels.incremental.store import lists
+from dlog.engine.runtime.static.worker import new_tally
 from dlog.engine.runtime.storage.collection_parts import new_list
 from dlog.engine.runtime.storage.native import Struct, words
 
@@ -43,6 +44,8 @@ class Share:
         self.struct.point(L.share.rooms, Struct(workers))
         self.struct[L.share.workers] = workers
         self.struct[L.share.tally] = control[L.control.tally]
+        self._tallies = [new_tally() for _ in range(workers)]
+        self.struct.point(L.share.tallies, words(tally.address for tally in self._tallies))
         self.least = SHARED_STEP
         self.allow(True)
         control.point(L.control.share, self.struct)
@@ -67,7 +70,7 @@ class Share:
         self.struct[L.share.last] = 0
         for items in (self.items, self.derived_rows, self.values, self.left):
             lists.list_free(self.control.address, items.address)
-        tallies.drop_tally(self.control.address)
+        tallies.forget_tallies(self.control.address)
 
     def run(self, pool: Executor, shares: Sequence[Share]) -> None:
         """Does the step at hand in as many parts as there are workers, with what these have for their own steps: the first one
@@ -88,7 +91,7 @@ class Share:
         finally:
             wait(others)
         done += [other.result() for other in others]
-        if self.struct[L.share.kind] == Shared.PATH and not self.struct[L.share.resumes]:
+        if self.struct[L.share.kind] == Shared.PATH:
             self._forget_later([share.struct[L.share.status] for share in shares], controls)
         for control, well in zip(controls, done, strict=True):
             if not well and control[L.control.error]:
