@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Shared
-from dlog.engine.runtime.incremental.batches import sharing
+from dlog.engine.runtime.incremental.batches import sharing, strata_runner
 from dlog.engine.runtime.incremental.batches.sharing import Share
+from dlog.engine.runtime.incremental.batches.worker import BatchWorker
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
@@ -162,4 +164,41 @@ def test_an_interruption_between_shared_steps_takes_the_round_back(steps: Steps,
     }
     _commit(engine, edges[:100], _edges(150, 100, 3))
     assert engine.round == 2
+    engine.close()
+
+
+def test_who_added_derivations_keeps_what_else_it_has_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that one worker has noted alone are added by all; when it goes on, others may have begun another stratum."""
+    run, run_worker = Share.run, BatchWorker.run
+    other_work = np.array([0, 1], np.int64)
+    noted: list[Share] = []
+    left: list[int] = []
+
+    def noting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        alone = self.struct[L.share.kind] == Shared.SUPPORTS and not self.struct[L.share.last]
+        run(self, pool, shares)
+        for share in shares if alone else ():
+            if share is not self:
+                share.items[L.items.data], share.items[L.items.count] = int(other_work.ctypes.data), 1
+                noted.append(share)
+
+    def looking(self: BatchWorker) -> int:
+        status = run_worker(self)
+        for share in noted:
+            left.append(share.items[L.items.count])
+            share.items[L.items.data] = share.items[L.items.count] = 0
+        noted.clear()
+        return status
+
+    monkeypatch.setattr(sharing, "SHARED_STEP", 4)
+    monkeypatch.setattr(strata_runner, "SHARED_ROWS", 4)
+    monkeypatch.setattr(Share, "run", noting)
+    monkeypatch.setattr(BatchWorker, "run", looking)
+    text = EDGES + ".decl t(x: number)\nt(x) :- e(x, _).\nt(y) :- t(x), e(x, y).\n"
+    engine = Maintained(compile_source(Source(text)), threads=2)
+    columns = (np.arange(5000), np.arange(1, 5001))
+    engine.commit({"e": Updates(columns, np.ones(5000, np.int64), np.ones(5000, np.int64))})
+    assert engine.rows("t") == 5001
+    assert left
+    assert set(left) == {1}
     engine.close()
