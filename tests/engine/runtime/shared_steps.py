@@ -10,6 +10,7 @@ import pytest
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Status
+from dlog.engine.runtime.incremental.batches import sharing, strata_runner
 from dlog.engine.runtime.incremental.batches.sharing import Share
 
 Steps = Counter[int]
@@ -28,6 +29,14 @@ def count_steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
         counted[GIVEN_UP] += Status.YIELD in [share.struct[L.share.status] for share in shares]
 
     monkeypatch.setattr(Share, "run", counting)
+    return counted
+
+
+def share_from_four_rows(monkeypatch: pytest.MonkeyPatch) -> Steps:
+    """`count_steps`; steps of four rows are shared from now on, and so are batches."""
+    counted = count_steps(monkeypatch)
+    monkeypatch.setattr(sharing, "SHARED_STEP", 4)
+    monkeypatch.setattr(strata_runner, "SHARED_ROWS", 4)
     return counted
 
 

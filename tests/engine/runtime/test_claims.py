@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from itertools import pairwise
 
@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Shared
-from dlog.engine.runtime.incremental.batches import runner, sharing, strata_runner
+from dlog.engine.runtime.incremental.batches import runner
 from dlog.engine.runtime.incremental.batches.sharing import Share
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
 from tests.engine.runtime.maintaining import EDGES
-from tests.engine.runtime.shared_steps import Steps, count_steps, interrupted_after
+from tests.engine.runtime.shared_steps import Steps, interrupted_after, share_from_four_rows
 from tests.examples import examples
 
 CLAIMS = {Shared.CLAIM, Shared.NUMBER, Shared.ENTER}
@@ -42,12 +42,9 @@ u(y, x) :- t(x, y), e(x, _).
 
 
 @pytest.fixture(autouse=True)
-def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
+def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     """How often steps of each kind have been shared; those of four rows are."""
-    counted = count_steps(monkeypatch)
-    monkeypatch.setattr(sharing, "SHARED_STEP", 4)
-    monkeypatch.setattr(strata_runner, "SHARED_ROWS", 4)
-    yield counted
+    return share_from_four_rows(monkeypatch)
 
 
 def text_of(name: str) -> str:

@@ -74,8 +74,8 @@ def is_monotone(seed: Seed):
 
 @kernel
 def process_growth(ctl: Control, collection: Collection, iteration, time):
-    """`process_distinct` in a scope that grows: the rows of a bucket that have not appeared before do so now; false with
-    ctl.error set."""
+    """`process_distinct` in a scope that grows: the rows of a bucket that have not appeared before do so now, which takes
+    too little for several workers; false with ctl.error set."""
     if iteration >= collection.derivation.bucket_count:
         return True
     bucket = collection.derivation.buckets[iteration]

@@ -93,12 +93,9 @@ def tally_block(ctl: Control, pc: Reduce, n):
         return False
     values = register(ctl, pc.value)
     diffs = register(ctl, pc.diff)
-    if tally.words == 1:
-        left = count_keys(tally, keys, diffs, n, scratch_block(ctl, 0))
-    else:
-        left = sum_keys(tally, keys, values, diffs, n, scratch_block(ctl, 0))
-    for i in range(left):
-        at = scratch_block(ctl, 0)[i]
+    left = scratch_block(ctl, 0)
+    for i in range(add_keys(tally, keys, values, diffs, n, left)):
+        at = left[i]
         other = behind(tally.others.data, tally.others.count * OTHER_WORDS)
         other[0] = keys[at]
         other[1] = values[at]
@@ -111,26 +108,10 @@ def tally_block(ctl: Control, pc: Reduce, n):
 
 
 @kernel
-def count_keys(tally: Tally, keys: Words, diffs: Words, n, left: Words):
-    """`sum_keys` of counts."""
-    sums = tally.sums
-    low = tally.low
-    places = tally.places
-    count = 0
-    for i in range(n):
-        place = keys[i] - low
-        if 0 <= place < places:
-            sums[place] += diffs[i]
-        else:
-            left[count] = i
-            count += 1
-    return count
-
-
-@kernel
-def sum_keys(tally: Tally, keys: Words, values: Words, diffs: Words, n, left: Words):
+def add_keys(tally: Tally, keys: Words, values: Words, diffs: Words, n, left: Words):
     """Adds contributions to the places of their keys; lists those that have none, and returns how many."""
     op = tally.reduction.op
+    words = tally.words
     sums = tally.sums
     low = tally.low
     places = tally.places
@@ -138,8 +119,9 @@ def sum_keys(tally: Tally, keys: Words, values: Words, diffs: Words, n, left: Wo
     for i in range(n):
         place = keys[i] - low
         if 0 <= place < places:
-            sums[2 * place] += diffs[i]
-            sums[2 * place + 1] = joined(op, sums[2 * place + 1], values[i], diffs[i])
+            sums[place * words] += diffs[i]
+            if words > 1:
+                sums[place * words + 1] = joined(op, sums[place * words + 1], values[i], diffs[i])
         else:
             left[count] = i
             count += 1

@@ -137,7 +137,7 @@ def follow_part(ctl: Control, share: Share, part, parts):
 
 @kernel
 def sum_part(ctl: Control, share: Share, part, parts):
-    """`follow_part` of a path whose contributions are summed up: they take no memory, so it may find as many as there are."""
+    """`follow_part` of a path whose contributions are summed up: they hardly take memory, so it may find any number."""
     own = ctl.share
     tally = begin_part_tally(ctl, share, part)
     own.gathers = Gathers.SUMS
