@@ -122,7 +122,11 @@ def test_dynamic_allocation_runs_jobs_and_has_no_sessions(cluster: Yarn, cache: 
 def test_a_container_killed_over_its_memory_is_a_mistake_that_says_what_to_do(
     cluster: Yarn, cache: Path, tmp_path: Path
 ) -> None:
-    settings = {"spark.stage.maxConsecutiveAttempts": "1", "spark.executor.cores": "1"}
+    settings = {
+        "spark.stage.maxConsecutiveAttempts": "1",
+        "spark.executor.cores": "1",
+        "spark.executor.memoryOverhead": "384m",
+    }
     [found] = told(_on_yarn(cluster, cache, tmp_path, "over_memory", **settings)).values()
     assert found["code"] == "spark-failed"
     assert "Container killed by YARN for exceeding physical memory limits" in found["message"]

@@ -66,12 +66,14 @@ class Yarn:
 
     @property
     def settings(self) -> dict[str, str]:
+        # Two workers of dlog's and Spark's own processes come to nearly all that a container has beside its JVM's heap by default.
         return {
             "spark.yarn.stagingDir": f"file://{self.folder}",
             "spark.yarn.jars": f"local:{of_spark('jars')}/*",
             "spark.yarn.maxAppAttempts": "1",
             "spark.driver.memory": "512m",
             "spark.executor.memory": "512m",
+            "spark.executor.memoryOverhead": "1g",
             "spark.executor.instances": "2",
             "spark.executor.cores": "2",
         }
