@@ -66,7 +66,7 @@ class Yarn:
 
     @property
     def settings(self) -> dict[str, str]:
-        # Two workers of dlog's and Spark's own processes come to nearly all that a container has beside its JVM's heap by default.
+        # Two of dlog's workers and Spark's own processes need nearly all that a container has by default beside its JVM's heap.
         return {
             "spark.yarn.stagingDir": f"file://{self.folder}",
             "spark.yarn.jars": f"local:{of_spark('jars')}/*",
