@@ -452,6 +452,7 @@ class Share(Struct):
     next: i64  # of a path that is shared: the change with which to go on,
     end: i64  # the one with which this step ends,
     last: i64  # the one after the last; 0: none is shared
+    tried: i64  # where one goes through a few of its changes at first: the one after the last; 0: it does not
     chunk: i64  # and how many changes a step has
     parts: Array[Pointer[Share]]  # what workers use who do a part
     part_count: i64
@@ -465,7 +466,8 @@ class Share(Struct):
     values: List  # and where there are those of rows that are not there yet, with the values; or records, and claims
     left: List  # its records that have found no place, and who has noted them
     firsts: Words  # and for each part how many of its records have claimed a row here
-    items: List  # derivations: row and iteration in one word, the diff; what comes of other rows; rows that are divided
+    items: List  # derivations: row and iteration in one word, the diff; what comes of a part's rows; rows that are divided
+    taken: i64  # of a part: how many of its notes, of its rows, have been taken
     lock: i64  # of the free items of a pool: whoever makes it 1 has it
     room: i64  # of that pool before
     stocks: Words  # per worker items of the pool that it has taken, STOCK words each

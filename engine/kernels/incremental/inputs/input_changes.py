@@ -8,7 +8,7 @@ from dlog.engine.kernels.incremental.inputs.row_loading import load_rows
 from dlog.engine.kernels.incremental.loop.changes import announce, log_fresh
 from dlog.engine.kernels.incremental.store.base import search_base
 from dlog.engine.kernels.incremental.store.bits import get_bit
-from dlog.engine.kernels.incremental.store.collections import add_values, enter_indexes
+from dlog.engine.kernels.incremental.store.collections import add_values
 from dlog.engine.kernels.incremental.store.histories import is_here
 from dlog.engine.kernels.incremental.store.pairs import apply_pairs, can_be_pairs, drop_pairs, first_of, second_of
 from dlog.engine.kernels.incremental.store.slots import find_slotted, has_values, search_ahead, warm_others
@@ -24,7 +24,7 @@ ROWS_AHEAD = 32
 @kernel
 def apply_input(ctl: Control, collection: Collection, updates, count):
     """Applies changes from outside: `count` times arity values, a diff and a round of the batch (from 0), as words, by round.
-    False with ctl.error set."""
+    Indexes do not have new rows yet. False with ctl.error set."""
     width = collection.arity + 2
     columns = WordColumns(ctl.scratch.address + 5 * BLOCK * 8)
     for c in range(width):
@@ -37,7 +37,8 @@ def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, st
     """Applies changes from outside, by round: columns of values, one of diffs and one of rounds, the batch's first one being
     `start`. Value c of row r is columns[c][r * step].
 
-    What is present is not inserted again, what is absent not removed. False with ctl.error set."""
+    What is present is not inserted again, what is absent not removed. Indexes do not have new rows yet. False with ctl.error
+    set."""
     if may_be_pairs(collection):
         if can_be_pairs(columns, step, count):
             return apply_pairs(ctl, collection, columns, step, start, count)
@@ -52,7 +53,7 @@ def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, st
     if not done:
         return False
     log_fresh(collection)
-    return enter_indexes(ctl, collection)
+    return True
 
 
 @kernel

@@ -7,7 +7,7 @@ from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.inputs.input_changes import apply_columns, apply_input, make_rows, may_be_pairs
 from dlog.engine.kernels.incremental.inputs.renewal import renew
 from dlog.engine.kernels.incremental.inputs.row_loading import load_rows
-from dlog.engine.kernels.incremental.store.collections import enter_indexes
+from dlog.engine.kernels.incremental.store.index_entering import enter_indexes
 from dlog.engine.kernels.incremental.store.pair_loading import load_pairs
 from dlog.engine.kernels.incremental.store.pairs import can_be_pairs
 from dlog.engine.kernels.machine_structs import WordColumns
@@ -37,8 +37,10 @@ def bring_in(ctl: Control, collection: Collection, updates, columns: WordColumns
     if updates != 0 and not renew(ctl, collection):
         return False
     limit = without_limit(ctl)
-    by_row = updates != 0
-    done = apply_input(ctl, collection, updates, count) if by_row else load_columns(ctl, collection, columns, count)
+    if updates != 0:
+        done = apply_input(ctl, collection, updates, count) and enter_changed(ctl, collection)
+    else:
+        done = load_columns(ctl, collection, columns, count)
     return within_limit(ctl, limit, done)
 
 
@@ -46,10 +48,25 @@ def bring_in(ctl: Control, collection: Collection, updates, columns: WordColumns
 def bring_changes(ctl: Control, collection: Collection, columns: WordColumns, start, count):
     """Applies changes from outside, as columns (`apply_columns`), the batch's first round being `start`. False with ctl.error
     set."""
+    if not bring_rows(ctl, collection, columns, start, count):
+        return False
+    limit = without_limit(ctl)
+    return within_limit(ctl, limit, enter_changed(ctl, collection))
+
+
+@entry()
+def bring_rows(ctl: Control, collection: Collection, columns: WordColumns, start, count):
+    """`bring_changes`, but for indexes (`enter_changed`, `enter_index`)."""
     if not renew(ctl, collection):
         return False
     limit = without_limit(ctl)
     return within_limit(ctl, limit, apply_columns(ctl, collection, columns, 1, start, count))
+
+
+@entry()
+def enter_changed(ctl: Control, collection: Collection):
+    """Has indexes of an input take its new rows, if they have not; pairs have none. False with ctl.error set."""
+    return collection.packed != 0 or enter_indexes(ctl, collection)
 
 
 @entry()

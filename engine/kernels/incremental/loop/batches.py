@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import with_rows
 from dlog.engine.kernels.incremental.store.base import drop_base
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit
-from dlog.engine.kernels.incremental.store.collections import remove_row, trim_rows
-from dlog.engine.kernels.incremental.store.histories import close_item, drop_entries, forget_items, item_of, presence
-from dlog.engine.kernels.incremental.store.implied import imply_key
-from dlog.engine.kernels.incremental.store.indexes import warm_group, warm_slab
+from dlog.engine.kernels.incremental.store.collections import free_row, remove_row, trim_rows
+from dlog.engine.kernels.incremental.store.histories import (
+    close_item,
+    drop_entries,
+    forget_items,
+    item_of,
+    presence,
+    sum_before,
+)
+from dlog.engine.kernels.incremental.store.implied import imply_key, warm_cell
+from dlog.engine.kernels.incremental.store.indexes import index_remove, warm_group, warm_slab
 from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.incremental.store.pairs import drop_pairs
 from dlog.engine.kernels.incremental.store.removals import leave_groups
+from dlog.engine.kernels.incremental.store.slots import warm_row_slot
 from dlog.engine.kernels.layout import NEVER, ROUND
 from dlog.engine.kernels.round_structs import Collection, Control
-from dlog.engine.kernels.row_structs import Change, ItemArray, List
+from dlog.engine.kernels.row_structs import Change, History, Item, List
 
+LEAST_SHARED = 8192
+"""Rows with a history from which on workers settle them together."""
 ROWS_AHEAD = 8
 """Rows between two stages of what is asked for of rows that are removed."""
 
@@ -56,8 +65,23 @@ def forget_changes(ctl: Control, collection: Collection):
 
 
 @entry()
-def settle(ctl: Control, collection: Collection):
-    """Ends a batch: rounds are forgotten, absent rows removed; false with ctl.error set. The change log stays."""
+def settling_parts(collection: Collection):
+    """In how many parts (`settle_part`) workers may remove the absent rows of a collection: 0 if one has to, or for few."""
+    if collection.inner or collection.grouped or collection.packed != 0 or collection.no_readers != 0:
+        return 0
+    return collection.index_count + 1 if collection.outer.items.count >= LEAST_SHARED else 0
+
+
+@entry()
+def settle_part(ctl: Control, collection: Collection, part):
+    """Takes absent rows out of the table or of an index; false with ctl.error set."""
+    return free_rows(ctl, collection) if part == 0 else leave_index(ctl, collection, part - 1)
+
+
+@entry()
+def settle(ctl: Control, collection: Collection, removed):
+    """Ends a batch: rounds are forgotten, absent rows removed, unless they have been; false with ctl.error set. The change log
+    stays."""
     outer = collection.outer
     inner = collection.inner
     maybe_dead = collection.maybe_dead
@@ -71,7 +95,7 @@ def settle(ctl: Control, collection: Collection):
             done = done and settle_unread(ctl, collection, collection.log, (Change.size >> 3))
             done = done and settle_unread(ctl, collection, new_rows, 1)
     elif not inner:
-        done = settle_all(ctl, collection)
+        done = settle_all(ctl, collection, removed)
     else:
         done = settle_some(ctl, collection)
     indexes = collection.indexes
@@ -97,21 +121,54 @@ def settle(ctl: Control, collection: Collection):
 
 
 @kernel
-def settle_all(ctl: Control, collection: Collection):
+def settle_all(ctl: Control, collection: Collection, removed):
     """`settle` of a collection without an inner history: no item outlives the batch; false with ctl.error set."""
+    if not removed:
+        for i in range(collection.index_count):
+            if not leave_index(ctl, collection, i):
+                return False
+        if not free_rows(ctl, collection):
+            return False
     outer = collection.outer
-    bits = outer.bits
-    items = outer.items
+    for i in range(outer.items.count):
+        clear_bit(outer.bits, outer.items.data[i].row)
+    forget_items(ctl, outer)
+    return True
+
+
+@kernel
+def is_gone(history: History, item: Item):
+    """Whether the row of an item is absent after the batch."""
+    return sum_before(history, item.head, 9223372036854775807) <= 0
+
+
+@kernel
+def leave_index(ctl: Control, collection: Collection, number):
+    """Takes absent rows out of an index; false with ctl.error set."""
+    items = collection.outer.items
+    index = collection.indexes[number]
     for i in range(items.count):
         if i + 3 * ROWS_AHEAD < items.count:
-            warm_removal(collection, items.data, i)
-        row = items.data[i].row
-        here = presence(outer, row, 9223372036854775807) > 0
-        if not here and not remove_row(ctl, collection, row):
+            warm_values(collection, items.data[i + 3 * ROWS_AHEAD].row)
+            warm_group(index, items.data[i + 2 * ROWS_AHEAD].row)
+            warm_slab(index, items.data[i + ROWS_AHEAD].row)
+        item = items.data[i]
+        if is_gone(collection.outer, item) and not index_remove(ctl, index, item.row):
             return False
+    return leave_groups(ctl, index)
+
+
+@kernel
+def free_rows(ctl: Control, collection: Collection):
+    """Frees absent rows, which are or will be in no index any more; false with ctl.error set."""
+    items = collection.outer.items
     for i in range(items.count):
-        clear_bit(bits, items.data[i].row)
-    forget_items(ctl, outer)
+        if i + 2 * ROWS_AHEAD < items.count:
+            warm_values(collection, items.data[i + 2 * ROWS_AHEAD].row)
+            warm_row_slot(collection, items.data[i + ROWS_AHEAD].row)
+        item = items.data[i]
+        if is_gone(collection.outer, item) and not free_row(ctl, collection, item.row):
+            return False
     return True
 
 
@@ -203,14 +260,9 @@ def is_needed(collection: Collection, row):
 
 
 @kernel
-def warm_removal(collection: Collection, items: ItemArray, i):
-    """Asks for what removing the rows of later items will touch: first their values, then their groups, then their slabs."""
+def warm_values(collection: Collection, row):
+    """Asks for a row's values."""
     columns = collection.columns
-    far = items[i + 3 * ROWS_AHEAD].row
     for c in range(collection.arity):
         column = columns[c]
-        prefetch(column.data + far * column.width)
-    indexes = collection.indexes
-    for k in range(collection.index_count):
-        warm_group(indexes[k], items[i + 2 * ROWS_AHEAD].row)
-        warm_slab(indexes[k], items[i + ROWS_AHEAD].row)
+        warm_cell(column, row)

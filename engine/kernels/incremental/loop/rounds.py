@@ -30,12 +30,12 @@ from dlog.engine.kernels.incremental.reduce.tallies import begin_tally, forget_t
 from dlog.engine.kernels.incremental.reduce.tally_groups import end_tallies
 from dlog.engine.kernels.incremental.sharing.buckets import begin_bucket, end_bucket
 from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports, end_supports
-from dlog.engine.kernels.incremental.sharing.paths import begin_path, divide_rest, may_divide, run_shared
+from dlog.engine.kernels.incremental.sharing.paths import HOPE, begin_path, divide_rest, end_trial, may_divide, run_shared
 from dlog.engine.kernels.incremental.sharing.rounds import begin_settling, end_settling
 from dlog.engine.kernels.incremental.steps.prefetch import warm_rounds
 from dlog.engine.kernels.incremental.steps.small_deltas import run_few
 from dlog.engine.kernels.incremental.store.bits import clear_bit, next_bit
-from dlog.engine.kernels.incremental.store.collections import enter_indexes
+from dlog.engine.kernels.incremental.store.index_entering import enter_indexes
 from dlog.engine.kernels.incremental.store.slot_room import meet_expectation
 from dlog.engine.kernels.layout import ROUND
 from dlog.engine.kernels.machine import run_path
@@ -65,36 +65,11 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
     if share and share.kind == Shared.SUPPORTS:
         return end_run(path, ctl, share.status) if end_supports(ctl, share) else Status.FAILED
     if ctl.running == 0:
-        forget_tallies(ctl)
-        changes = path.list
-        if not changes:
-            if work.first == 0:
-                return Status.DONE
-            start_changes(path, ctl, 0, 1)
-        else:
-            first = 0
-            last = changes.count
-            if not whole:
-                first = changes.lo
-                last = changes.hi
-            if first >= last or is_closed(path, work):
-                return Status.DONE
-            work.seeded += 1
-            first = run_few(path, ctl, first, last)
-            if first < 0:
-                return Status.FAILED
-            if first == last:
-                return Status.DONE
-            if not changes.data and not grows(path.target):
-                path.target.derivation.expected = last
-            start_changes(path, ctl, first, last)
-            ctl.first = first
-            ctl.rows_before = path.target.rows if path.target else 0
-            begin_tally(ctl, path, last - first)
-            if share:
-                begin_path(ctl, share, path, first, last)
+        status = begin_seeded(path, work, ctl, whole)
+        if status != Status.YIELD:
+            return status
         ctl.running = 1
-    elif share and share.last == 0 and may_divide(ctl, share, path, ctl.levels[0].end - ctl.levels[0].at):
+    elif share and share.last == 0 and may_divide(ctl, share, path, (ctl.levels[0].end - ctl.levels[0].at) * HOPE):
         status = divide_rest(ctl, share, path)
         if status != Status.DONE:
             return status
@@ -103,6 +78,11 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
         if status != Status.YIELD:
             return end_run(path, ctl, status)
     status = run_path(path, ctl)
+    if status == Status.DONE and share and share.tried != 0:
+        end_trial(path, ctl, share)
+        if share.last != 0:
+            return run_shared(path, ctl, share)
+        status = run_path(path, ctl)
     if share and share.items.count > 0:
         if status != Status.DONE and status != Status.YIELD:
             return status
@@ -111,6 +91,40 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
             return Status.BULK if begin_supports(ctl, share, share.items.count) else Status.FAILED
         status = status if add_alone(ctl, share.collection, share.items) else Status.FAILED
     return end_run(path, ctl, status)
+
+
+@kernel
+def begin_seeded(path: Path, work: Work, ctl: Control, whole):
+    """Points the worker at the changes of a path's seed. Returns a `Status`: YIELD if it is to run over them."""
+    forget_tallies(ctl)
+    changes = path.list
+    if not changes:
+        if work.first == 0:
+            return Status.DONE
+        start_changes(path, ctl, 0, 1)
+        return Status.YIELD
+    first = 0
+    last = changes.count
+    if not whole:
+        first = changes.lo
+        last = changes.hi
+    if first >= last or is_closed(path, work):
+        return Status.DONE
+    work.seeded += 1
+    first = run_few(path, ctl, first, last)
+    if first < 0:
+        return Status.FAILED
+    if first == last:
+        return Status.DONE
+    if not changes.data and not grows(path.target):
+        path.target.derivation.expected = last
+    start_changes(path, ctl, first, last)
+    ctl.first = first
+    ctl.rows_before = path.target.rows if path.target else 0
+    begin_tally(ctl, path, last - first)
+    if ctl.share:
+        begin_path(ctl, ctl.share, path, first, last)
+    return Status.YIELD
 
 
 @kernel
@@ -264,7 +278,8 @@ def process_collection(ctl: Control, scope: Scope, collection: Collection, itera
     else:
         done = enter_indexes(ctl, collection)
         if done and share and is_large(collection, iteration, share):
-            return Status.BULK if begin_bucket(ctl, share, collection, iteration, time) else Status.FAILED
+            begin_bucket(ctl, share, collection, iteration, time)
+            return Status.BULK
         done = done and process_distinct(ctl, scope, collection, iteration, time)
     log = result.inner_log
     log.lo = 0
@@ -311,7 +326,8 @@ def end_collection(ctl: Control, scope: Scope, collection: Collection):
     else:
         done = enter_indexes(ctl, collection)
         if done and share and collection.touched.count >= share.least:
-            return Status.BULK if begin_settling(ctl, share, collection) else Status.FAILED
+            begin_settling(ctl, share, collection)
+            return Status.BULK
         done = done and end_distinct(ctl, collection, scope.round)
     return Status.DONE if done else Status.FAILED
 
@@ -464,7 +480,7 @@ def settle_batch(work: Work, ctl: Control):
     settled = True
     touched = work.touched
     for i in range(work.touched_count):
-        settled = settled and settle(ctl, touched[i])
+        settled = settled and settle(ctl, touched[i], False)
     ctl.limit = limit
     work.first = 0
     return settled

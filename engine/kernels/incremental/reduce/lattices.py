@@ -25,7 +25,6 @@ from dlog.engine.kernels.incremental.reduce.derivations import (
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current, warm_heads
 from dlog.engine.kernels.incremental.reduce.reductions import candidate_result, remove_groups, replace_result, trim_fresh
 from dlog.engine.kernels.incremental.store.bits import get_bit, put_bit
-from dlog.engine.kernels.incremental.store.collections import enter_indexes
 from dlog.engine.kernels.incremental.store.histories import (
     add_entry,
     change_iteration,
@@ -36,6 +35,7 @@ from dlog.engine.kernels.incremental.store.histories import (
     open_item,
     settle_entries,
 )
+from dlog.engine.kernels.incremental.store.index_entering import enter_indexes
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, push_change
 from dlog.engine.kernels.layout import NEVER
 from dlog.engine.kernels.machine_structs import Words

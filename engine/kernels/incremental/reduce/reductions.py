@@ -26,11 +26,11 @@ from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import (
     add_values,
     cell,
-    enter_indexes,
     find_or_add,
     remove_row,
     trim_rows,
 )
+from dlog.engine.kernels.incremental.store.index_entering import enter_indexes
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, list_trim, push_change, sort_changes
 from dlog.engine.kernels.incremental.store.slots import has_values, hash_values
 from dlog.engine.kernels.layout import BLOCK

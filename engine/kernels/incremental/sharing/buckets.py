@@ -10,10 +10,18 @@ from dlog.engine.kernels.incremental.loop.distinct import (
     change_at,
     warm_support,
 )
-from dlog.engine.kernels.incremental.loop.supports import schedule, warm_following
-from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, own_rows
+from dlog.engine.kernels.incremental.loop.supports import ROWS_AHEAD, schedule, warm_following
+from dlog.engine.kernels.incremental.sharing.parts import (
+    ROW,
+    begin_step,
+    begin_taking,
+    forget_notes,
+    own_rows,
+    part_with,
+    take_next,
+)
 from dlog.engine.kernels.incremental.store.bits import get_bit
-from dlog.engine.kernels.incremental.store.histories import add_entry
+from dlog.engine.kernels.incremental.store.histories import add_entry, warm_history
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, list_room, push_change
 from dlog.engine.kernels.layout import NEVER
 from dlog.engine.kernels.machine_structs import Words
@@ -28,25 +36,29 @@ _DONE = -1
 
 @kernel
 def begin_bucket(ctl: Control, share: Share, collection: Collection, iteration, time):
-    """Before workers look at the rows of a bucket; false with ctl.error set."""
+    """Before workers look at the rows of a bucket."""
     begin_step(ctl, share, Shared.BUCKET, collection)
     share.iteration = iteration
     share.time = time
-    return list_room(ctl, share.items, collection.derivation.buckets[iteration].count)
 
 
 @kernel
 def evaluate_part(ctl: Control, share: Share, part, parts):
-    """Writes, for each row of the bucket, itself with where it is to be looked at again, and its change; or _DONE."""
+    """Notes, for each of its rows of the bucket, itself with where it is to be looked at again, and its change; or _DONE.
+    False with ctl.error set."""
     collection = share.collection
     bucket = collection.derivation.buckets[share.iteration]
-    found = share.items.data
+    items = share.parts[part].items
     own = scratch_block(ctl, 0)
     stamps = collection.stamps
     heads = collection.derivation.support
     at = 0
     while at < bucket.count:
         n, at = own_rows(bucket.data, 1, at, bucket.count, part, parts, own)
+        if not list_room(ctl, items, n):
+            return False
+        found = behind(items.data, 2 * items.count)
+        items.count += n
         for i in range(n):
             row = bucket.data[own[i]]
             prefetch(stamps.address + row * 4)
@@ -56,7 +68,7 @@ def evaluate_part(ctl: Control, share: Share, part, parts):
         for i in range(n):
             warm_following(collection, heads[bucket.data[own[i]]], share.iteration)
         for i in range(n):
-            if not evaluate_shared(ctl, share, bucket.data[own[i]], behind(found, 2 * own[i])):
+            if not evaluate_shared(ctl, share, bucket.data[own[i]], behind(found, 2 * i)):
                 return False
     return True
 
@@ -92,10 +104,15 @@ def end_bucket(ctl: Control, share: Share):
     share.kind = Shared.NONE
     collection = share.collection
     bucket = collection.derivation.buckets[share.iteration]
+    begin_taking(share)
     for i in range(bucket.count):
-        found = behind(share.items.data, 2 * i)
+        if i + ROWS_AHEAD < bucket.count:
+            warm_history(collection.inner, bucket.data[i + ROWS_AHEAD])
+        own = part_with(share, bucket.data[i])
+        found = behind(own.items.data, 2 * take_next(own))
         if found[0] != _DONE and not change_row(ctl, share, found[0] & ROW, (found[0] >> 32) - 1, found[1]):
             return False
+    forget_notes(share)
     list_empty(ctl, bucket)
     return True
 

@@ -10,10 +10,10 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.supports import add_support, count_derivations, schedule, support_at, warm_following
-from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, own_rows
+from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, begin_taking, own_rows, part_with, take_next
 from dlog.engine.kernels.incremental.store.collections import find_or_add
 from dlog.engine.kernels.incremental.store.direct import prefetch_direct
-from dlog.engine.kernels.incremental.store.lists import push_change
+from dlog.engine.kernels.incremental.store.lists import list_room, push_change
 from dlog.engine.kernels.incremental.store.slots import hash_values, warm_slot
 from dlog.engine.kernels.incremental.store.stocks import close_stocks, open_stocks
 from dlog.engine.kernels.layout import DERIVED_ROW_WORDS, STOCK
@@ -24,8 +24,6 @@ from dlog.engine.kernels.static.storage import behind, scratch_block
 
 ROWS_AHEAD = 16
 """New rows of a part whose slots are asked for before they are looked for."""
-_MARK = 1 << 31
-"""Of a derivation: its row is to be looked at."""
 
 
 # ----------------------------------------------------------------------------------------------------------------- rows
@@ -102,22 +100,25 @@ def list_at(share: Share, number) -> List:
 def add_part(ctl: Control, share: Share, part, parts):
     stock = behind(share.stocks, part * STOCK)
     own = scratch_block(ctl, 0)
+    marks = share.parts[part].values
     for number in range(lists_of(share)):
-        if not add_own(ctl, share, list_at(share, number), part, parts, stock, own):
+        if not add_own(ctl, share, list_at(share, number), part, parts, stock, marks, own):
             return False
     return True
 
 
 @kernel
-def add_own(ctl: Control, share: Share, items: List, part, parts, stock: Words, own: Words):
-    """Adds derivations of a list, those whose rows are a part's, and marks the rows to be looked at; false with ctl.error
-    set."""
+def add_own(ctl: Control, share: Share, items: List, part, parts, stock: Words, marks: List, own: Words):
+    """Adds derivations of a list, those whose rows are a part's, and notes for each whether its row is to be looked at; false
+    with ctl.error set."""
     collection = share.collection
     heads = collection.derivation.support
     data = items.data
     at = 0
     while at < items.count:
         n, at = own_rows(data, ITEM_WORDS, at, items.count, part, parts, own)
+        if not list_room(ctl, marks, n):
+            return False
         for i in range(n):
             prefetch(heads.address + (data[ITEM_WORDS * own[i]] & ROW) * 4)
         for i in range(n):
@@ -133,8 +134,8 @@ def add_own(ctl: Control, share: Share, items: List, part, parts, stock: Words, 
             found = count_derivations(ctl, collection, word & ROW, word >> 32, data[place + 1], share, stock)
             if found < 0:
                 return False
-            if found > 0:
-                data[place] = word | _MARK
+            marks.data[marks.count + i] = found
+        marks.count += n
     return True
 
 
@@ -143,13 +144,17 @@ def end_supports(ctl: Control, share: Share):
     """Has rows looked at whose derivations workers have added; false with ctl.error set."""
     share.kind = Shared.NONE
     collection = share.collection
+    begin_taking(share)
     for number in range(lists_of(share)):
         items = list_at(share, number)
         for i in range(items.count):
             word = items.data[ITEM_WORDS * i]
-            if word & _MARK != 0 and not schedule(ctl, collection, word >> 32, word & ROW):
+            own = part_with(share, word & ROW)
+            if own.values.data[take_next(own)] != 0 and not schedule(ctl, collection, word >> 32, word & ROW):
                 return False
         items.count = 0
+    for part in range(share.part_count):
+        share.parts[part].values.count = 0
     return close_stocks(ctl, share, collection.derivation.entries)
 
 

@@ -19,16 +19,15 @@ def part_of(row, parts):
 
 @kernel
 def own_rows(rows: Words, step, first, last, part, parts, own: Words):
-    """Lists, up to a block, the places of a part's rows among places [first, last) of rows that are so many words apart.
-    Returns how many there are, and the first place that has not been looked at."""
+    """Lists the places of a part's rows among the first places, a block at most, of [first, last), whose rows are so many
+    words apart. Returns how many there are, and the first place that has not been looked at."""
     n = 0
-    at = first
-    while at < last and n < BLOCK:
-        if part_of(rows[at * step] & ROW, parts) == part:
-            own[n] = at
-            n += 1
-        at += 1
-    return n, at
+    end = min(last, first + BLOCK)
+    for at in range(first, end):
+        # No branch: which part a row belongs to cannot be foretold.
+        own[n] = at
+        n += 1 if part_of(rows[at * step] & ROW, parts) == part else 0
+    return n, end
 
 
 @kernel
@@ -36,3 +35,32 @@ def begin_step(ctl: Control, share: Share, kind, collection: Collection):
     share.kind = kind
     share.collection = collection
     share.path = ctl.run_path
+
+
+@kernel
+def begin_taking(share: Share):
+    """Before what parts have noted of rows, each of its own, is taken in the order of all rows. Parts note in
+    lists of their own: in one list they would wait for each other's cache lines."""
+    for part in range(share.part_count):
+        share.parts[part].taken = 0
+
+
+@kernel
+def part_with(share: Share, row) -> Share:
+    """What the part uses to which a row belongs."""
+    return share.parts[part_of(row, share.part_count)]
+
+
+@kernel
+def take_next(own: Share):
+    """The number of a part's note that is next."""
+    at = own.taken
+    own.taken = at + 1
+    return at
+
+
+@kernel
+def forget_notes(share: Share):
+    """After all that parts have noted has been taken."""
+    for part in range(share.part_count):
+        share.parts[part].items.count = 0

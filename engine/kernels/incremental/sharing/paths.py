@@ -26,6 +26,8 @@ from dlog.engine.kernels.round_structs import Control, Path, Share
 
 HOPE = 4
 """Derivations that come of a change, it is hoped, where those of a path are shared."""
+TRIED = 32
+"""Changes of a path, of few, that one worker goes through first: more may come of them than is hoped."""
 LEAST_CHUNK = 256
 """Changes of a path below which a share of them is not worth it."""
 CHUNK = 1 << 15
@@ -49,12 +51,33 @@ def begin_sharing(share: Share, first, last):
 @kernel
 def begin_path(ctl: Control, share: Share, path: Path, first, last):
     """Before changes [first, last) of a path are gone through: workers divide them, or add the derivations that one notes; else
-    one goes through them alone, until others may join it."""
+    one goes through them alone, until others may join it, or at first through a few to see what comes of them."""
     share.chunk = CHUNK
-    if may_divide(ctl, share, path, last - first):
+    share.tried = 0
+    hoped = (last - first) * HOPE
+    if may_divide(ctl, share, path, hoped):
         begin_sharing(share, first, last)
-    elif (last - first) * HOPE >= share.least and path.target.scope:
-        share.gathers = Gathers.SUPPORTS
+    elif hoped >= share.least:
+        if path.target.scope:
+            share.gathers = Gathers.SUPPORTS
+    elif last - first >= 2 * TRIED and path.divisible != Divisible.SUMMED:
+        share.tried = last
+        share.noted = ctl.work
+        start_changes(path, ctl, first, first + TRIED)
+
+
+@kernel
+def end_trial(path: Path, ctl: Control, share: Share):
+    """After one worker has gone through a few changes of a path: workers divide those that are left, or it goes on alone."""
+    first = ctl.levels[0].end
+    last = share.tried
+    share.tried = 0
+    # Where it has been interrupted meanwhile it has made many.
+    found = ctl.work - share.noted if ctl.work >= share.noted else share.least
+    if may_divide(ctl, share, path, found * (last - first) // TRIED):
+        begin_sharing(share, first, last)
+    else:
+        start_changes(path, ctl, first, last)
 
 
 @kernel
@@ -77,9 +100,10 @@ def run_shared(path: Path, ctl: Control, share: Share):
 
 
 @kernel
-def may_divide(ctl: Control, share: Share, path: Path, changes):
-    """Whether workers are to divide so many changes of a path among them: not where too much came of few."""
-    if changes * HOPE < share.least or share.chunk == 0 or share.gathers != Gathers.NOTHING:
+def may_divide(ctl: Control, share: Share, path: Path, hoped):
+    """Whether workers are to divide changes of a path, of which so many derivations are hoped for: not where too much came of
+    few."""
+    if hoped < share.least or share.chunk == 0 or share.gathers != Gathers.NOTHING:
         return False
     if path.divisible == Divisible.SUMMED:
         return ctl.tally.reduction == path.reduction

@@ -14,9 +14,18 @@ from dlog.engine.kernels.incremental.loop.distinct import (
     settle_inner,
     warm_support,
 )
-from dlog.engine.kernels.incremental.loop.supports import support_at, warm_following
-from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, own_rows
+from dlog.engine.kernels.incremental.loop.supports import ROWS_AHEAD, support_at, warm_following
+from dlog.engine.kernels.incremental.sharing.parts import (
+    ROW,
+    begin_step,
+    begin_taking,
+    forget_notes,
+    own_rows,
+    part_with,
+    take_next,
+)
 from dlog.engine.kernels.incremental.store.bits import get_bit
+from dlog.engine.kernels.incremental.store.histories import warm_history
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room
 from dlog.engine.kernels.incremental.store.stocks import clear_stocks, give_stocked, return_stocked
 from dlog.engine.kernels.layout import NEVER, STOCK, SUM_MOST
@@ -32,23 +41,28 @@ _DONE = -1
 
 @kernel
 def begin_settling(ctl: Control, share: Share, collection: Collection):
-    """Before workers settle the rows that a round has touched; false with ctl.error set."""
+    """Before workers settle the rows that a round has touched."""
     begin_step(ctl, share, Shared.ROUND, collection)
     clear_stocks(share)
-    return list_room(ctl, share.items, collection.touched.count)
 
 
 @kernel
 def settle_part(ctl: Control, share: Share, part, parts):
-    """Settles the derivations of touched rows, and writes for each of them what is left to be done."""
+    """Settles the derivations of its touched rows, and notes for each of them what is left to be done; false with ctl.error
+    set."""
     collection = share.collection
     touched = collection.touched
+    items = share.parts[part].items
     stock = behind(share.stocks, part * STOCK)
     own = scratch_block(ctl, 0)
     heads = collection.derivation.support
     at = 0
     while at < touched.count:
         n, at = own_rows(touched.data, 1, at, touched.count, part, parts, own)
+        if not list_room(ctl, items, n):
+            return False
+        left = behind(items.data, 2 * items.count)
+        items.count += n
         for i in range(n):
             prefetch(heads.address + touched.data[own[i]] * 4)
         for i in range(n):
@@ -56,7 +70,7 @@ def settle_part(ctl: Control, share: Share, part, parts):
         for i in range(n):
             warm_following(collection, heads[touched.data[own[i]]], NEVER)
         for i in range(n):
-            settle_shared(collection, touched.data[own[i]], behind(share.items.data, 2 * own[i]), stock)
+            settle_shared(collection, touched.data[own[i]], behind(left, 2 * i), stock)
     return True
 
 
@@ -126,11 +140,18 @@ def end_settling(ctl: Control, share: Share):
     share.kind = Shared.NONE
     collection = share.collection
     touched = collection.touched
+    begin_taking(share)
     for i in range(touched.count):
-        left = behind(share.items.data, 2 * i)
+        if i + ROWS_AHEAD < touched.count:
+            row = touched.data[i + ROWS_AHEAD]
+            warm_history(collection.inner, row)
+            prefetch(collection.outer.bits.address + (row >> 6) * 8)
+        own = part_with(share, touched.data[i])
+        left = behind(own.items.data, 2 * take_next(own))
         if left[0] != _DONE and not end_left(ctl, collection, left[0] & ROW, (left[0] >> 32) - 1, left[1]):
             return False
     return_stocked(share, collection.derivation.entries)
+    forget_notes(share)
     list_empty(ctl, touched)
     log_fresh(collection)
     return True

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.store.base import find_base
-from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit, put_bit
+from dlog.engine.kernels.incremental.store.bits import clear_bit, put_bit
 from dlog.engine.kernels.incremental.store.histories import open_item
 from dlog.engine.kernels.incremental.store.implied import cell_at, resize_tail, write_keys
-from dlog.engine.kernels.incremental.store.index_building import build_index, clear_index, may_insert, trim_index
-from dlog.engine.kernels.incremental.store.indexes import index_insert, index_remove, warm_group, warm_slab
+from dlog.engine.kernels.incremental.store.index_building import trim_index
+from dlog.engine.kernels.incremental.store.indexes import index_remove
 from dlog.engine.kernels.incremental.store.lists import list_push
 from dlog.engine.kernels.incremental.store.roles import (
     clear_derivation,
@@ -30,12 +30,9 @@ from dlog.engine.kernels.incremental.store.slot_room import make_slot, trim_slot
 from dlog.engine.kernels.incremental.store.slots import find_values, place_row, remove_slot
 from dlog.engine.kernels.layout import IMPLIED, NEVER
 from dlog.engine.kernels.machine_structs import Column, Numbers, Words
-from dlog.engine.kernels.round_structs import Collection, Control, Index
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import History
 from dlog.engine.kernels.static.storage import ROWS_MAX, grown, release, resize, spare
-
-ROWS_AHEAD = 8
-"""Rows whose groups are asked for before they are looked at."""
 
 # ----------------------------------------------------------------------------------------------------------------- room
 
@@ -237,53 +234,6 @@ def add_values(ctl: Control, collection: Collection, values: Words, hashed):
 
 
 @kernel
-def enter_indexes(ctl: Control, collection: Collection):
-    """Adds the rows made since the last call to the indexes; false with ctl.error set. Never while a path runs: it may stand in
-    a slab."""
-    new_rows = collection.new_rows
-    fresh = collection.fresh != 0
-    first = collection.indexed
-    last = collection.rows if fresh else new_rows.count
-    indexes = collection.indexes
-    for i in range(collection.index_count):
-        index = indexes[i]
-        if fresh and first == 0:
-            if not build_index(ctl, index, last):
-                return False
-            continue
-        rows = new_rows.data
-        for number in range(first, last):
-            if not fresh and number + 2 * ROWS_AHEAD < last:
-                warm_group(index, rows[number + 2 * ROWS_AHEAD])
-                warm_slab(index, rows[number + ROWS_AHEAD])
-            row = number if fresh else rows[number]
-            if not may_insert(index, row) and not hold_rows(ctl, collection, index, number, last, fresh):
-                return False
-            if not index_insert(ctl, index, row):
-                return False
-    collection.indexed = last
-    return True
-
-
-@kernel
-def hold_rows(ctl: Control, collection: Collection, index: Index, first, last, fresh):
-    """Makes an index of values one of row numbers. Rows [first, last) of those made, or, of a fresh collection, with these
-    numbers, are not in it yet. False with ctl.error set."""
-    clear_index(ctl, index)
-    alive = collection.alive
-    rows = collection.new_rows.data
-    for number in range(first, last):
-        clear_bit(alive, number if fresh else rows[number])
-    done = True
-    for row in range(collection.rows):
-        if get_bit(alive, row) != 0:
-            done = done and index_insert(ctl, index, row)
-    for number in range(first, last):
-        put_bit(alive, number if fresh else rows[number])
-    return done
-
-
-@kernel
 def find_or_add(ctl: Control, collection: Collection, values: Words, hashed):
     """The row with these values, made if there is none; -1 with ctl.error set."""
     row = find_values(collection, values, hashed)
@@ -299,6 +249,12 @@ def remove_row(ctl: Control, collection: Collection, row):
     for i in range(collection.index_count):
         if not index_remove(ctl, indexes[i], row):
             return False
+    return free_row(ctl, collection, row)
+
+
+@kernel
+def free_row(ctl: Control, collection: Collection, row):
+    """`remove_row` of one that is in no index any more."""
     clear_bit(collection.alive, row)
     collection.live -= 1
     collection.base.removed += 1

@@ -10,7 +10,7 @@ which keeps half-joins right under compaction).
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import wrapped_product
+from dlog.engine.kernels.core.memory import prefetch, wrapped_product
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit, put_bit
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room, pool_give, pool_take
 from dlog.engine.kernels.layout import NEVER
@@ -128,6 +128,13 @@ def chain_entry(ctl: Control, history: History, item: Item, time, diff):
 
 
 @kernel
+def warm_history(history: History, row):
+    """Asks for what a history of iterations knows of a row: its bit, and its iteration or where its item is."""
+    prefetch(history.bits.address + (row >> 6) * 8)
+    prefetch(history.iters.address + row * 4)
+
+
+@kernel
 def settled_time(history: History, row):
     """The time from which on a row whose bit is clear is there."""
     iterations = history.iters
@@ -194,8 +201,13 @@ def presence(history: History, row, limit):
     """Sum of the diffs before `limit`."""
     if get_bit(history.bits, row) == 0:
         return 1 if settled_time(history, row) < limit else 0
+    return sum_before(history, first_entry(history, row), limit)
+
+
+@kernel
+def sum_before(history: History, at, limit):
+    """Sum of the diffs before `limit` of an entry, plus one, and those that follow."""
     total = 0
-    at = first_entry(history, row)
     while at != 0:
         entry = entry_at(history, at)
         if entry.time < limit:

@@ -195,6 +195,13 @@ def remove_slot(collection: Collection, row):
 
 
 @kernel
+def warm_row_slot(collection: Collection, row):
+    """Asks for where the table has a row, whose values are there, unless it is of the base."""
+    if row >= collection.base.rows and collection.unkeyed == 0 and collection.slot_homes.count != 0:
+        warm_slot(collection, hash_row(collection, row))
+
+
+@kernel
 def only_value(collection: Collection, row):
     """Value of the one column in a row."""
     column = collection.columns[0]

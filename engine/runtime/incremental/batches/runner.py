@@ -95,7 +95,7 @@ class BatchRunner:
         for name, updates in given.items():
             target = input_of(flow, name)
             activation.touch(self.control.address, target.address)
-            if not self._bring_in(target, updates, first, self.control):
+            if not self._bring_in(target, updates, first, True, self.control):
                 raise self.mistake(flow)
 
     def run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
@@ -128,7 +128,8 @@ class BatchRunner:
             activation.touch(self.control.address, target.address)
         try:
             alone = [u.rows < shared.least or not can_be_loaded(t, u, first) for t, u in targets]
-            shared.each([partial(self._bring_in, t, u, first) for t, u in compress(targets, alone)])
+            shared.each([partial(self._bring_in, t, u, first, False) for t, u in compress(targets, alone)])
+            shared.enter([target.address for target, _ in compress(targets, alone)])
             for target, updates in compress(targets, map(not_, alone)):
                 _held, listed = as_columns(updates.columns)
                 shared.load(target.address, listed, updates.rows)
@@ -244,14 +245,16 @@ class BatchRunner:
 
     # -------------------------------------------------------------------------------------------------------------- inputs
 
-    def _bring_in(self, target: Collection, updates: Updates, first: int, worker: Struct) -> bool:
-        """Brings an input's changes in, with the control block of a worker; false with its error set."""
+    def _bring_in(self, target: Collection, updates: Updates, first: int, whole: bool, worker: Struct) -> bool:
+        """Brings an input's changes in, with the control block of a worker; false with its error set. `whole`: into indexes,
+        too, where it is not a load."""
         control = worker.address
         if can_be_loaded(target, updates, first):
             _held, listed = as_columns(updates.columns)
             return bool(loading.bring_in(control, target.address, 0, listed, updates.rows))
         _held, listed = as_columns((*updates.columns, updates.diffs, updates.rounds))
-        return bool(loading.bring_changes(control, target.address, listed, first, updates.rows))
+        bring = loading.bring_changes if whole else loading.bring_rows
+        return bool(bring(control, target.address, listed, first, updates.rows))
 
     def hold_rows(self, flow: Dataflow, target: Collection) -> None:
         """Makes ordinary rows of an input's pairs, between batches. Raises DlogError where memory does not suffice."""

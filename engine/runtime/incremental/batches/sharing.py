@@ -63,7 +63,7 @@ class Share:
         """Forgets a step that has not come to its end."""
         self.struct[L.share.kind] = Shared.NONE
         self.struct[L.share.gathers] = Gathers.NOTHING
-        self.struct[L.share.lock] = self.struct[L.share.last] = self.items[L.items.count] = 0
+        self.struct[L.share.lock] = self.struct[L.share.last] = self.struct[L.share.tried] = self.items[L.items.count] = 0
 
     def end(self) -> None:
         """Gives back what a batch needed, and forgets a path that has not come to its end."""

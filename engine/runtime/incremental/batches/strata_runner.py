@@ -8,8 +8,9 @@ through the same changes take turns: how far they are is noted with the changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import partial
 from heapq import heappop, heappush
 
@@ -17,9 +18,10 @@ import numpy as np
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Error, Status
+from dlog.engine.kernels.incremental.inputs import loading
 from dlog.engine.kernels.incremental.loop import batches
 from dlog.engine.kernels.incremental.sharing import loads, paths
-from dlog.engine.kernels.incremental.store import pairs
+from dlog.engine.kernels.incremental.store import index_entering, pairs
 from dlog.engine.runtime.incremental.batches.changes import as_columns
 from dlog.engine.runtime.incremental.batches.sharing import UNLIMITED, Failed, Share
 from dlog.engine.runtime.incremental.batches.strata import StratumTasks, marked, strata_of
@@ -79,36 +81,69 @@ class StrataRunner:
             worker.begin(flow, control)
 
     def each(self, tasks: Sequence[Callable[[Struct], bool]]) -> None:
-        """Runs independent tasks, each with a worker's control block. Raises Failed where one returns false."""
-        share = len(self.workers)
+        """Runs independent tasks, each with the control block of whichever worker is free. Raises Failed where one returns
+        false."""
+        left = iter(tasks)
 
-        def run(worker: BatchWorker, at: int) -> bool:
-            return all(task(worker.control) for task in tasks[at::share])
+        def run(worker: BatchWorker) -> bool:
+            return all(task(worker.control) for task in left)
 
-        futures = [self.pool.submit(run, worker, at) for at, worker in enumerate(self.workers)]
+        workers = self.workers[: len(tasks)]
+        futures = [self.pool.submit(run, worker) for worker in workers]
         wait(futures)
-        for worker, future in zip(self.workers, futures, strict=True):
+        for worker, future in zip(workers, futures, strict=True):
             if not future.result():
                 raise Failed(worker.control)
+
+    @contextmanager
+    def _without_limit(self) -> Iterator[None]:
+        """Lifts the limit of memory. Where there is no way back from half of it, it is asked when all is done."""
+        limits = [worker.control[L.control.limit] for worker in self.workers]
+        for worker in self.workers:
+            worker.control[L.control.limit] = UNLIMITED
+        try:
+            yield
+        finally:
+            for worker, limit in zip(self.workers, limits, strict=True):
+                worker.control[L.control.limit] = limit
+
+    def _ask_limit(self) -> None:
+        """Raises Failed where more memory is used than may be."""
+        control = self.workers[0].control
+        if self._memory.used > control[L.control.limit]:
+            control[L.control.error] = Error.MEMORY
+            raise Failed(control)
+
+    def enter(self, collections: Sequence[int]) -> None:
+        """Has indexes of inputs, at addresses, take their new rows. Raises Failed."""
+        tasks, divided = [], []
+        for address in collections:
+            if count := index_entering.entering_parts(address):
+                tasks += [partial(_enter_index, address, number) for number in range(count)]
+                divided.append(address)
+            else:
+                tasks.append(partial(_enter_indexes, address))
+        with self._without_limit():
+            self.each(tasks)
+        for address in divided:
+            index_entering.end_entering(address)
+        self._ask_limit()
 
     def load(self, collection: int, columns: int, count: int) -> None:
         """Loads an input, which is fresh, from columns of words; both at an address. Raises Failed."""
         control = self.workers[0].control
-        # As where one loads alone the limit of memory is asked when all is done (`without_limit`).
-        limit, control[L.control.limit] = control[L.control.limit], UNLIMITED
         try:
-            status = loads.begin_load(control.address, collection, columns, count)
-            while status == Status.BULK:
-                self.share(self.workers[0].share, self.workers)
-                status = loads.continue_load(control.address)
+            with self._without_limit():
+                status = loads.begin_load(control.address, collection, columns, count)
+                while status == Status.BULK:
+                    self.share(self.workers[0].share, self.workers)
+                    status = loads.continue_load(control.address)
         finally:
             for worker in self.workers:
                 worker.share.end()
-                worker.control[L.control.limit] = limit
-        if status == Status.DONE and self._memory.used > limit:
-            control[L.control.error], status = Error.MEMORY, Status.FAILED
         if status == Status.FAILED:
             raise Failed(control)
+        self._ask_limit()
 
     def unpack(self, collection: Collection) -> None:
         """Makes ordinary rows of an input's pairs (`Collection.hold_rows`). Raises Failed, and nothing has changed."""
@@ -141,21 +176,28 @@ class StrataRunner:
     def settle(self, flow: Dataflow) -> None:
         """Ends a batch of which all tasks have run. Raises Failed."""
         # As `rounds.settle_batch`, whose loop this is: there is no way back from half of it.
-        limits = [worker.control[L.control.limit] for worker in self.workers]
-        for worker in self.workers:
-            worker.control[L.control.limit] = UNLIMITED
         flow.work[L.work.over] = 1
-        touched = touched_by(flow.work)
-        try:
-            self.each([partial(_settle, collection) for collection in touched])
-        finally:
-            for worker, limit in zip(self.workers, limits, strict=True):
-                worker.control[L.control.limit] = limit
+        parts = {address: batches.settling_parts(address) for address in touched_by(flow.work)}
+        with self._without_limit():
+            self.each([partial(_settle_part, address, part) for address, count in parts.items() for part in range(count)])
+            self.each([partial(_settle, address, count > 0) for address, count in parts.items()])
         flow.work[L.work.first] = 0
 
 
-def _settle(collection: int, control: Struct) -> bool:
-    return bool(batches.settle(control.address, collection))
+def _enter_index(collection: int, number: int, control: Struct) -> bool:
+    return bool(index_entering.enter_index(control.address, collection, number))
+
+
+def _enter_indexes(collection: int, control: Struct) -> bool:
+    return bool(loading.enter_changed(control.address, collection))
+
+
+def _settle_part(collection: int, part: int, control: Struct) -> bool:
+    return bool(batches.settle_part(control.address, collection, part))
+
+
+def _settle(collection: int, removed: bool, control: Struct) -> bool:
+    return bool(batches.settle(control.address, collection, removed))
 
 
 class StrataRun:
