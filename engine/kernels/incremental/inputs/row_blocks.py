@@ -34,6 +34,9 @@ from dlog.engine.kernels.static.storage import behind, mix, store_cell
 
 STEP = 64
 """Rows of a block: what is asked for of the slots of two fits the first cache."""
+MANY = 1 << 12
+MOST_EXPECTED = 1 << 16
+"""Changes from which on, and up to which, room is made for all of them: what grows block by block is moved again and again."""
 IN_BASE = 1 << 40
 """A place from here on is that of a base row."""
 
@@ -45,6 +48,8 @@ def enter_rows(
     """Applies changes of rows: value c of row r is columns[c][r * step]. `changes` are the columns of diffs and of rounds, the
     batch's first one being `start`, or null: all rows come, and nothing is noted of them. `block` has room for 5 * STEP words.
     False with ctl.error set."""
+    if changes.address != 0 and count >= MANY and not expect_changes(ctl, collection, changes, step, count):
+        return False
     hashes = block
     others = behind(block, STEP)
     wide = hash_block(collection, columns, step, 0, min(STEP, count), hashes)
@@ -235,6 +240,14 @@ def count_coming(changes: WordColumns, step, first, n):
     for source in range(first, first + n):
         coming += 1 if diffs[source * step] > 0 else 0
     return coming
+
+
+@kernel
+def expect_changes(ctl: Control, collection: Collection, changes: WordColumns, step, count):
+    """Makes room for many changes at once, or for the first of very many, which may be none; false with ctl.error set."""
+    n = min(count, MOST_EXPECTED)
+    coming = min(count_coming(changes, step, 0, count), n)
+    return room_for_new(ctl, collection, coming) and room_for_notes(ctl, collection, n)
 
 
 @kernel

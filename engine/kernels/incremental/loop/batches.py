@@ -22,13 +22,14 @@ from dlog.engine.kernels.incremental.store.pairs import drop_pairs
 from dlog.engine.kernels.incremental.store.removals import leave_groups
 from dlog.engine.kernels.incremental.store.slots import warm_row_slot
 from dlog.engine.kernels.layout import NEVER, ROUND
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control
-from dlog.engine.kernels.row_structs import Change, History, Item, List
+from dlog.engine.kernels.row_structs import Change, History, List
 
 LEAST_SHARED = 8192
 """Rows with a history from which on workers settle them together."""
-ROWS_AHEAD = 8
-"""Rows between two stages of what is asked for of rows that are removed."""
+STEP = 64
+"""Rows that are removed together: what they lead to is asked for before the first is."""
 
 
 @kernel
@@ -137,38 +138,56 @@ def settle_all(ctl: Control, collection: Collection, removed):
 
 
 @kernel
-def is_gone(history: History, item: Item):
-    """Whether the row of an item is absent after the batch."""
-    return sum_before(history, item.head, 9223372036854775807) <= 0
+def next_gone(history: History, first, rows: Words):
+    """Lists rows that are absent after the batch, STEP at most, of items from `first` on. Returns how many there are, and the
+    first item that has not been looked at."""
+    items = history.items
+    n = 0
+    at = first
+    while at < items.count and n < STEP:
+        item = items.data[at]
+        rows[n] = item.row
+        n += 1 if sum_before(history, item.head, 9223372036854775807) <= 0 else 0
+        at += 1
+    return n, at
 
 
 @kernel
 def leave_index(ctl: Control, collection: Collection, number):
     """Takes absent rows out of an index; false with ctl.error set."""
-    items = collection.outer.items
+    outer = collection.outer
     index = collection.indexes[number]
-    for i in range(items.count):
-        if i + 3 * ROWS_AHEAD < items.count:
-            warm_values(collection, items.data[i + 3 * ROWS_AHEAD].row)
-            warm_group(index, items.data[i + 2 * ROWS_AHEAD].row)
-            warm_slab(index, items.data[i + ROWS_AHEAD].row)
-        item = items.data[i]
-        if is_gone(collection.outer, item) and not index_remove(ctl, index, item.row):
-            return False
+    rows = ctl.scratch
+    at = 0
+    while at < outer.items.count:
+        n, at = next_gone(outer, at, rows)
+        for i in range(n):
+            warm_values(collection, rows[i])
+        for i in range(n):
+            warm_group(index, rows[i])
+        for i in range(n):
+            warm_slab(index, rows[i])
+        for i in range(n):
+            if not index_remove(ctl, index, rows[i]):
+                return False
     return leave_groups(ctl, index)
 
 
 @kernel
 def free_rows(ctl: Control, collection: Collection):
     """Frees absent rows, which are or will be in no index any more; false with ctl.error set."""
-    items = collection.outer.items
-    for i in range(items.count):
-        if i + 2 * ROWS_AHEAD < items.count:
-            warm_values(collection, items.data[i + 2 * ROWS_AHEAD].row)
-            warm_row_slot(collection, items.data[i + ROWS_AHEAD].row)
-        item = items.data[i]
-        if is_gone(collection.outer, item) and not free_row(ctl, collection, item.row):
-            return False
+    outer = collection.outer
+    rows = ctl.scratch
+    at = 0
+    while at < outer.items.count:
+        n, at = next_gone(outer, at, rows)
+        for i in range(n):
+            warm_values(collection, rows[i])
+        for i in range(n):
+            warm_row_slot(collection, rows[i])
+        for i in range(n):
+            if not free_row(ctl, collection, rows[i]):
+                return False
     return True
 
 

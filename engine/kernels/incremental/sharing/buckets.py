@@ -10,8 +10,9 @@ from dlog.engine.kernels.incremental.loop.distinct import (
     change_at,
     warm_support,
 )
-from dlog.engine.kernels.incremental.loop.supports import ROWS_AHEAD, schedule, warm_following
+from dlog.engine.kernels.incremental.loop.supports import schedule, warm_following
 from dlog.engine.kernels.incremental.sharing.parts import (
+    NOTES_AHEAD,
     ROW,
     begin_step,
     begin_taking,
@@ -106,15 +107,23 @@ def end_bucket(ctl: Control, share: Share):
     bucket = collection.derivation.buckets[share.iteration]
     begin_taking(share)
     for i in range(bucket.count):
-        if i + ROWS_AHEAD < bucket.count:
-            warm_history(collection.inner, bucket.data[i + ROWS_AHEAD])
         own = part_with(share, bucket.data[i])
-        found = behind(own.items.data, 2 * take_next(own))
+        at = take_next(own)
+        if at + NOTES_AHEAD < own.items.count:
+            warm_change(collection, behind(own.items.data, 2 * (at + NOTES_AHEAD)))
+        found = behind(own.items.data, 2 * at)
         if found[0] != _DONE and not change_row(ctl, share, found[0] & ROW, (found[0] >> 32) - 1, found[1]):
             return False
     forget_notes(share)
     list_empty(ctl, bucket)
     return True
+
+
+@kernel
+def warm_change(collection: Collection, found: Words):
+    """Asks for the history of a row that changes, unless a worker has noted it there."""
+    if found[0] != _DONE and found[1] >> _FLAGS != 0 and found[1] & _HAS_ENTRY == 0:
+        warm_history(collection.inner, found[0] & ROW)
 
 
 @kernel

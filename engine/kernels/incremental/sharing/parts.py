@@ -7,6 +7,8 @@ from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Share
 
+NOTES_AHEAD = 12
+"""Notes of a part that are taken before one whose row is asked for."""
 ROW = 0x7FFFFFFF
 """Bits of a word that are the number of a row."""
 

@@ -14,8 +14,9 @@ from dlog.engine.kernels.incremental.loop.distinct import (
     settle_inner,
     warm_support,
 )
-from dlog.engine.kernels.incremental.loop.supports import ROWS_AHEAD, support_at, warm_following
+from dlog.engine.kernels.incremental.loop.supports import support_at, warm_following
 from dlog.engine.kernels.incremental.sharing.parts import (
+    NOTES_AHEAD,
     ROW,
     begin_step,
     begin_taking,
@@ -142,12 +143,11 @@ def end_settling(ctl: Control, share: Share):
     touched = collection.touched
     begin_taking(share)
     for i in range(touched.count):
-        if i + ROWS_AHEAD < touched.count:
-            row = touched.data[i + ROWS_AHEAD]
-            warm_history(collection.inner, row)
-            prefetch(collection.outer.bits.address + (row >> 6) * 8)
         own = part_with(share, touched.data[i])
-        left = behind(own.items.data, 2 * take_next(own))
+        at = take_next(own)
+        if at + NOTES_AHEAD < own.items.count:
+            warm_left(collection, behind(own.items.data, 2 * (at + NOTES_AHEAD)))
+        left = behind(own.items.data, 2 * at)
         if left[0] != _DONE and not end_left(ctl, collection, left[0] & ROW, (left[0] >> 32) - 1, left[1]):
             return False
     return_stocked(share, collection.derivation.entries)
@@ -155,6 +155,16 @@ def end_settling(ctl: Control, share: Share):
     list_empty(ctl, touched)
     log_fresh(collection)
     return True
+
+
+@kernel
+def warm_left(collection: Collection, left: Words):
+    """Asks for the history of a row of which something is left to be done."""
+    if left[0] != _DONE:
+        row = left[0] & ROW
+        if left[1] & (_HISTORY | _WHOLE) != 0:
+            warm_history(collection.inner, row)
+        prefetch(collection.outer.bits.address + (row >> 6) * 8)
 
 
 @kernel
