@@ -14,6 +14,7 @@ from dlog.engine.kernels.incremental.loop.supports import schedule, warm_followi
 from dlog.engine.kernels.incremental.sharing.parts import (
     NOTES_AHEAD,
     ROW,
+    begin_notes,
     begin_step,
     begin_taking,
     forget_notes,
@@ -21,7 +22,7 @@ from dlog.engine.kernels.incremental.sharing.parts import (
     part_with,
     take_next,
 )
-from dlog.engine.kernels.incremental.store.bits import get_bit
+from dlog.engine.kernels.incremental.store.bits import get_bit, next_bit, put_bit
 from dlog.engine.kernels.incremental.store.histories import add_entry, warm_history
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, list_room, push_change
 from dlog.engine.kernels.layout import NEVER
@@ -31,8 +32,6 @@ from dlog.engine.kernels.static.storage import behind, scratch_block
 
 _FIRST, _HAS_ENTRY, _FLAGS = 1, 2, 2
 """Of a bucket's row: it was not touched in this round before; its history knows. The bits below its change."""
-_DONE = -1
-"""In the place of a row: nothing is left to be done."""
 
 
 @kernel
@@ -45,11 +44,14 @@ def begin_bucket(ctl: Control, share: Share, collection: Collection, iteration, 
 
 @kernel
 def evaluate_part(ctl: Control, share: Share, part, parts):
-    """Notes, for each of its rows of the bucket, itself with where it is to be looked at again, and its change; or _DONE.
+    """Notes of its rows of the bucket those of which something comes: where they are to be looked at again, and their change.
     False with ctl.error set."""
     collection = share.collection
     bucket = collection.derivation.buckets[share.iteration]
     items = share.parts[part].items
+    bits = begin_notes(ctl, share.parts[part], bucket.count)
+    if not bits:
+        return False
     own = scratch_block(ctl, 0)
     stamps = collection.stamps
     heads = collection.derivation.support
@@ -58,8 +60,6 @@ def evaluate_part(ctl: Control, share: Share, part, parts):
         n, at = own_rows(bucket.data, 1, at, bucket.count, part, parts, own)
         if not list_room(ctl, items, n):
             return False
-        found = behind(items.data, 2 * items.count)
-        items.count += n
         for i in range(n):
             row = bucket.data[own[i]]
             prefetch(stamps.address + row * 4)
@@ -69,24 +69,27 @@ def evaluate_part(ctl: Control, share: Share, part, parts):
         for i in range(n):
             warm_following(collection, heads[bucket.data[own[i]]], share.iteration)
         for i in range(n):
-            if not evaluate_shared(ctl, share, bucket.data[own[i]], behind(found, 2 * i)):
+            noted = evaluate_shared(ctl, share, bucket.data[own[i]], behind(items.data, 2 * items.count))
+            if noted < 0:
                 return False
+            if noted > 0:
+                items.count += 1
+                put_bit(bits, own[i])
     return True
 
 
 @kernel
 def evaluate_shared(ctl: Control, share: Share, row, found: Words):
-    """`evaluate_part` of a row; false with ctl.error set."""
+    """`evaluate_part` of a row: 1 if something comes of it, which is noted; 0 if not, or -1 with ctl.error set."""
     collection = share.collection
     scope = collection.scope
     stamp = collection.stamps[row]
     if stamp == scope.tick:
-        found[0] = _DONE
-        return True
+        return 0
     collection.stamps[row] = scope.tick
     out, later = change_at(ctl, collection, row, share.iteration)
     if later == TOO_LARGE:
-        return False
+        return -1
     flags = out << _FLAGS
     if stamp < scope.round_tick:
         flags |= _FIRST
@@ -96,7 +99,7 @@ def evaluate_shared(ctl: Control, share: Share, row, found: Words):
         flags |= _HAS_ENTRY
     found[0] = row | ((later + 1) << 32)
     found[1] = flags
-    return True
+    return 1 if flags != 0 or later >= 0 else 0
 
 
 @kernel
@@ -105,15 +108,17 @@ def end_bucket(ctl: Control, share: Share):
     share.kind = Shared.NONE
     collection = share.collection
     bucket = collection.derivation.buckets[share.iteration]
-    begin_taking(share)
-    for i in range(bucket.count):
-        own = part_with(share, bucket.data[i])
+    bits = begin_taking(share, bucket.count)
+    place = next_bit(bits, 0, bucket.count)
+    while place < bucket.count:
+        own = part_with(share, bucket.data[place])
         at = take_next(own)
         if at + NOTES_AHEAD < own.items.count:
             warm_change(collection, behind(own.items.data, 2 * (at + NOTES_AHEAD)))
         found = behind(own.items.data, 2 * at)
-        if found[0] != _DONE and not change_row(ctl, share, found[0] & ROW, (found[0] >> 32) - 1, found[1]):
+        if not change_row(ctl, share, found[0] & ROW, (found[0] >> 32) - 1, found[1]):
             return False
+        place = next_bit(bits, place + 1, bucket.count)
     forget_notes(share)
     list_empty(ctl, bucket)
     return True
@@ -122,7 +127,7 @@ def end_bucket(ctl: Control, share: Share):
 @kernel
 def warm_change(collection: Collection, found: Words):
     """Asks for the history of a row that changes, unless a worker has noted it there."""
-    if found[0] != _DONE and found[1] >> _FLAGS != 0 and found[1] & _HAS_ENTRY == 0:
+    if found[1] >> _FLAGS != 0 and found[1] & _HAS_ENTRY == 0:
         warm_history(collection.inner, found[0] & ROW)
 
 

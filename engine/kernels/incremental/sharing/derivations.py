@@ -10,10 +10,11 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.supports import add_support, count_derivations, schedule, support_at, warm_following
-from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_step, begin_taking, own_rows, part_with, take_next
+from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_notes, begin_step, begin_taking, own_rows
+from dlog.engine.kernels.incremental.store.bits import next_bit, put_bit
 from dlog.engine.kernels.incremental.store.collections import find_or_add
 from dlog.engine.kernels.incremental.store.direct import prefetch_direct
-from dlog.engine.kernels.incremental.store.lists import list_room, push_change
+from dlog.engine.kernels.incremental.store.lists import push_change
 from dlog.engine.kernels.incremental.store.slots import hash_values, warm_slot
 from dlog.engine.kernels.incremental.store.stocks import close_stocks, open_stocks
 from dlog.engine.kernels.layout import DERIVED_ROW_WORDS, STOCK
@@ -97,28 +98,40 @@ def list_at(share: Share, number) -> List:
 
 
 @kernel
+def count_listed(share: Share):
+    """How many derivations all lists have."""
+    total = 0
+    for number in range(lists_of(share)):
+        total += list_at(share, number).count
+    return total
+
+
+@kernel
 def add_part(ctl: Control, share: Share, part, parts):
     stock = behind(share.stocks, part * STOCK)
-    own = scratch_block(ctl, 0)
-    marks = share.parts[part].values
+    bits = begin_notes(ctl, share.parts[part], count_listed(share))
+    if not bits:
+        return False
+    before = 0
     for number in range(lists_of(share)):
-        if not add_own(ctl, share, list_at(share, number), part, parts, stock, marks, own):
+        items = list_at(share, number)
+        if not add_own(ctl, share, items, part, parts, stock, bits, before):
             return False
+        before += items.count
     return True
 
 
 @kernel
-def add_own(ctl: Control, share: Share, items: List, part, parts, stock: Words, marks: List, own: Words):
-    """Adds derivations of a list, those whose rows are a part's, and notes for each whether its row is to be looked at; false
-    with ctl.error set."""
+def add_own(ctl: Control, share: Share, items: List, part, parts, stock: Words, bits: Words, before):
+    """Adds derivations of a list, those whose rows are a part's, and notes which rows are to be looked at; `before` the list
+    others have so many. False with ctl.error set."""
     collection = share.collection
     heads = collection.derivation.support
     data = items.data
+    own = scratch_block(ctl, 0)
     at = 0
     while at < items.count:
         n, at = own_rows(data, ITEM_WORDS, at, items.count, part, parts, own)
-        if not list_room(ctl, marks, n):
-            return False
         for i in range(n):
             prefetch(heads.address + (data[ITEM_WORDS * own[i]] & ROW) * 4)
         for i in range(n):
@@ -129,13 +142,15 @@ def add_own(ctl: Control, share: Share, items: List, part, parts, stock: Words, 
             word = data[ITEM_WORDS * own[i]]
             warm_following(collection, heads[word & ROW], word >> 32)
         for i in range(n):
-            place = ITEM_WORDS * own[i]
-            word = data[place]
-            found = count_derivations(ctl, collection, word & ROW, word >> 32, data[place + 1], share, stock)
+            place = own[i]
+            word = data[ITEM_WORDS * place]
+            found = count_derivations(
+                ctl, collection, word & ROW, word >> 32, data[ITEM_WORDS * place + 1], share, stock
+            )
             if found < 0:
                 return False
-            marks.data[marks.count + i] = found
-        marks.count += n
+            if found > 0:
+                put_bit(bits, before + place)
     return True
 
 
@@ -144,17 +159,19 @@ def end_supports(ctl: Control, share: Share):
     """Has rows looked at whose derivations workers have added; false with ctl.error set."""
     share.kind = Shared.NONE
     collection = share.collection
-    begin_taking(share)
+    bits = begin_taking(share, count_listed(share))
+    first = 0
     for number in range(lists_of(share)):
         items = list_at(share, number)
-        for i in range(items.count):
-            word = items.data[ITEM_WORDS * i]
-            own = part_with(share, word & ROW)
-            if own.values.data[take_next(own)] != 0 and not schedule(ctl, collection, word >> 32, word & ROW):
+        last = first + items.count
+        at = next_bit(bits, first, last)
+        while at < last:
+            word = items.data[ITEM_WORDS * (at - first)]
+            if not schedule(ctl, collection, word >> 32, word & ROW):
                 return False
+            at = next_bit(bits, at + 1, last)
+        first = last
         items.count = 0
-    for part in range(share.part_count):
-        share.parts[part].values.count = 0
     return close_stocks(ctl, share, collection.derivation.entries)
 
 

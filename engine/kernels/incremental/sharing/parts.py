@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.store.lists import list_room
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Share
+from dlog.engine.kernels.static.storage import clear_words
 
 NOTES_AHEAD = 12
 """Notes of a part that are taken before one whose row is asked for."""
@@ -40,11 +42,29 @@ def begin_step(ctl: Control, share: Share, kind, collection: Collection):
 
 
 @kernel
-def begin_taking(share: Share):
-    """Before what parts have noted of rows, each of its own, is taken in the order of all rows. Parts note in
-    lists of their own: in one list they would wait for each other's cache lines."""
-    for part in range(share.part_count):
-        share.parts[part].taken = 0
+def begin_notes(ctl: Control, own: Share, places) -> Words:
+    """Before a part notes something of its rows among so many places, in a list of its own, as in one list parts would wait for
+    each other's cache lines. A bit for each place says whether there is a note. Returns the bits; null with ctl.error set."""
+    size = (places + 63) >> 6
+    bits = own.values
+    if not list_room(ctl, bits, size):
+        return Words(0)
+    clear_words(bits.data, size)
+    return bits.data
+
+
+@kernel
+def begin_taking(share: Share, places) -> Words:
+    """Before notes are taken in the order of places (`take_next`): returns a bit for each place of which a part has noted
+    something."""
+    bits = share.parts[0].values.data
+    share.parts[0].taken = 0
+    for part in range(1, share.part_count):
+        own = share.parts[part]
+        own.taken = 0
+        for word in range((places + 63) >> 6):
+            bits[word] |= own.values.data[word]
+    return bits
 
 
 @kernel

@@ -18,6 +18,7 @@ from dlog.engine.kernels.incremental.loop.supports import support_at, warm_follo
 from dlog.engine.kernels.incremental.sharing.parts import (
     NOTES_AHEAD,
     ROW,
+    begin_notes,
     begin_step,
     begin_taking,
     forget_notes,
@@ -25,7 +26,7 @@ from dlog.engine.kernels.incremental.sharing.parts import (
     part_with,
     take_next,
 )
-from dlog.engine.kernels.incremental.store.bits import get_bit
+from dlog.engine.kernels.incremental.store.bits import get_bit, next_bit, put_bit
 from dlog.engine.kernels.incremental.store.histories import warm_history
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room
 from dlog.engine.kernels.incremental.store.stocks import clear_stocks, give_stocked, return_stocked
@@ -36,8 +37,6 @@ from dlog.engine.kernels.static.storage import behind, scratch_block
 
 _WHOLE, _HISTORY, _OLD, _NEW = 1, 2, 4, 8
 """Of a row that a round has touched: nothing is done yet; its history is left; it was present before; it is after the round."""
-_DONE = -1
-"""In the place of a row: nothing is left to be done."""
 
 
 @kernel
@@ -49,11 +48,13 @@ def begin_settling(ctl: Control, share: Share, collection: Collection):
 
 @kernel
 def settle_part(ctl: Control, share: Share, part, parts):
-    """Settles the derivations of its touched rows, and notes for each of them what is left to be done; false with ctl.error
-    set."""
+    """Settles the derivations of its touched rows, and notes what is left to be done of some; false with ctl.error set."""
     collection = share.collection
     touched = collection.touched
     items = share.parts[part].items
+    bits = begin_notes(ctl, share.parts[part], touched.count)
+    if not bits:
+        return False
     stock = behind(share.stocks, part * STOCK)
     own = scratch_block(ctl, 0)
     heads = collection.derivation.support
@@ -62,8 +63,6 @@ def settle_part(ctl: Control, share: Share, part, parts):
         n, at = own_rows(touched.data, 1, at, touched.count, part, parts, own)
         if not list_room(ctl, items, n):
             return False
-        left = behind(items.data, 2 * items.count)
-        items.count += n
         for i in range(n):
             prefetch(heads.address + touched.data[own[i]] * 4)
         for i in range(n):
@@ -71,14 +70,16 @@ def settle_part(ctl: Control, share: Share, part, parts):
         for i in range(n):
             warm_following(collection, heads[touched.data[own[i]]], NEVER)
         for i in range(n):
-            settle_shared(collection, touched.data[own[i]], behind(left, 2 * i), stock)
+            if settle_shared(collection, touched.data[own[i]], behind(items.data, 2 * items.count), stock):
+                items.count += 1
+                put_bit(bits, own[i])
     return True
 
 
 @kernel
 def settle_shared(collection: Collection, row, left: Words, stock: Words):
-    """`settle_part` of a row: writes _DONE, or the row, with the iteration from which on it is present, plus one, and what is
-    to be done with it."""
+    """`settle_part` of a row: whether something is left to be done. It is noted with the row and the iteration from which on it
+    is present, plus one."""
     bound = bound_of(collection, row)
     old = 0
     new = 0
@@ -100,7 +101,7 @@ def settle_shared(collection: Collection, row, left: Words, stock: Words):
     left[0] = row
     left[1] = _WHOLE
     if large or flips > 1:
-        return
+        return True
     settle_supports(collection, row, stock)
     inner = collection.inner
     plain = get_bit(inner.bits, row) == 0 and flips == 1
@@ -109,8 +110,7 @@ def settle_shared(collection: Collection, row, left: Words, stock: Words):
     seen = collection.fresh == 0 or get_bit(collection.outer.bits, row) != 0
     left[0] = row | ((only + 1) << 32)
     left[1] = (0 if plain else _HISTORY) | (_OLD if old > bound else 0) | (_NEW if new > bound else 0)
-    if plain and new > bound and (old > bound or not seen):
-        left[0] = _DONE
+    return not plain or new <= bound or (old <= bound and seen)
 
 
 @kernel
@@ -141,15 +141,17 @@ def end_settling(ctl: Control, share: Share):
     share.kind = Shared.NONE
     collection = share.collection
     touched = collection.touched
-    begin_taking(share)
-    for i in range(touched.count):
-        own = part_with(share, touched.data[i])
+    bits = begin_taking(share, touched.count)
+    place = next_bit(bits, 0, touched.count)
+    while place < touched.count:
+        own = part_with(share, touched.data[place])
         at = take_next(own)
         if at + NOTES_AHEAD < own.items.count:
             warm_left(collection, behind(own.items.data, 2 * (at + NOTES_AHEAD)))
         left = behind(own.items.data, 2 * at)
-        if left[0] != _DONE and not end_left(ctl, collection, left[0] & ROW, (left[0] >> 32) - 1, left[1]):
+        if not end_left(ctl, collection, left[0] & ROW, (left[0] >> 32) - 1, left[1]):
             return False
+        place = next_bit(bits, place + 1, touched.count)
     return_stocked(share, collection.derivation.entries)
     forget_notes(share)
     list_empty(ctl, touched)
@@ -160,11 +162,10 @@ def end_settling(ctl: Control, share: Share):
 @kernel
 def warm_left(collection: Collection, left: Words):
     """Asks for the history of a row of which something is left to be done."""
-    if left[0] != _DONE:
-        row = left[0] & ROW
-        if left[1] & (_HISTORY | _WHOLE) != 0:
-            warm_history(collection.inner, row)
-        prefetch(collection.outer.bits.address + (row >> 6) * 8)
+    row = left[0] & ROW
+    if left[1] & (_HISTORY | _WHOLE) != 0:
+        warm_history(collection.inner, row)
+    prefetch(collection.outer.bits.address + (row >> 6) * 8)
 
 
 @kernel
