@@ -62,7 +62,7 @@ class Outbox:
 
     def _forget(self, derived: Struct) -> None:
         control = self.memory.control.address
-        batches.settle(control, self.collection.address, False)
+        batches.settle(control, self.collection.address)
         self.collection.struct[L.collection.in_batch] = 1
         lists.list_empty(control, derived.address)
 

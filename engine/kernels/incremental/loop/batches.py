@@ -15,8 +15,8 @@ from dlog.engine.kernels.incremental.store.histories import (
     presence,
     sum_before,
 )
-from dlog.engine.kernels.incremental.store.implied import imply_key, warm_cell
-from dlog.engine.kernels.incremental.store.indexes import index_remove, warm_group, warm_slab
+from dlog.engine.kernels.incremental.store.implied import imply_key, warm_cell, warm_key
+from dlog.engine.kernels.incremental.store.indexes import dense_group, index_remove, warm_group, warm_slab
 from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.incremental.store.pairs import drop_pairs
 from dlog.engine.kernels.incremental.store.removals import leave_groups
@@ -25,6 +25,7 @@ from dlog.engine.kernels.layout import NEVER, ROUND
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Change, History, List
+from dlog.engine.kernels.static.storage import behind
 
 LEAST_SHARED = 8192
 """Rows with a history from which on workers settle them together."""
@@ -80,9 +81,19 @@ def settle_part(ctl: Control, collection: Collection, part):
 
 
 @entry()
-def settle(ctl: Control, collection: Collection, removed):
-    """Ends a batch: rounds are forgotten, absent rows removed, unless they have been; false with ctl.error set. The change log
-    stays."""
+def settle(ctl: Control, collection: Collection):
+    """Ends a batch: rounds are forgotten, absent rows removed; false with ctl.error set. The change log stays."""
+    return end_batch(ctl, collection, False)
+
+
+@entry()
+def settle_rest(ctl: Control, collection: Collection):
+    """`settle` after all its parts."""
+    return end_batch(ctl, collection, True)
+
+
+@kernel
+def end_batch(ctl: Control, collection: Collection, removed):
     outer = collection.outer
     inner = collection.inner
     maybe_dead = collection.maybe_dead
@@ -158,15 +169,19 @@ def leave_index(ctl: Control, collection: Collection, number):
     outer = collection.outer
     index = collection.indexes[number]
     rows = ctl.scratch
+    groups = behind(rows, STEP)
     at = 0
     while at < outer.items.count:
         n, at = next_gone(outer, at, rows)
         for i in range(n):
             warm_values(collection, rows[i])
         for i in range(n):
-            warm_group(index, rows[i])
+            warm_key(collection, rows[i])
         for i in range(n):
-            warm_slab(index, rows[i])
+            groups[i] = dense_group(index, rows[i])
+            warm_group(index, groups[i])
+        for i in range(n):
+            warm_slab(index, groups[i])
         for i in range(n):
             if not index_remove(ctl, index, rows[i]):
                 return False

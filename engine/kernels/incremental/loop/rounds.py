@@ -480,7 +480,7 @@ def settle_batch(work: Work, ctl: Control):
     settled = True
     touched = work.touched
     for i in range(work.touched_count):
-        settled = settled and settle(ctl, touched[i], False)
+        settled = settled and settle(ctl, touched[i])
     ctl.limit = limit
     work.first = 0
     return settled

@@ -51,6 +51,13 @@ def implied_key(collection: Collection, row):
 
 
 @kernel
+def warm_key(collection: Collection, row):
+    """Asks for the offsets among which the key of a row of a base is looked for, if it is implied; after `warm_cell`."""
+    if is_implied(collection) and row < collection.base.rows:
+        prefetch(collection.base.offsets.address + collection.base.samples[row >> SAMPLE_BITS] * 4)
+
+
+@kernel
 def cell_at(column: Column, row):
     """Value of a column of a collection in a row."""
     width = column.width

@@ -86,7 +86,10 @@ def take_place(ctl: Control, index: Index, size):
     lists = index.free
     start = lists[size] - 1
     if start >= 0:
-        lists[size] = index.pool[start]
+        following = index.pool[start]
+        lists[size] = following
+        if following > 0:
+            prefetch(index.pool.address + (following - 1) * 4)
         return start
     start = index.pool_size
     end = start + room_of(size)
@@ -293,23 +296,29 @@ def find_group(index: Index, values: Words):
 
 
 @kernel
-def warm_group(index: Index, row):
-    """Asks for the slab of a row's group in a dense index."""
+def dense_group(index: Index, row):
+    """The group of a row in a dense index of one key; -1 in others, or if it has none yet."""
     if index.dense != 0 and index.key_count == 1:
         group = key_of(index, 0, row) - index.low
         if 0 <= group < index.groups:
-            prefetch(slab_at(index, group).address)
+            return group
+    return -1
 
 
 @kernel
-def warm_slab(index: Index, row):
-    """Asks for the place in the pool of the slab of a row's group in a dense index; after `warm_group`."""
-    if index.dense != 0 and index.key_count == 1:
-        group = key_of(index, 0, row) - index.low
-        if 0 <= group < index.groups:
-            slab = slab_at(index, group)
-            if slab.capacity != 0:
-                prefetch(index.pool.address + slab.start * 4)
+def warm_group(index: Index, group):
+    """Asks for the slab of a `dense_group`."""
+    if group >= 0:
+        prefetch(slab_at(index, group).address)
+
+
+@kernel
+def warm_slab(index: Index, group):
+    """Asks for the place in the pool of the slab of a `dense_group`, which is there (`warm_group`)."""
+    if group >= 0:
+        slab = slab_at(index, group)
+        if slab.capacity != 0:
+            prefetch(index.pool.address + slab.start * 4)
 
 
 @kernel

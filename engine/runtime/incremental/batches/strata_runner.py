@@ -180,7 +180,7 @@ class StrataRunner:
         parts = {address: batches.settling_parts(address) for address in touched_by(flow.work)}
         with self._without_limit():
             self.each([partial(_settle_part, address, part) for address, count in parts.items() for part in range(count)])
-            self.each([partial(_settle, address, count > 0) for address, count in parts.items()])
+            self.each([partial(_settle_rest if count else _settle, address) for address, count in parts.items()])
         flow.work[L.work.first] = 0
 
 
@@ -196,8 +196,12 @@ def _settle_part(collection: int, part: int, control: Struct) -> bool:
     return bool(batches.settle_part(control.address, collection, part))
 
 
-def _settle(collection: int, removed: bool, control: Struct) -> bool:
-    return bool(batches.settle(control.address, collection, removed))
+def _settle_rest(collection: int, control: Struct) -> bool:
+    return bool(batches.settle_rest(control.address, collection))
+
+
+def _settle(collection: int, control: Struct) -> bool:
+    return bool(batches.settle(control.address, collection))
 
 
 class StrataRun:
