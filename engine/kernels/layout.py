@@ -33,7 +33,7 @@ entry, history, index, item = rows.Entry.place, rows.History.place, rounds.Index
 items, log, pool, reduction = rows.List.place, rounds.Log.place, rows.Pool.place, rounds.Reduction.place
 scope, seed, slab, fused = rounds.Scope.place, rounds.Seed.place, rows.Slab.place, rounds.Fused.place
 sums, support, work, share = rows.Sums.place, rows.Support.place, rounds.Work.place, rounds.Share.place
-mold, cores, tally = rounds.Mold.place, graphs.Cores.place, rounds.Tally.place
+mold, cores, tally, notes = rounds.Mold.place, graphs.Cores.place, rounds.Tally.place, rounds.Notes.place
 
 BLOCK = 512
 """Rows per block: eight registers of a block fit the first-level cache."""

@@ -438,6 +438,14 @@ class Tally(Struct):
     seen: i64  # contributions
 
 
+class Notes(Struct):
+    """What a part of a step has noted of its rows (parts.py)."""
+
+    items: List  # two words for each row of which there is something
+    bits: List  # a bit for each place of the step's rows: whether there is
+    taken: i64  # how many have been taken
+
+
 class Share(Struct):
     """A step whose rows are divided among workers (sharing)."""
 
@@ -466,8 +474,8 @@ class Share(Struct):
     values: List  # and where there are those of rows that are not there yet, with the values; or records, and claims
     left: List  # its records that have found no place, and who has noted them
     firsts: Words  # and for each part how many of its records have claimed a row here
-    items: List  # derivations: row and iteration in one word, the diff; what comes of a part's rows; rows that are divided
-    taken: i64  # of a part: how many of its notes, of its rows, have been taken
+    items: List  # derivations: row and iteration in one word, the diff; rows that are divided
+    notes: Array[Pointer[Notes]]  # of parts, as many as there are workers; whoever does one may do something else then
     lock: i64  # of the free items of a pool: whoever makes it 1 has it
     room: i64  # of that pool before
     stocks: Words  # per worker items of the pool that it has taken, STOCK words each

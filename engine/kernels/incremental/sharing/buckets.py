@@ -17,9 +17,8 @@ from dlog.engine.kernels.incremental.sharing.parts import (
     begin_notes,
     begin_step,
     begin_taking,
-    forget_notes,
+    notes_with,
     own_rows,
-    part_with,
     take_next,
 )
 from dlog.engine.kernels.incremental.store.bits import get_bit, next_bit, put_bit
@@ -48,10 +47,11 @@ def evaluate_part(ctl: Control, share: Share, part, parts):
     False with ctl.error set."""
     collection = share.collection
     bucket = collection.derivation.buckets[share.iteration]
-    items = share.parts[part].items
-    bits = begin_notes(ctl, share.parts[part], bucket.count)
-    if not bits:
+    notes = share.notes[part]
+    if not begin_notes(ctl, notes, bucket.count):
         return False
+    items = notes.items
+    bits = notes.bits.data
     own = scratch_block(ctl, 0)
     stamps = collection.stamps
     heads = collection.derivation.support
@@ -111,15 +111,14 @@ def end_bucket(ctl: Control, share: Share):
     bits = begin_taking(share, bucket.count)
     place = next_bit(bits, 0, bucket.count)
     while place < bucket.count:
-        own = part_with(share, bucket.data[place])
-        at = take_next(own)
-        if at + NOTES_AHEAD < own.items.count:
-            warm_change(collection, behind(own.items.data, 2 * (at + NOTES_AHEAD)))
-        found = behind(own.items.data, 2 * at)
+        notes = notes_with(share, bucket.data[place])
+        at = take_next(notes)
+        if at + NOTES_AHEAD < notes.items.count:
+            warm_change(collection, behind(notes.items.data, 2 * (at + NOTES_AHEAD)))
+        found = behind(notes.items.data, 2 * at)
         if not change_row(ctl, share, found[0] & ROW, (found[0] >> 32) - 1, found[1]):
             return False
         place = next_bit(bits, place + 1, bucket.count)
-    forget_notes(share)
     list_empty(ctl, bucket)
     return True
 

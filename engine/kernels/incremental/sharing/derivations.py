@@ -109,13 +109,13 @@ def count_listed(share: Share):
 @kernel
 def add_part(ctl: Control, share: Share, part, parts):
     stock = behind(share.stocks, part * STOCK)
-    bits = begin_notes(ctl, share.parts[part], count_listed(share))
-    if not bits:
+    notes = share.notes[part]
+    if not begin_notes(ctl, notes, count_listed(share)):
         return False
     before = 0
     for number in range(lists_of(share)):
         items = list_at(share, number)
-        if not add_own(ctl, share, items, part, parts, stock, bits, before):
+        if not add_own(ctl, share, items, part, parts, stock, notes.bits.data, before):
             return False
         before += items.count
     return True

@@ -6,7 +6,7 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.store.lists import list_room
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.round_structs import Collection, Control, Share
+from dlog.engine.kernels.round_structs import Collection, Control, Notes, Share
 from dlog.engine.kernels.static.storage import clear_words
 
 NOTES_AHEAD = 12
@@ -42,47 +42,41 @@ def begin_step(ctl: Control, share: Share, kind, collection: Collection):
 
 
 @kernel
-def begin_notes(ctl: Control, own: Share, places) -> Words:
-    """Before a part notes something of its rows among so many places, in a list of its own, as in one list parts would wait for
-    each other's cache lines. A bit for each place says whether there is a note. Returns the bits; null with ctl.error set."""
+def begin_notes(ctl: Control, notes: Notes, places):
+    """Before a part notes something of its rows among so many places, with a bit for each place of which it has; false with
+    ctl.error set. Notes are the part's own: in one list parts would wait for each other's cache lines."""
     size = (places + 63) >> 6
-    bits = own.values
-    if not list_room(ctl, bits, size):
-        return Words(0)
-    clear_words(bits.data, size)
-    return bits.data
+    notes.items.count = 0
+    notes.bits.count = 0
+    if not list_room(ctl, notes.bits, size):
+        return False
+    clear_words(notes.bits.data, size)
+    return True
 
 
 @kernel
 def begin_taking(share: Share, places) -> Words:
     """Before notes are taken in the order of places (`take_next`): returns a bit for each place of which a part has noted
     something."""
-    bits = share.parts[0].values.data
-    share.parts[0].taken = 0
+    bits = share.notes[0].bits.data
+    share.notes[0].taken = 0
     for part in range(1, share.part_count):
-        own = share.parts[part]
-        own.taken = 0
+        notes = share.notes[part]
+        notes.taken = 0
         for word in range((places + 63) >> 6):
-            bits[word] |= own.values.data[word]
+            bits[word] |= notes.bits.data[word]
     return bits
 
 
 @kernel
-def part_with(share: Share, row) -> Share:
-    """What the part uses to which a row belongs."""
-    return share.parts[part_of(row, share.part_count)]
+def notes_with(share: Share, row) -> Notes:
+    """What the part has noted to which a row belongs."""
+    return share.notes[part_of(row, share.part_count)]
 
 
 @kernel
-def take_next(own: Share):
-    """The number of a part's note that is next."""
-    at = own.taken
-    own.taken = at + 1
+def take_next(notes: Notes):
+    """The number of the note that is next."""
+    at = notes.taken
+    notes.taken = at + 1
     return at
-
-
-@kernel
-def forget_notes(share: Share):
-    """After all that parts have noted has been taken."""
-    for part in range(share.part_count):
-        share.parts[part].items.count = 0

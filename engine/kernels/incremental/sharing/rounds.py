@@ -21,9 +21,8 @@ from dlog.engine.kernels.incremental.sharing.parts import (
     begin_notes,
     begin_step,
     begin_taking,
-    forget_notes,
+    notes_with,
     own_rows,
-    part_with,
     take_next,
 )
 from dlog.engine.kernels.incremental.store.bits import get_bit, next_bit, put_bit
@@ -51,10 +50,11 @@ def settle_part(ctl: Control, share: Share, part, parts):
     """Settles the derivations of its touched rows, and notes what is left to be done of some; false with ctl.error set."""
     collection = share.collection
     touched = collection.touched
-    items = share.parts[part].items
-    bits = begin_notes(ctl, share.parts[part], touched.count)
-    if not bits:
+    notes = share.notes[part]
+    if not begin_notes(ctl, notes, touched.count):
         return False
+    items = notes.items
+    bits = notes.bits.data
     stock = behind(share.stocks, part * STOCK)
     own = scratch_block(ctl, 0)
     heads = collection.derivation.support
@@ -144,16 +144,15 @@ def end_settling(ctl: Control, share: Share):
     bits = begin_taking(share, touched.count)
     place = next_bit(bits, 0, touched.count)
     while place < touched.count:
-        own = part_with(share, touched.data[place])
-        at = take_next(own)
-        if at + NOTES_AHEAD < own.items.count:
-            warm_left(collection, behind(own.items.data, 2 * (at + NOTES_AHEAD)))
-        left = behind(own.items.data, 2 * at)
+        notes = notes_with(share, touched.data[place])
+        at = take_next(notes)
+        if at + NOTES_AHEAD < notes.items.count:
+            warm_left(collection, behind(notes.items.data, 2 * (at + NOTES_AHEAD)))
+        left = behind(notes.items.data, 2 * at)
         if not end_left(ctl, collection, left[0] & ROW, (left[0] >> 32) - 1, left[1]):
             return False
         place = next_bit(bits, place + 1, touched.count)
     return_stocked(share, collection.derivation.entries)
-    forget_notes(share)
     list_empty(ctl, touched)
     log_fresh(collection)
     return True

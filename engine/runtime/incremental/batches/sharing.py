@@ -46,6 +46,8 @@ class Share:
         self.struct[L.share.tally] = control[L.control.tally]
         self._tallies = [new_tally() for _ in range(workers)]
         self.struct.point(L.share.tallies, words(tally.address for tally in self._tallies))
+        self._notes = [_new_notes() for _ in range(workers)]
+        self.struct.point(L.share.notes, words(notes.address for notes in self._notes))
         self.least = SHARED_STEP
         self.allow(True)
         control.point(L.control.share, self.struct)
@@ -70,6 +72,9 @@ class Share:
         self.struct[L.share.last] = 0
         for items in (self.items, self.derived_rows, self.values, self.left):
             lists.list_free(self.control.address, items.address)
+        for notes in self._notes:
+            lists.list_free(self.control.address, notes[L.notes.items])
+            lists.list_free(self.control.address, notes[L.notes.bits])
         tallies.forget_tallies(self.control.address)
 
     def run(self, pool: Executor, shares: Sequence[Share]) -> None:
@@ -102,3 +107,10 @@ class Share:
         if Status.YIELD in statuses:
             for control in controls[statuses.index(Status.YIELD) :]:
                 control[L.control.error] = 0
+
+
+def _new_notes() -> Struct:
+    made = Struct(L.notes.size)
+    made.point(L.notes.items, new_list(2))
+    made.point(L.notes.bits, new_list(1))
+    return made
