@@ -12,9 +12,11 @@ from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Shared
 from dlog.engine.runtime.incremental.batches import sharing, strata_runner
+from dlog.engine.runtime.incremental.batches.changes import insertions
 from dlog.engine.runtime.incremental.batches.sharing import Share
 from dlog.engine.runtime.incremental.batches.worker import BatchWorker
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
+from dlog.engine.runtime.storage.native import view
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
@@ -202,3 +204,95 @@ def test_who_added_derivations_keeps_what_else_it_has_noted(monkeypatch: pytest.
     assert left
     assert set(left) == {1}
     engine.close()
+
+
+def test_parts_may_be_at_another_stratum_when_what_they_noted_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a step and its end whoever did a part begins something else, and writes to all lists of its own."""
+    run, found = Share.run, []
+
+    def running(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        run(self, pool, shares)
+        kind = self.struct[L.share.kind]
+        for share in shares if kind in (Shared.SUPPORTS, Shared.BUCKET, Shared.ROUND) and not self.is_of_a_path else ():
+            if share is not self:
+                for items in (share.items, share.values, share.derived_rows, share.left):
+                    if items[L.items.data]:
+                        view(items[L.items.data], items[L.items.capacity] * items[L.items.words], np.int64)[:] = -1
+                found.append(kind)
+
+    monkeypatch.setattr(sharing, "SHARED_STEP", 4)
+    alone = _story(RECURSIVE["nonlinear"], 1)
+    monkeypatch.setattr(Share, "run", running)
+    assert _story(RECURSIVE["nonlinear"], 3) == alone
+    assert {Shared.SUPPORTS, Shared.BUCKET, Shared.ROUND} <= set(found)
+
+
+@pytest.mark.parametrize(("name", "relation"), [("join", "t"), ("linear", "p")])
+def test_few_changes_of_which_much_comes_are_divided(name: str, relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spokes, few = np.arange(1, 2001), np.arange(100)
+    hub = np.zeros_like(spokes)
+    found = []
+    for threads in (1, 2, 3):
+        steps = count_steps(monkeypatch)
+        engine = Maintained(compile_source(Source(EDGES + (RECURSIVE | FLAT)[name])), threads=threads)
+        _commit(engine, np.empty((0, 2), np.int64), np.column_stack([spokes, hub]))
+        for come in (np.column_stack([few - 5000, few - 6000]), np.column_stack([few * 0, few + 3000])):
+            before = steps[Shared.PATH]
+            _commit(engine, come[:0], come)
+            found.append((threads, steps[Shared.PATH] - before > 0))
+        assert engine.rows(relation) >= 200_000
+        found.append((threads, [column.tolist() for column in engine.table(relation).columns]))
+        engine.close()
+    (_, alone), (_, two), (_, three) = found[2::3]
+    assert alone == two == three
+    assert found[:2] == [(1, False), (1, False)]
+    assert found[3:5] == [(2, False), (2, True)]
+    assert found[6:8] == [(3, False), (3, True)]
+
+
+ROWS, NODES = 60_000, 4_000
+TRIPLES = ".decl e(x: number, y: number, z: number)\n.input e\n"
+OF_SOME_INDEXES = {
+    "one": ".decl t(x: number)\n.output t\nt(z) :- s(x), e(x, _, z).\n",
+    "two": ".decl t(x: number)\n.output t\nt(z) :- s(x), e(x, y, _), e(_, z, y).\n",
+    "three": ".decl t(x: number)\n.output t\nt(z) :- s(x), e(x, y, _), e(_, y, w), e(w, _, z).\nt(z) :- s(x), e(_, x, z).\n",
+}
+
+
+@pytest.mark.parametrize("far", [0, 1 << 40])
+@pytest.mark.parametrize("name", OF_SOME_INDEXES)
+def test_inputs_settle_and_enter_indexes_in_parts(name: str, far: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that come have values that are `far` from the others, in one of which an index of values ends."""
+    done: set[str] = set()
+    for task in ("_settle_part", "_enter_index"):
+        original = getattr(strata_runner, task)
+        monkeypatch.setattr(strata_runner, task, lambda *a, o=original, t=task: (done.add(t), o(*a))[1])
+    random = np.random.default_rng(7)
+    rows = np.unique(random.integers(0, NODES, (2 * ROWS, 3)), axis=0)
+    random.shuffle(rows)
+    first, second, third = np.split(rows[: 3 * (len(rows) // 3)], 3)
+    second[len(second) // 2] += far
+    text = TRIPLES + ".decl s(x: number)\n.input s\n" + OF_SOME_INDEXES[name]
+    found = []
+    for threads in (1, 2, 4):
+        engine = Maintained(compile_source(Source(text)), threads=threads)
+        starts = np.arange(0, NODES, 7)
+        given = {"s": (starts,), "e": _columns(first)}
+        engine.commit({n: insertions(columns, len(columns[0]), 1) for n, columns in given.items()})
+        tables = []
+        for gone, come in ((first[:20_000], second), (second[:20_000], third), (third, first[:20_000])):
+            changes = _columns(np.concatenate([gone, come]))
+            diffs = np.repeat(np.array([-1, 1]), [len(gone), len(come)])
+            engine.commit({"e": Updates(changes, diffs, np.full(len(diffs), engine.round + 1))})
+            tables.append(_tables(engine))
+        found.append(tables)
+        engine.close()
+        assert engine.memory.used == 0
+    assert found[0] == found[1] == found[2]
+    left = np.concatenate([first[20_000:], second[20_000:], first[:20_000]])
+    assert sorted(zip(*found[0][-1]["e"], strict=True)) == sorted(map(tuple, left.tolist()))
+    assert done == ({"_settle_part", "_enter_index"} if name != "one" else {"_settle_part"})
+
+
+def _columns(rows: np.ndarray) -> tuple[np.ndarray, ...]:
+    return tuple(np.ascontiguousarray(column) for column in rows.T)
