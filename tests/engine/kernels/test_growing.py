@@ -14,7 +14,7 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import JIT
-from dlog.engine.kernels.incremental.inputs import input_changes
+from dlog.engine.kernels.incremental.inputs import input_changes, loading
 from dlog.engine.kernels.incremental.loop import batches
 from dlog.engine.kernels.incremental.store import indexes, keyed, slots
 from dlog.engine.runtime.static.worker import Worker
@@ -100,6 +100,7 @@ class Store:
         unlimited = control[L.control.limit]
         control[L.control.limit] = unlimited if limit is None else self.memory.used + limit
         done = bool(input_changes.apply_input(control.address, address, int(staged.ctypes.data), len(staged)))
+        done = done and bool(loading.enter_changed(control.address, address))
         control[L.control.limit] = unlimited
         if not done:
             assert control[L.control.error] == Error.MEMORY

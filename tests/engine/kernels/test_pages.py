@@ -221,7 +221,7 @@ def test_columns_of_one_relation_come_to_their_pages_in_different_commits() -> N
     rows = np.arange(3 * 560_000).reshape(-1, 3)
     store = Store("wide slots", rows)
     control, address, struct = store.worker.control, store.collection.address, store.collection.struct
-    first = 500_000
+    first = 490_000
     assert store.change(np.arange(first), 1)
     made = []
     for start in range(first, 560_000, 250):
