@@ -464,7 +464,7 @@ class Share(Struct):
     chunk: i64  # and how many changes a step has
     parts: Array[Pointer[Share]]  # what workers use who do a part
     part_count: i64
-    work: i64  # of a part: how much it has made
+    work: i64  # of a part: how much it has made; of a trial: how much had been before
     tally: Tally  # of whoever shares a path,
     tallies: Array[Pointer[Tally]]  # and those of its parts, as many as there are workers
     is_claimed: i64  # whether what parts of a path find are records, whose rows workers claim (claims.py)

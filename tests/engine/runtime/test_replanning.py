@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 import dlog
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.paths import RoundsPaths
+from dlog.engine.runtime.incremental.batches.changes import insertions
+from dlog.engine.runtime.incremental.engines import maintained
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.plan_changes import planner_statistics, replanning
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import (
@@ -140,6 +143,25 @@ def test_a_relation_that_becomes_skewed_is_projected_and_derived_anew() -> None:
         commit(late, skewed, -1)
         commit(whole, skewed, -1)
         assert rows(late, "p") == rows(whole, "p")
+
+
+def test_what_was_derived_by_a_plan_is_given_back_when_another_one_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, not when cycles of objects are looked for."""
+    text = ".decl f(x: number, y: number)\n.decl g(x: number, y: number, z: number)\n.input f, g\n"
+    text += ".decl a(x: number, z: number)\n.output a\na(x, z) :- g(x, y, z), f(z, _).\n"
+    monkeypatch.setattr(maintained, "MIN_REBUILD_ROWS", 1 << 40)
+    random = np.random.default_rng(1)
+    given = [("f", 30_000, (15_000, 2)), ("g", 3_000, (3_000, 3)), ("f", 400, (25_000, 2))]
+    gc.disable()
+    try:
+        with engine_of(text) as engine:
+            for name, most, shape in given:
+                columns = tuple(np.ascontiguousarray(column) for column in random.integers(0, most, shape).T)
+                engine.commit({name: insertions(columns, shape[0], engine.round + 1)})
+            assert "planned anew" in engine.explain()
+        assert engine.memory.used == 0
+    finally:
+        gc.enable()
 
 
 def test_no_room_for_another_plan_leaves_the_one_there_is(monkeypatch: pytest.MonkeyPatch) -> None:

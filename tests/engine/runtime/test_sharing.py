@@ -11,7 +11,7 @@ import pytest
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Shared
-from dlog.engine.runtime.incremental.batches import sharing, strata_runner
+from dlog.engine.runtime.incremental.batches import runner, sharing, strata_runner
 from dlog.engine.runtime.incremental.batches.changes import insertions
 from dlog.engine.runtime.incremental.batches.sharing import Share
 from dlog.engine.runtime.incremental.batches.worker import BatchWorker
@@ -250,6 +250,30 @@ def test_few_changes_of_which_much_comes_are_divided(name: str, relation: str, m
     assert found[6:8] == [(3, False), (3, True)]
 
 
+def test_others_do_not_join_a_path_while_one_tries_some_of_its_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would take the end of the trial for that of the path."""
+    text = "".join(f".decl {r}(x: number, z: number)\n{r}(x, z) :- e(x, y), e(y, w), e(w, z), x != z.\n" for r in "abcd")
+    others = np.random.default_rng(3)
+    allow = Share.allow
+    for module, name in ((sharing, "SHARED_STEP"), (strata_runner, "SHARED_ROWS"), (runner, "BULK_ROWS")):
+        monkeypatch.setattr(module, name, 4)
+    monkeypatch.setattr(runner, "MAX_ROWS_ALONE", 64)
+    monkeypatch.setattr(Share, "allow", lambda self, _: allow(self, bool(others.integers(2))))
+    found = []
+    for threads in (1, 2, 3):
+        engine = Maintained(compile_source(Source(EDGES + text)), threads=threads)
+        for seed in range(1, 6):
+            come = _edges(40, 300, seed)
+            _commit(engine, come[:0], come)
+        for seed in range(1, 5):
+            gone = _edges(40, 300, seed)
+            _commit(engine, gone, gone[:0])
+        found.append({name: sorted(zip(*columns, strict=True)) for name, columns in _tables(engine).items()})
+        engine.close()
+    assert found[0]["a"]
+    assert found[0] == found[1] == found[2]
+
+
 ROWS, NODES = 60_000, 4_000
 TRIPLES = ".decl e(x: number, y: number, z: number)\n.input e\n"
 OF_SOME_INDEXES = {
@@ -264,7 +288,7 @@ OF_SOME_INDEXES = {
 def test_inputs_settle_and_enter_indexes_in_parts(name: str, far: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that come have values that are `far` from the others, in one of which an index of values ends."""
     done: set[str] = set()
-    for task in ("_settle_part", "_enter_index"):
+    for task in ("_remove_part", "_enter_index"):
         original = getattr(strata_runner, task)
         monkeypatch.setattr(strata_runner, task, lambda *a, o=original, t=task: (done.add(t), o(*a))[1])
     random = np.random.default_rng(7)
@@ -291,7 +315,7 @@ def test_inputs_settle_and_enter_indexes_in_parts(name: str, far: int, monkeypat
     assert found[0] == found[1] == found[2]
     left = np.concatenate([first[20_000:], second[20_000:], first[:20_000]])
     assert sorted(zip(*found[0][-1]["e"], strict=True)) == sorted(map(tuple, left.tolist()))
-    assert done == ({"_settle_part", "_enter_index"} if name != "one" else {"_settle_part"})
+    assert done == ({"_remove_part", "_enter_index"} if name != "one" else {"_remove_part"})
 
 
 def _columns(rows: np.ndarray) -> tuple[np.ndarray, ...]:

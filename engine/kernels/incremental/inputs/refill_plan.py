@@ -11,7 +11,7 @@ from dlog.engine.kernels.incremental.store.base import find_base, place_of_value
 from dlog.engine.kernels.incremental.store.bits import count_bits, next_clear_bit
 from dlog.engine.kernels.incremental.store.groups import key_of, slab_at
 from dlog.engine.kernels.incremental.store.implied import warm_cell
-from dlog.engine.kernels.incremental.store.indexes import dense_group, place_of, warm_group, warm_items, warm_slab
+from dlog.engine.kernels.incremental.store.indexes import known_group, place_of, warm_group, warm_items, warm_slab
 from dlog.engine.kernels.incremental.store.keyed import hash_slot
 from dlog.engine.kernels.incremental.store.slots import find_slotted, hash_row, hash_values, warm_slot
 from dlog.engine.kernels.machine_structs import Numbers, Words
@@ -254,8 +254,8 @@ def find_spots(collection: Collection, number, stretch: Stretch):
             listed = True
         for i in range(places):
             if i + 2 * ROWS_AHEAD < places:
-                warm_group(index, dense_group(index, number_of(order[i + 2 * ROWS_AHEAD])))
-                warm_slab(index, dense_group(index, number_of(order[i + ROWS_AHEAD])))
+                warm_group(index, known_group(index, number_of(order[i + 2 * ROWS_AHEAD])))
+                warm_slab(index, known_group(index, number_of(order[i + ROWS_AHEAD])))
             if order[i] >= 0:
                 group = group_with(index, order[i])
                 slab = slab_at(index, group)

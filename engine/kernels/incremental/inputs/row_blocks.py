@@ -244,7 +244,8 @@ def count_coming(changes: WordColumns, step, first, n):
 
 @kernel
 def expect_changes(ctl: Control, collection: Collection, changes: WordColumns, step, count):
-    """Makes room for many changes at once, or for the first of very many, which may be none; false with ctl.error set."""
+    """Makes room for many changes at once, or, of very many, for the first of them: those of rows that are as they should be
+    already need none. False with ctl.error set."""
     n = min(count, MOST_EXPECTED)
     coming = min(count_coming(changes, step, 0, count), n)
     return room_for_new(ctl, collection, coming) and room_for_notes(ctl, collection, n)

@@ -16,7 +16,7 @@ from dlog.engine.kernels.incremental.store.histories import (
     sum_before,
 )
 from dlog.engine.kernels.incremental.store.implied import imply_key, warm_cell, warm_key
-from dlog.engine.kernels.incremental.store.indexes import dense_group, index_remove, warm_group, warm_slab
+from dlog.engine.kernels.incremental.store.indexes import index_remove, known_group, warm_group, warm_slab
 from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.incremental.store.pairs import drop_pairs
 from dlog.engine.kernels.incremental.store.removals import leave_groups
@@ -67,17 +67,17 @@ def forget_changes(ctl: Control, collection: Collection):
 
 
 @entry()
-def settling_parts(collection: Collection):
-    """In how many parts (`settle_part`) workers may remove the absent rows of a collection: 0 if one has to, or for few."""
+def removal_parts(collection: Collection):
+    """In how many parts (`remove_part`) workers may remove the absent rows of a collection: 0 if one has to, or for few."""
     if collection.inner or collection.grouped or collection.packed != 0 or collection.no_readers != 0:
         return 0
     return collection.index_count + 1 if collection.outer.items.count >= LEAST_SHARED else 0
 
 
 @entry()
-def settle_part(ctl: Control, collection: Collection, part):
+def remove_part(ctl: Control, collection: Collection, part):
     """Takes absent rows out of the table or of an index; false with ctl.error set."""
-    return free_rows(ctl, collection) if part == 0 else leave_index(ctl, collection, part - 1)
+    return free_gone(ctl, collection) if part == 0 else leave_index(ctl, collection, part - 1)
 
 
 @entry()
@@ -93,7 +93,7 @@ def settle_rest(ctl: Control, collection: Collection):
 
 
 @kernel
-def end_batch(ctl: Control, collection: Collection, removed):
+def end_batch(ctl: Control, collection: Collection, are_removed):
     outer = collection.outer
     inner = collection.inner
     maybe_dead = collection.maybe_dead
@@ -107,7 +107,7 @@ def end_batch(ctl: Control, collection: Collection, removed):
             done = done and settle_unread(ctl, collection, collection.log, (Change.size >> 3))
             done = done and settle_unread(ctl, collection, new_rows, 1)
     elif not inner:
-        done = settle_all(ctl, collection, removed)
+        done = settle_all(ctl, collection, are_removed)
     else:
         done = settle_some(ctl, collection)
     indexes = collection.indexes
@@ -133,13 +133,13 @@ def end_batch(ctl: Control, collection: Collection, removed):
 
 
 @kernel
-def settle_all(ctl: Control, collection: Collection, removed):
+def settle_all(ctl: Control, collection: Collection, are_removed):
     """`settle` of a collection without an inner history: no item outlives the batch; false with ctl.error set."""
-    if not removed:
+    if not are_removed:
         for i in range(collection.index_count):
             if not leave_index(ctl, collection, i):
                 return False
-        if not free_rows(ctl, collection):
+        if not free_gone(ctl, collection):
             return False
     outer = collection.outer
     for i in range(outer.items.count):
@@ -178,7 +178,7 @@ def leave_index(ctl: Control, collection: Collection, number):
         for i in range(n):
             warm_key(collection, rows[i])
         for i in range(n):
-            groups[i] = dense_group(index, rows[i])
+            groups[i] = known_group(index, rows[i])
             warm_group(index, groups[i])
         for i in range(n):
             warm_slab(index, groups[i])
@@ -189,7 +189,7 @@ def leave_index(ctl: Control, collection: Collection, number):
 
 
 @kernel
-def free_rows(ctl: Control, collection: Collection):
+def free_gone(ctl: Control, collection: Collection):
     """Frees absent rows, which are or will be in no index any more; false with ctl.error set."""
     outer = collection.outer
     rows = ctl.scratch

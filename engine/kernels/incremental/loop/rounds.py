@@ -69,7 +69,7 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
         if status != Status.YIELD:
             return status
         ctl.running = 1
-    elif share and share.last == 0 and may_divide(ctl, share, path, (ctl.levels[0].end - ctl.levels[0].at) * HOPE):
+    elif share and share.last == 0 and share.tried == 0 and may_divide(ctl, share, path, left_of(ctl) * HOPE):
         status = divide_rest(ctl, share, path)
         if status != Status.DONE:
             return status
@@ -91,6 +91,12 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
             return Status.BULK if begin_supports(ctl, share, share.items.count) else Status.FAILED
         status = status if add_alone(ctl, share.collection, share.items) else Status.FAILED
     return end_run(path, ctl, status)
+
+
+@kernel
+def left_of(ctl: Control):
+    """How many changes of its seed a path that runs has not come to."""
+    return ctl.levels[0].end - ctl.levels[0].at
 
 
 @kernel

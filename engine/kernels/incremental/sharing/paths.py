@@ -51,7 +51,7 @@ def begin_sharing(share: Share, first, last):
 @kernel
 def begin_path(ctl: Control, share: Share, path: Path, first, last):
     """Before changes [first, last) of a path are gone through: workers divide them, or add the derivations that one notes; else
-    one goes through them alone, until others may join it, or at first through a few to see what comes of them."""
+    one goes through them alone, until others may join it, or at first through TRIED of them to see what comes of these."""
     share.chunk = CHUNK
     share.tried = 0
     hoped = (last - first) * HOPE
@@ -60,9 +60,9 @@ def begin_path(ctl: Control, share: Share, path: Path, first, last):
     elif hoped >= share.least:
         if path.target.scope:
             share.gathers = Gathers.SUPPORTS
-    elif last - first >= 2 * TRIED and path.divisible != Divisible.SUMMED:
+    elif last - first >= 2 * TRIED and path.divisible in (Divisible.YES, Divisible.CLAIMED):
         share.tried = last
-        share.noted = ctl.work
+        share.work = ctl.work
         start_changes(path, ctl, first, first + TRIED)
 
 
@@ -73,7 +73,7 @@ def end_trial(path: Path, ctl: Control, share: Share):
     last = share.tried
     share.tried = 0
     # Where it has been interrupted meanwhile it has made many.
-    found = ctl.work - share.noted if ctl.work >= share.noted else share.least
+    found = ctl.work - share.work if ctl.work >= share.work else MAX_ROWS_OF_PART
     if may_divide(ctl, share, path, found * (last - first) // TRIED):
         begin_sharing(share, first, last)
     else:

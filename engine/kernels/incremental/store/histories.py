@@ -206,7 +206,7 @@ def presence(history: History, row, limit):
 
 @kernel
 def sum_before(history: History, at, limit):
-    """Sum of the diffs before `limit` of an entry, plus one, and those that follow."""
+    """Sum of the diffs before `limit` of the entry `at`, its number plus one, and of those that follow it."""
     total = 0
     while at != 0:
         entry = entry_at(history, at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.index_building import build_index, clear_index, may_insert
-from dlog.engine.kernels.incremental.store.indexes import dense_group, index_insert, warm_group, warm_slab
+from dlog.engine.kernels.incremental.store.indexes import index_insert, known_group, warm_group, warm_slab
 from dlog.engine.kernels.round_structs import Collection, Control, Index
 
 ROWS_AHEAD = 8
@@ -56,8 +56,8 @@ def enter_index(ctl: Control, collection: Collection, number):
     rows = collection.new_rows.data
     for at in range(first, last):
         if not fresh and at + 2 * ROWS_AHEAD < last:
-            warm_group(index, dense_group(index, rows[at + 2 * ROWS_AHEAD]))
-            warm_slab(index, dense_group(index, rows[at + ROWS_AHEAD]))
+            warm_group(index, known_group(index, rows[at + 2 * ROWS_AHEAD]))
+            warm_slab(index, known_group(index, rows[at + ROWS_AHEAD]))
         row = at if fresh else rows[at]
         if not may_insert(index, row):
             return hold_rows(ctl, collection, index)

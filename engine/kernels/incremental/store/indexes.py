@@ -296,8 +296,8 @@ def find_group(index: Index, values: Words):
 
 
 @kernel
-def dense_group(index: Index, row):
-    """The group of a row in a dense index of one key; -1 in others, or if it has none yet."""
+def known_group(index: Index, row):
+    """The group of a row in a dense index of one key; -1 in others, or if there is none yet."""
     if index.dense != 0 and index.key_count == 1:
         group = key_of(index, 0, row) - index.low
         if 0 <= group < index.groups:
@@ -307,14 +307,14 @@ def dense_group(index: Index, row):
 
 @kernel
 def warm_group(index: Index, group):
-    """Asks for the slab of a `dense_group`."""
+    """Asks for the slab of a `known_group`."""
     if group >= 0:
         prefetch(slab_at(index, group).address)
 
 
 @kernel
 def warm_slab(index: Index, group):
-    """Asks for the place in the pool of the slab of a `dense_group`, which is there (`warm_group`)."""
+    """Asks for the place in the pool of the slab of a `known_group`, which is there (`warm_group`)."""
     if group >= 0:
         slab = slab_at(index, group)
         if slab.capacity != 0:

@@ -116,6 +116,8 @@ class StrataRunner:
 
     def enter(self, collections: Sequence[int]) -> None:
         """Has indexes of inputs, at addresses, take their new rows. Raises Failed."""
+        if not collections:
+            return
         tasks, divided = [], []
         for address in collections:
             if count := index_entering.entering_parts(address):
@@ -177,9 +179,9 @@ class StrataRunner:
         """Ends a batch of which all tasks have run. Raises Failed."""
         # As `rounds.settle_batch`, whose loop this is: there is no way back from half of it.
         flow.work[L.work.over] = 1
-        parts = {address: batches.settling_parts(address) for address in touched_by(flow.work)}
+        parts = {address: batches.removal_parts(address) for address in touched_by(flow.work)}
         with self._without_limit():
-            self.each([partial(_settle_part, address, part) for address, count in parts.items() for part in range(count)])
+            self.each([partial(_remove_part, address, part) for address, count in parts.items() for part in range(count)])
             self.each([partial(_settle_rest if count else _settle, address) for address, count in parts.items()])
         flow.work[L.work.first] = 0
 
@@ -192,8 +194,8 @@ def _enter_indexes(collection: int, control: Struct) -> bool:
     return bool(loading.enter_changed(control.address, collection))
 
 
-def _settle_part(collection: int, part: int, control: Struct) -> bool:
-    return bool(batches.settle_part(control.address, collection, part))
+def _remove_part(collection: int, part: int, control: Struct) -> bool:
+    return bool(batches.remove_part(control.address, collection, part))
 
 
 def _settle_rest(collection: int, control: Struct) -> bool:

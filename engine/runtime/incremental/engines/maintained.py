@@ -231,6 +231,7 @@ class Maintained(ReadableRounds):
             self._watched.give_up(changed)
             return old
         self._flow = self._prepared(flow)
+        old.free()
         self._watched.planned(flow)
         self._watched.note(changed, flow, left, round)
         return flow
