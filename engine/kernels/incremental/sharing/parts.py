@@ -1,4 +1,4 @@
-"""Which rows are a part's, and what is noted of a step before its parts run."""
+"""Which rows are a part's, what is noted of a step before its parts run, and what parts note of their rows."""
 
 from __future__ import annotations
 
