@@ -47,6 +47,8 @@ take places in the pool."""
 WASTED_SHARE = 8
 """Nothing is refilled while one byte in so many of all memory would be given back, and rows are not worn: it took an eighth of
 the time of the rounds that had changed them (the bench `rounds`, `bfs-1m` with 100,000 changes a call)."""
+OUTGROWN = 4
+"""Times its rows that a base of few is left at: what comes later would be looked for in it first, in vain."""
 SLOT_BYTES = 9
 """Bytes of a slot at most, and of a key: a number, a tag and half a hash."""
 
@@ -171,11 +173,13 @@ def clear_behind(bits: Words, first):
 
 @kernel
 def leave_base(ctl: Control, collection: Collection):
-    """Makes rows of a base that is mostly dead ordinary ones, if there is memory for that; false with ctl.error set."""
+    """Makes rows of a base that is mostly dead, or few of all rows, ordinary ones, if there is memory for that; false with
+    ctl.error set."""
     rows = collection.base.rows
     live = collection.live
     size = (more_slots(live) + collection.capacity) * SLOT_BYTES
-    if collection.base.dead * 2 <= rows or ctl.account.bytes + size > ctl.limit:
+    is_left = collection.base.dead * 2 > rows or slotted(collection) > rows * OUTGROWN
+    if rows == 0 or not is_left or ctl.account.bytes + size > ctl.limit:
         return True
     if not write_keys(ctl, collection):
         return False

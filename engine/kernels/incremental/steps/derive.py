@@ -14,12 +14,13 @@ from dlog.engine.kernels.incremental.reduce.group_links import current_of
 from dlog.engine.kernels.incremental.reduce.streamed import stream_block
 from dlog.engine.kernels.incremental.reduce.tallies import tally_block
 from dlog.engine.kernels.incremental.sharing.claims import note_values
-from dlog.engine.kernels.incremental.steps.finding import find_block
+from dlog.engine.kernels.incremental.steps.finding import KNOWN, SAMPLED, find_block, forget_known
 from dlog.engine.kernels.incremental.store.lists import list_room, push_change
 from dlog.engine.kernels.instructions import Derive, Instruction, Reduce
 from dlog.engine.kernels.layout import DERIVED_ROW_WORDS, NEVER
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Share
+from dlog.engine.kernels.row_structs import Changes
 from dlog.engine.kernels.static.storage import behind, register, scratch_block
 
 MAX_UNPREFETCHED_ROWS = 8
@@ -125,11 +126,31 @@ def derive_block(ctl: Control, pc: Derive, n):
             row = rows[i]
             counts[row] += diffs[i]
         return True
-    times = register(ctl, pc.time)
-    derived = collection.derivation.derived
+    return push_derivations(ctl, collection.derivation.derived, rows, register(ctl, pc.time), diffs, n)
+
+
+@kernel
+def push_derivations(ctl: Control, derived: Changes, rows: Words, times: Words, diffs: Words, n):
+    """Notes derivations of rows at rounds: those of one row at one round as one, in a block where most can be. False with
+    ctl.error set."""
+    if not list_room(ctl, derived, n):
+        return False
+    known = scratch_block(ctl, 4)
+    joins = n >= SAMPLED
+    if joins:
+        forget_known(known)
+    joined = 0
     for i in range(n):
-        if not push_change(ctl, derived, rows[i], times[i], diffs[i], 0):
-            return False
+        row = rows[i]
+        if joins:
+            number = known[row & (KNOWN - 1)]
+            if number >= 0 and derived.data[number].row == row and derived.data[number].time == times[i]:
+                derived.data[number].diff += diffs[i]
+                joined += 1
+                continue
+            known[row & (KNOWN - 1)] = derived.count
+            joins = i < SAMPLED or joined * 2 > i
+        push_change(ctl, derived, row, times[i], diffs[i], 0)
     return True
 
 

@@ -18,6 +18,10 @@ from dlog.engine.kernels.static.storage import behind, mix, register, scratch_bl
 
 MAX_COLUMNS = BLOCK // 2
 """Columns that fit half a block."""
+SAMPLED = 64
+"""Rows of a block that tell whether it repeats few."""
+KNOWN = 64
+"""Rows of a block that are remembered for those that repeat them."""
 
 
 @kernel
@@ -101,6 +105,62 @@ def drop_others(ctl: Control, collection: Collection, registers: Words, n, rows:
 
 
 @kernel
+def forget_known(known: Words):
+    for place in range(KNOWN):
+        known[place] = -1
+
+
+@kernel
+def is_repetitive(hashes: Words, n, known: Words):
+    """Whether most of the first rows of a block are like others before them."""
+    if n < SAMPLED:
+        return False
+    forget_known(known)
+    repeated = 0
+    for i in range(SAMPLED):
+        place = (hashes[i] >> 32) & (KNOWN - 1)
+        first = known[place]
+        repeated += 1 if first >= 0 and hashes[first] == hashes[i] else 0
+        known[place] = i
+    return repeated * 2 > SAMPLED
+
+
+@kernel
+def are_alike(ctl: Control, registers: Words, arity, first, second):
+    """Whether two rows of a block have the same values."""
+    for c in range(arity):
+        values = register(ctl, registers[c])
+        if values[first] != values[second]:
+            return False
+    return True
+
+
+@kernel
+def find_repeated(
+    ctl: Control, collection: Collection, registers: Words, n, hashes: Words, buffer: Words, known: Words, rows: Words, making
+):
+    """`find_block` of rows most of which are like others before them: these are not looked for again."""
+    arity = collection.arity
+    forget_known(known)
+    for i in range(n):
+        place = (hashes[i] >> 32) & (KNOWN - 1)
+        first = known[place]
+        if first >= 0 and hashes[first] == hashes[i] and are_alike(ctl, registers, arity, first, i):
+            rows[i] = rows[first]
+            continue
+        for c in range(arity):
+            buffer[c] = register(ctl, registers[c])[i]
+        row = find_values(collection, buffer, hashes[i])
+        if row < 0 and making:
+            row = add_values(ctl, collection, buffer, hashes[i])
+            if row < 0:
+                return False
+        rows[i] = row
+        known[place] = i
+    return True
+
+
+@kernel
 def find_block(ctl: Control, collection: Collection, registers: Words, n, rows: Words, making):
     """rows[i] = the collection's row with the values of block row i; where there is none -1 or, with `making`, a new one. False
     with ctl.error set. Uses scratch blocks 2, 3 and 4."""
@@ -113,6 +173,8 @@ def find_block(ctl: Control, collection: Collection, registers: Words, n, rows: 
     hashes = scratch_block(ctl, 3)
     places = scratch_block(ctl, 4)
     hash_registers(ctl, registers, arity, n, hashes)
+    if is_repetitive(hashes, n, places):
+        return find_repeated(ctl, collection, registers, n, hashes, buffer, places, rows, making)
     search_ahead(collection, hashes, n, making, places)
     drop_others(ctl, collection, registers, n, places)
     for i in range(n):

@@ -34,6 +34,7 @@ from dlog.engine.kernels.incremental.store.slots import (
     hash_of_slot,
     hash_row,
     more_slots,
+    next_free,
     only_value,
     slot_of,
     slots_for,
@@ -388,8 +389,4 @@ def place_rows(ctl: Control, collection: Collection):
 @kernel
 def put_row(collection: Collection, hashed, row):
     """Enters a row into the first free slot."""
-    tags = collection.tags
-    at = slot_of(collection, hashed)
-    while tags[at] != TAG_FREE:
-        at += 1
-    enter_slot(collection, at, hashed, row)
+    enter_slot(collection, next_free(collection, slot_of(collection, hashed)), hashed, row)

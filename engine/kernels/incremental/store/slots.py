@@ -11,7 +11,7 @@ Not all rows have slots: those of a base (base.py) and those of a direct table (
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.core.memory import bit_length, load_i64, prefetch, wrapped_product, wrapped_sum
 from dlog.engine.kernels.incremental.store.base import find_base
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.direct import find_direct, set_direct
@@ -24,11 +24,12 @@ from dlog.engine.kernels.static.storage import MAX_DOUBLED_ITEMS, mix
 
 ROWS_AHEAD = 16
 """Rows whose slots are asked for before they are looked at."""
-SLOTS_SEARCHED_AHEAD = 16
-"""Slots of a row that are looked at when it is searched ahead."""
 MAX_REHASHED_COLUMNS = 2
 """Columns up to which a row's hash is made anew when its slot moves: 4 bytes a slot for a read or two of memory do not pay."""
 ABSENT, UNKNOWN = -1, -2
+_ONES = 0x0101010101010101
+_HIGH_BITS = -0x7F7F7F7F7F7F7F80
+"""Of a word of eight tags: the lowest bit of each, the highest bit of each."""
 
 
 @kernel
@@ -63,6 +64,42 @@ def slot_of(collection: Collection, hashed):
 @kernel
 def tag_of(hashed):
     return TAG_ROW | (hashed & (TAG_ROW - 1))
+
+
+@kernel
+def zero_bytes(word):
+    """A word whose lowest bit is the highest one of the first byte that is zero; 0 if none is. (Mycroft's test: bits above that
+    one may be wrong.)"""
+    return wrapped_sum(word, -_ONES) & ~word & _HIGH_BITS
+
+
+@kernel
+def first_byte(found):
+    """The number of the byte that the lowest bit of a word is in."""
+    return (bit_length(found & -found) - 1) >> 3
+
+
+@kernel
+def next_tag(collection: Collection, wanted, at):
+    """The first slot from one on that is free or has a tag. Tags are looked at eight at a time, up to the last ones."""
+    tags = collection.tags
+    pattern = wrapped_product(wanted, _ONES)
+    last = collection.slot_homes.room - 8
+    while at <= last:
+        word = load_i64(tags.address + at, 0)
+        found = zero_bytes(word) | zero_bytes(word ^ pattern)
+        if found != 0:
+            return at + first_byte(found)
+        at += 8
+    while tags[at] != wanted and tags[at] != TAG_FREE:
+        at += 1
+    return at
+
+
+@kernel
+def next_free(collection: Collection, at):
+    """The first slot from one on that is free."""
+    return next_tag(collection, TAG_FREE, at)
 
 
 @kernel
@@ -120,18 +157,14 @@ def find_slotted(collection: Collection, values: Words, hashed):
     tags = collection.tags
     if not tags:
         return -1
-    table = collection.row_slots
     wanted = tag_of(hashed)
-    at = slot_of(collection, hashed)
-    while True:
-        tag = tags[at]
-        if tag == wanted:
-            row = table[at]
-            if has_values(collection, row, values):
-                return row
-        elif tag == TAG_FREE:
-            return -1
-        at += 1
+    at = next_tag(collection, wanted, slot_of(collection, hashed))
+    while tags[at] == wanted:
+        row = collection.row_slots[at]
+        if has_values(collection, row, values):
+            return row
+        at = next_tag(collection, wanted, at + 1)
+    return -1
 
 
 @kernel
@@ -143,17 +176,28 @@ def next_match(collection: Collection, hashed, at):
         return -1
     wanted = tag_of(hashed)
     wide = collection.arity > MAX_REHASHED_COLUMNS
-    hole = -1
-    while True:
-        tag = tags[at]
-        if tag == TAG_FREE:
-            return -1 - (at if hole < 0 else hole)
-        if tag == wanted:
-            if not wide or collection.slot_hashes[at] == hashed >> 32:
-                return at
-        elif tag == TAG_DELETED and hole < 0:
-            hole = at
+    first = at
+    at = next_tag(collection, wanted, at)
+    while tags[at] == wanted:
+        if not wide or collection.slot_hashes[at] == hashed >> 32:
+            return at
+        at = next_tag(collection, wanted, at + 1)
+    return -1 - first_hole(collection, first, at)
+
+
+@kernel
+def first_hole(collection: Collection, first, free):
+    """The first slot from one on that is free or a removed row's, up to one that is free."""
+    tags = collection.tags
+    at = first
+    while at + 8 <= free:
+        holes = ~load_i64(tags.address + at, 0) & _HIGH_BITS
+        if holes != 0:
+            return at + first_byte(holes)
+        at += 8
+    while tags[at] >= TAG_ROW:
         at += 1
+    return at
 
 
 @kernel
@@ -164,11 +208,9 @@ def place_row(collection: Collection, hashed, row):
     if collection.direct.count != 0:
         set_direct(collection, only_value(collection, row), row + 1)
         return
-    tags = collection.tags
     at = slot_of(collection, hashed)
-    while tags[at] >= TAG_ROW:
-        at += 1
-    if tags[at] == TAG_FREE:
+    at = first_hole(collection, at, collection.slot_homes.room)
+    if collection.tags[at] == TAG_FREE:
         collection.used_slots += 1
     enter_slot(collection, at, hashed, row)
 
@@ -262,12 +304,11 @@ def search_ahead(collection: Collection, hashes: Words, n, making, places: Words
     for i in range(n):
         prefetch(tags.address + slot_of(collection, hashes[i]))
     for i in range(n):
-        at = near_slot(collection, hashes[i])
-        places[i] = at
-        if at >= 0:
+        wanted = tag_of(hashes[i])
+        at = next_tag(collection, wanted, slot_of(collection, hashes[i]))
+        places[i] = at if tags[at] == wanted else ABSENT
+        if places[i] >= 0 or making:
             prefetch(table.address + at * 4)
-        elif making:
-            prefetch(table.address + slot_of(collection, hashes[i]) * 4)
     column = collection.columns[0]
     second = column if arity == 1 else collection.columns[1]
     for i in range(n):
@@ -277,18 +318,3 @@ def search_ahead(collection: Collection, hashes: Words, n, making, places: Words
             places[i] = row
             prefetch(column.data + row * column.width)
             prefetch(second.data + row * second.width)
-
-
-@kernel
-def near_slot(collection: Collection, hashed):
-    """The first slot with the hash's tag if it is near the hash's home, ABSENT or UNKNOWN."""
-    tags = collection.tags
-    wanted = tag_of(hashed)
-    home = slot_of(collection, hashed)
-    for at in range(home, min(home + SLOTS_SEARCHED_AHEAD, collection.slot_homes.room)):
-        tag = tags[at]
-        if tag == wanted:
-            return at
-        if tag == TAG_FREE:
-            return ABSENT
-    return UNKNOWN
