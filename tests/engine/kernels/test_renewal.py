@@ -236,3 +236,22 @@ def test_a_key_whose_rows_go_gives_its_place_in_the_pool_back() -> None:
     assert sizes[-1] < 1200
     store.check()
     store.close()
+
+
+@pytest.mark.parametrize("arity", [2, 3])
+@pytest.mark.parametrize("gone", [0, 10])
+def test_a_base_that_is_outgrown_is_left(arity: int, gone: int) -> None:
+    random = Random(arity + gone)
+    store = loaded(random, [(0,)], arity=arity, rows=100, of=20)
+    store.batch([[(row, -1) for row in random.sample(sorted(store.rows), gone)]])
+    came = 0
+    while base_rows(store):
+        assert came <= 480
+        come = {(random.randrange(20), *(random.randrange(10**6) for _ in range(arity - 1))) for _ in range(40)} - store.rows
+        store.batch([[(row, 1) for row in come]])
+        store.check()
+        came += len(come)
+    assert came >= 400
+    store.batch([[(row, -1) for row in random.sample(sorted(store.rows), 200)]])
+    store.check()
+    store.close()

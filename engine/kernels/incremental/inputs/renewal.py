@@ -7,7 +7,8 @@ come never cause it. Row numbers change, so it is done before the first change o
 
 That takes the longer the more rows there are. A base of many is refilled instead (refilling.py), some at a time, as rows go,
 once that gives back a good part of all memory, and renewed only where it does not help: where rows with other keys come than
-go, or fewer. A base of few is left: its rows become ordinary ones, as all that come later are.
+go, or fewer. A base of few is left, also where many more rows have come since: its rows become ordinary ones, as all that come
+later are.
 """
 
 from __future__ import annotations
