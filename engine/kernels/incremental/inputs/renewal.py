@@ -49,7 +49,8 @@ WASTED_SHARE = 8
 """Nothing is refilled while one byte in so many of all memory would be given back, and rows are not worn: it took an eighth of
 the time of the rounds that had changed them (the bench `rounds`, `bfs-1m` with 100,000 changes a call)."""
 OUTGROWN = 4
-"""Times its rows that a base of few is left at: what comes later would be looked for in it first, in vain."""
+"""A base of few is left when there are more than so many times its rows beside it: each one that comes is looked for in it
+first, in vain."""
 SLOT_BYTES = 9
 """Bytes of a slot at most, and of a key: a number, a tag and half a hash."""
 

@@ -19,9 +19,9 @@ from dlog.engine.kernels.static.storage import behind, mix, register, scratch_bl
 MAX_COLUMNS = BLOCK // 2
 """Columns that fit half a block."""
 SAMPLED = 64
-"""Rows of a block that tell whether it repeats few."""
+"""Rows at the start of a block that tell whether most of its rows repeat others."""
 KNOWN = 64
-"""Rows of a block that are remembered for those that repeat them."""
+"""Places of a table that remembers rows of a block by their hash or number, the last one for each place."""
 
 
 @kernel
@@ -148,16 +148,22 @@ def find_repeated(
         if first >= 0 and hashes[first] == hashes[i] and are_alike(ctl, registers, arity, first, i):
             rows[i] = rows[first]
             continue
-        for c in range(arity):
-            buffer[c] = register(ctl, registers[c])[i]
-        row = find_values(collection, buffer, hashes[i])
-        if row < 0 and making:
-            row = add_values(ctl, collection, buffer, hashes[i])
-            if row < 0:
-                return False
-        rows[i] = row
+        rows[i] = find_row(ctl, collection, registers, i, hashes[i], buffer, making)
+        if rows[i] < 0 and making:
+            return False
         known[place] = i
     return True
+
+
+@kernel
+def find_row(ctl: Control, collection: Collection, registers: Words, i, hashed, buffer: Words, making):
+    """The row with the values of block row i, a new one with `making` if there is none; else -1, with `making` ctl.error is
+    set."""
+    arity = collection.arity
+    for c in range(arity):
+        buffer[c] = register(ctl, registers[c])[i]
+    row = find_values(collection, buffer, hashed)
+    return add_values(ctl, collection, buffer, hashed) if row < 0 and making else row
 
 
 @kernel
@@ -180,12 +186,8 @@ def find_block(ctl: Control, collection: Collection, registers: Words, n, rows: 
     for i in range(n):
         row = places[i]
         if row == UNKNOWN or (row == ABSENT and making):
-            for c in range(arity):
-                buffer[c] = register(ctl, registers[c])[i]
-            row = find_values(collection, buffer, hashes[i])
+            row = find_row(ctl, collection, registers, i, hashes[i], buffer, making)
             if row < 0 and making:
-                row = add_values(ctl, collection, buffer, hashes[i])
-                if row < 0:
-                    return False
+                return False
         rows[i] = row
     return True

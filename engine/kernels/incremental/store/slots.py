@@ -186,11 +186,11 @@ def next_match(collection: Collection, hashed, at):
 
 
 @kernel
-def first_hole(collection: Collection, first, free):
-    """The first slot from one on that is free or a removed row's, up to one that is free."""
+def first_hole(collection: Collection, first, last):
+    """The first slot from one on that is free or a removed row's. There is one at `last` or before."""
     tags = collection.tags
     at = first
-    while at + 8 <= free:
+    while at + 8 <= last:
         holes = ~load_i64(tags.address + at, 0) & _HIGH_BITS
         if holes != 0:
             return at + first_byte(holes)
