@@ -470,6 +470,8 @@ class Share(Struct):
     is_claimed: i64  # whether what parts of a path find are records, whose rows workers claim (claims.py)
     noted: i64  # how many there have been,
     entered: i64  # and how many of their rows were new
+    sampled: i64  # changes of the path that have been tried, from all over; 0: none
+    derived: i64  # and how many records they led to
     derived_rows: List  # of a part: derivations outside of recursion, DERIVED_ROW_WORDS each: row, diff, time
     values: List  # and where there are those of rows that are not there yet, with the values; or records, and claims
     left: List  # its records that have found no place, and who has noted them

@@ -90,7 +90,7 @@ def slots_wanted(ctl: Control, share: Share):
     """How many slots the table should have where it is to grow, else 0."""
     collection = share.collection
     rows = collection.rows
-    wanted = max(rows + rows_expected(share), rows_hoped_for(ctl, collection))
+    wanted = max(rows, rows_hoped_for(ctl, collection)) + rows_expected(share)
     if wanted + (wanted >> 3) <= collection.slot_homes.count:
         return 0
     return max(more_slots(rows), slots_for(wanted))
@@ -109,6 +109,7 @@ def room_for_claims(share: Share):
 def derive_alone(ctl: Control, share: Share):
     """Derives records that are not for several workers."""
     collection = share.collection
+    rows = collection.rows
     for part in range(share.part_count):
         own = share.parts[part]
         count = records_of(own, collection)
@@ -119,6 +120,8 @@ def derive_alone(ctl: Control, share: Share):
             if not derive_record(ctl, collection, record_at(own, collection, number)):
                 return Status.FAILED
         own.values.count = 0
+        share.noted += count
+    share.entered += collection.rows - rows
     return Status.DONE
 
 

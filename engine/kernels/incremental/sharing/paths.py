@@ -20,6 +20,7 @@ from dlog.engine.kernels.incremental.sharing.entering import (
 )
 from dlog.engine.kernels.incremental.sharing.parts import begin_step
 from dlog.engine.kernels.incremental.sharing.placing import end_hashes, end_placing
+from dlog.engine.kernels.incremental.sharing.sampling import sample_changes
 from dlog.engine.kernels.incremental.store.lists import list_free
 from dlog.engine.kernels.machine import run_path
 from dlog.engine.kernels.round_structs import Control, Path, Share
@@ -38,8 +39,11 @@ _UNLIMITED = 1 << 62
 
 
 @kernel
-def begin_sharing(share: Share, first, last):
+def begin_sharing(ctl: Control, share: Share, path: Path, first, last):
     """Before workers divide changes [first, last) of a path among them."""
+    if path.divisible != Divisible.SUMMED and may_claim(ctl, path.target) != 0:
+        sample_changes(ctl, share, path, first, last)
+        start_changes(path, ctl, first, last)
     share.next = first
     share.end = first
     share.last = last
@@ -55,8 +59,9 @@ def begin_path(ctl: Control, share: Share, path: Path, first, last):
     share.chunk = CHUNK
     share.tried = 0
     hoped = (last - first) * HOPE
+    share.sampled = 0
     if may_divide(ctl, share, path, hoped):
-        begin_sharing(share, first, last)
+        begin_sharing(ctl, share, path, first, last)
     elif hoped >= share.least:
         if path.target.scope:
             share.gathers = Gathers.SUPPORTS
@@ -75,7 +80,7 @@ def end_trial(path: Path, ctl: Control, share: Share):
     # Where it has been interrupted meanwhile it has made many.
     found = ctl.work - share.work if ctl.work >= share.work else MAX_ROWS_OF_PART
     if may_divide(ctl, share, path, found * (last - first) // TRIED):
-        begin_sharing(share, first, last)
+        begin_sharing(ctl, share, path, first, last)
     else:
         start_changes(path, ctl, first, last)
 
@@ -125,7 +130,7 @@ def divide_rest(ctl: Control, share: Share, path: Path):
         start_changes(path, ctl, seed.at, last)
         return Status.YIELD
     else:
-        begin_sharing(share, seed.at, last)
+        begin_sharing(ctl, share, path, seed.at, last)
     return status
 
 

@@ -44,7 +44,7 @@ from dlog.engine.kernels.incremental.store.slots import (
 )
 from dlog.engine.kernels.layout import TAG_DELETED, TAG_FREE, TAG_ROW
 from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
-from dlog.engine.kernels.round_structs import Collection, Control
+from dlog.engine.kernels.round_structs import Collection, Control, Share
 from dlog.engine.kernels.static.pages import may_move
 from dlog.engine.kernels.static.storage import lengthen, release, resize, zeroed
 
@@ -142,8 +142,23 @@ def rows_hoped_for(ctl: Control, collection: Collection):
     rows = slotted(collection)
     if done <= 0 or done < (seed.end - seed.at) // MOST_CHANGES_LEFT:
         return 0
+    left = seed.end - seed.at
     made = rows - ctl.rows_before
-    return min(rows + made * (seed.end - seed.at) // done, rows * MOST_GROWTH)
+    share = ctl.share
+    coming = rows_sampled(share, made, done, left) if share and share.sampled != 0 else made * left // done
+    return min(rows + coming, rows * MOST_GROWTH)
+
+
+@kernel
+def rows_sampled(share: Share, made, done, left):
+    """How many new rows so many changes of a path lead to, about, as a sample of its changes says, when others have led to as
+    many as `made`: records that are noted may be of rows that are there."""
+    noted = share.noted
+    entered = share.entered
+    if noted == 0:
+        noted = max(done * share.derived // share.sampled, 1)
+        entered = min(made, noted)
+    return left * share.derived // share.sampled * entered // noted
 
 
 @kernel
