@@ -39,11 +39,8 @@ _UNLIMITED = 1 << 62
 
 
 @kernel
-def begin_sharing(ctl: Control, share: Share, path: Path, first, last):
+def begin_sharing(share: Share, first, last):
     """Before workers divide changes [first, last) of a path among them."""
-    if path.divisible != Divisible.SUMMED and may_claim(ctl, path.target) != 0:
-        sample_changes(ctl, share, path, first, last)
-        start_changes(path, ctl, first, last)
     share.next = first
     share.end = first
     share.last = last
@@ -59,9 +56,9 @@ def begin_path(ctl: Control, share: Share, path: Path, first, last):
     share.chunk = CHUNK
     share.tried = 0
     hoped = (last - first) * HOPE
-    share.sampled = 0
+    sample_changes(ctl, share, path, first, last)
     if may_divide(ctl, share, path, hoped):
-        begin_sharing(ctl, share, path, first, last)
+        begin_sharing(share, first, last)
     elif hoped >= share.least:
         if path.target.scope:
             share.gathers = Gathers.SUPPORTS
@@ -80,7 +77,7 @@ def end_trial(path: Path, ctl: Control, share: Share):
     # Where it has been interrupted meanwhile it has made many.
     found = ctl.work - share.work if ctl.work >= share.work else MAX_ROWS_OF_PART
     if may_divide(ctl, share, path, found * (last - first) // TRIED):
-        begin_sharing(ctl, share, path, first, last)
+        begin_sharing(share, first, last)
     else:
         start_changes(path, ctl, first, last)
 
@@ -130,7 +127,7 @@ def divide_rest(ctl: Control, share: Share, path: Path):
         start_changes(path, ctl, seed.at, last)
         return Status.YIELD
     else:
-        begin_sharing(ctl, share, path, seed.at, last)
+        begin_sharing(share, seed.at, last)
     return status
 
 

@@ -3,10 +3,10 @@ forgotten. What comes of the first ones does not say it where they are in an ord
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Error, Gathers, Status
+from dlog.engine.kernels.codes import Divisible, Error, Gathers, Status
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.loop.running import start_changes
-from dlog.engine.kernels.incremental.sharing.claims import records_of
+from dlog.engine.kernels.incremental.sharing.claims import may_claim, records_of
 from dlog.engine.kernels.machine import run_path
 from dlog.engine.kernels.round_structs import Control, Path, Share
 
@@ -20,10 +20,10 @@ MOST_WORK = 1 << 19
 
 @kernel
 def sample_changes(ctl: Control, share: Share, path: Path, first, last):
-    """Notes how many records come of some of the changes [first, last) of a path whose rows are claimed, unless these are few
-    or too much comes of them."""
+    """Notes how many records come of some of the changes [first, last) of a path that begins, if workers can claim its rows,
+    unless the changes are few or too much comes of them."""
     share.sampled = 0
-    if last - first < LEAST_SAMPLED:
+    if last - first < LEAST_SAMPLED or not is_claimable(ctl, path):
         return
     work = ctl.work
     budget = ctl.budget
@@ -40,6 +40,13 @@ def sample_changes(ctl: Control, share: Share, path: Path, first, last):
     ctl.budget = budget
     share.gathers = Gathers.NOTHING
     share.values.count = 0
+    start_changes(path, ctl, first, last)
+
+
+@kernel
+def is_claimable(ctl: Control, path: Path):
+    """Whether workers can divide changes of a path, and claim the rows that it makes (claims.py)."""
+    return path.divisible in (Divisible.YES, Divisible.CLAIMED) and may_claim(ctl, path.target) != 0
 
 
 @kernel
