@@ -14,31 +14,37 @@ from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import announce, doom, log_fresh
 from dlog.engine.kernels.incremental.loop.supports import (
-    ROWS_AHEAD,
+    chain_of,
     gather_bucket,
     may_hold,
     schedule,
     support_at,
-    warm_following,
+    warm_chains,
 )
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.histories import add_entry, chain_entry, close_item, drop_entries, item_of, open_item
 from dlog.engine.kernels.incremental.store.lists import list_empty, pool_give, push_change
 from dlog.engine.kernels.layout import NEVER
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Scope
 from dlog.engine.kernels.row_structs import History
+from dlog.engine.kernels.static.storage import behind, scratch_block
 
 TOO_LARGE = -2
+STEP = 64
+"""Rows whose derivations are asked for together."""
 
 
 @kernel
-def warm_support(collection: Collection, row):
-    """Asks for the first count of a row's derivations, and for its iteration."""
-    number = collection.derivation.support[row]
-    if number != 0:
-        prefetch(support_at(collection, number).address)
-    prefetch(collection.inner.iters.address + row * 4)
+def warm_rows(ctl: Control, collection: Collection, rows: Words, n, iteration):
+    """Asks for the derivations of rows up to an iteration, and for the iterations from which on they are there."""
+    iterations = collection.inner.iters
+    chains = scratch_block(ctl, 5)
+    for i in range(n):
+        prefetch(iterations.address + rows[i] * 4)
+        chains[i] = chain_of(rows[i], iteration)
+    warm_chains(collection, chains, n)
 
 
 @kernel
@@ -47,13 +53,10 @@ def process_distinct(ctl: Control, scope: Scope, collection: Collection, iterati
     if iteration >= collection.derivation.bucket_count:
         return True
     rows = gather_bucket(ctl, scope, collection, iteration)
-    heads = collection.derivation.support
     data = collection.derivation.buckets[iteration].data
     for i in range(rows):
-        if i + ROWS_AHEAD < rows:
-            warm_support(collection, data[i + ROWS_AHEAD])
-        if i + ROWS_AHEAD // 2 < rows:
-            warm_following(collection, heads[data[i + ROWS_AHEAD // 2]], iteration)
+        if i % STEP == 0:
+            warm_rows(ctl, collection, behind(data, i), min(STEP, rows - i), iteration)
         if not evaluate_row(ctl, collection, data[i], iteration, time):
             return False
     list_empty(ctl, collection.derivation.buckets[iteration])
@@ -117,16 +120,11 @@ def bound_of(collection: Collection, row):
 def end_distinct(ctl: Control, collection: Collection, time):
     """Ends a round: counts settle, rows keep when they are present, and net changes go out; false with ctl.error set."""
     touched = collection.touched
-    heads = collection.derivation.support
     data = touched.data
     count = touched.count
     for i in range(count):
-        if i + 2 * ROWS_AHEAD < count:
-            prefetch(heads.address + data[i + 2 * ROWS_AHEAD] * 4)
-        if i + ROWS_AHEAD < count:
-            warm_support(collection, data[i + ROWS_AHEAD])
-        if i + ROWS_AHEAD // 2 < count:
-            warm_following(collection, heads[data[i + ROWS_AHEAD // 2]], NEVER)
+        if i % STEP == 0:
+            warm_rows(ctl, collection, behind(data, i), min(STEP, count - i), NEVER)
         if not end_row(ctl, collection, data[i], time):
             return False
     list_empty(ctl, touched)

@@ -19,6 +19,11 @@ from dlog.engine.kernels.static.storage import clear_words, resize
 
 ROWS_AHEAD = 32
 """Rows of a bucket that are asked for before they are looked at."""
+ENTRIES_AHEAD = 6
+"""Entries of a row's derivations that are asked for before the first is looked at."""
+FEW_CHAINS = 16
+"""Part of a block's rows whose derivations are not worth another step."""
+_HALF = 0xFFFFFFFF
 
 
 @kernel
@@ -98,13 +103,45 @@ def support_at(collection: Collection, number) -> Support:
     return collection.derivation.entries.data[number - 1]
 
 
+@inlined
+def chain_of(row, iteration):
+    """A row whose derivations up to an iteration are looked at soon (`warm_chains`)."""
+    return row | (iteration << 32)
+
+
 @kernel
-def warm_following(collection: Collection, number, iteration):
-    """Asks for the entry that follows a row's first one, plus one, where that is of an earlier iteration."""
-    if number > 0:
-        word = support_at(collection, number).at
-        if word & 0xFFFFFFFF < iteration and word >> 32 != 0:
-            prefetch(support_at(collection, word >> 32).address)
+def warm_chains(collection: Collection, chains: Words, n):
+    """Asks for the derivations of n rows (`chain_of`), step by step: memory answers for many at once, while each entry says
+    where the next one is. What `chains` has is lost."""
+    heads = collection.derivation.support
+    for i in range(n):
+        prefetch(heads.address + (chains[i] & _HALF) * 4)
+    left = 0
+    for i in range(n):
+        chain = chains[i]
+        number = heads[chain & _HALF]
+        warm_entry(collection, number)
+        chains[left] = number | (chain >> 32 << 32)
+        left += 1 if number > 0 else 0
+    for _ in range(ENTRIES_AHEAD):
+        if left * FEW_CHAINS < n:
+            break
+        n = left
+        left = 0
+        for i in range(n):
+            chain = chains[i]
+            word = support_at(collection, chain & _HALF).at
+            warm_entry(collection, word >> 32)
+            chains[left] = (word >> 32) | (chain >> 32 << 32)
+            left += 1 if word & _HALF < chain >> 32 and word >> 32 != 0 else 0
+
+
+@inlined
+def warm_entry(collection: Collection, number):
+    """Asks for an entry by its number plus one, which may lie in two lines; 0: for none."""
+    address = support_at(collection, number).address
+    prefetch(address)
+    prefetch(address + Support.size - 8)
 
 
 @kernel

@@ -5,12 +5,8 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Shared
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.incremental.loop.distinct import (
-    TOO_LARGE,
-    change_at,
-    warm_support,
-)
-from dlog.engine.kernels.incremental.loop.supports import schedule, warm_following
+from dlog.engine.kernels.incremental.loop.distinct import TOO_LARGE, change_at, warm_rows
+from dlog.engine.kernels.incremental.loop.supports import schedule
 from dlog.engine.kernels.incremental.sharing.parts import (
     NOTES_AHEAD,
     ROW,
@@ -53,23 +49,19 @@ def evaluate_part(ctl: Control, share: Share, part, parts):
     items = notes.items
     bits = notes.bits.data
     own = scratch_block(ctl, 0)
+    rows = scratch_block(ctl, 1)
     stamps = collection.stamps
-    heads = collection.derivation.support
     at = 0
     while at < bucket.count:
         n, at = own_rows(bucket.data, 1, at, bucket.count, part, parts, own)
         if not list_room(ctl, items, n):
             return False
         for i in range(n):
-            row = bucket.data[own[i]]
-            prefetch(stamps.address + row * 4)
-            prefetch(heads.address + row * 4)
+            rows[i] = bucket.data[own[i]]
+            prefetch(stamps.address + rows[i] * 4)
+        warm_rows(ctl, collection, rows, n, share.iteration)
         for i in range(n):
-            warm_support(collection, bucket.data[own[i]])
-        for i in range(n):
-            warm_following(collection, heads[bucket.data[own[i]]], share.iteration)
-        for i in range(n):
-            noted = evaluate_shared(ctl, share, bucket.data[own[i]], behind(items.data, 2 * items.count))
+            noted = evaluate_shared(ctl, share, rows[i], behind(items.data, 2 * items.count))
             if noted < 0:
                 return False
             if noted > 0:

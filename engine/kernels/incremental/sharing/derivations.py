@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dlog.engine.kernels.codes import Shared, Status
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN
-from dlog.engine.kernels.incremental.loop.supports import add_support, count_derivations, schedule, support_at, warm_following
+from dlog.engine.kernels.incremental.loop.supports import add_support, count_derivations, schedule, warm_chains
 from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_notes, begin_step, begin_taking, own_rows
 from dlog.engine.kernels.incremental.store.bits import next_bit, put_bit
 from dlog.engine.kernels.incremental.store.collections import find_or_add
@@ -126,21 +125,15 @@ def add_own(ctl: Control, share: Share, items: List, part, parts, stock: Words, 
     """Adds derivations of a list, those whose rows are a part's, and notes which rows are to be looked at; `before` the list
     others have so many. False with ctl.error set."""
     collection = share.collection
-    heads = collection.derivation.support
     data = items.data
     own = scratch_block(ctl, 0)
+    chains = scratch_block(ctl, 5)
     at = 0
     while at < items.count:
         n, at = own_rows(data, ITEM_WORDS, at, items.count, part, parts, own)
         for i in range(n):
-            prefetch(heads.address + (data[ITEM_WORDS * own[i]] & ROW) * 4)
-        for i in range(n):
-            number = heads[data[ITEM_WORDS * own[i]] & ROW]
-            if number > 0:
-                prefetch(support_at(collection, number).address)
-        for i in range(n):
-            word = data[ITEM_WORDS * own[i]]
-            warm_following(collection, heads[word & ROW], word >> 32)
+            chains[i] = data[ITEM_WORDS * own[i]]
+        warm_chains(collection, chains, n)
         for i in range(n):
             place = own[i]
             word = data[ITEM_WORDS * place]

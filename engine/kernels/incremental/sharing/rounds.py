@@ -12,9 +12,9 @@ from dlog.engine.kernels.incremental.loop.distinct import (
     drop_inner,
     end_row,
     settle_inner,
-    warm_support,
+    warm_rows,
 )
-from dlog.engine.kernels.incremental.loop.supports import support_at, warm_following
+from dlog.engine.kernels.incremental.loop.supports import support_at
 from dlog.engine.kernels.incremental.sharing.parts import (
     NOTES_AHEAD,
     ROW,
@@ -57,20 +57,17 @@ def settle_part(ctl: Control, share: Share, part, parts):
     bits = notes.bits.data
     stock = behind(share.stocks, part * STOCK)
     own = scratch_block(ctl, 0)
-    heads = collection.derivation.support
+    rows = scratch_block(ctl, 1)
     at = 0
     while at < touched.count:
         n, at = own_rows(touched.data, 1, at, touched.count, part, parts, own)
         if not list_room(ctl, items, n):
             return False
         for i in range(n):
-            prefetch(heads.address + touched.data[own[i]] * 4)
+            rows[i] = touched.data[own[i]]
+        warm_rows(ctl, collection, rows, n, NEVER)
         for i in range(n):
-            warm_support(collection, touched.data[own[i]])
-        for i in range(n):
-            warm_following(collection, heads[touched.data[own[i]]], NEVER)
-        for i in range(n):
-            if settle_shared(collection, touched.data[own[i]], behind(items.data, 2 * items.count), stock):
+            if settle_shared(collection, rows[i], behind(items.data, 2 * items.count), stock):
                 items.count += 1
                 put_bit(bits, own[i])
     return True

@@ -7,7 +7,7 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.activation import touch_derived, touch_reduced
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN, gather_supports
-from dlog.engine.kernels.incremental.loop.supports import add_support, support_at, warm_following
+from dlog.engine.kernels.incremental.loop.supports import add_support, chain_of, warm_chains
 from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of
@@ -17,7 +17,7 @@ from dlog.engine.kernels.incremental.sharing.claims import note_values
 from dlog.engine.kernels.incremental.steps.finding import KNOWN, SAMPLED, find_block, forget_known
 from dlog.engine.kernels.incremental.store.lists import list_room, push_change
 from dlog.engine.kernels.instructions import Derive, Instruction, Reduce
-from dlog.engine.kernels.layout import DERIVED_ROW_WORDS, NEVER
+from dlog.engine.kernels.layout import DERIVED_ROW_WORDS
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Share
 from dlog.engine.kernels.row_structs import Changes
@@ -32,21 +32,18 @@ def support_block(ctl: Control, collection: Collection, pc: Derive, rows: Words,
     """Adds derivations of the rows, at the iterations and with the diffs of the sink's registers; false with ctl.error set."""
     diffs = register(ctl, pc.diff)
     advance = pc.advance
-    iterations = pc.iteration
-    heads = collection.derivation.support
-    if n > 1:
-        for i in range(n):
-            prefetch(heads.address + rows[i] * 4)
-        for i in range(n):
-            number = heads[rows[i]]
-            if number > 0:
-                prefetch(support_at(collection, number).address)
-        for i in range(n):
-            warm_following(collection, heads[rows[i]], NEVER)
+    chains = scratch_block(ctl, 5)
     for i in range(n):
         iteration = advance
-        if iterations >= 0:
-            iteration += register(ctl, iterations)[i]
+        if pc.iteration >= 0:
+            iteration += register(ctl, pc.iteration)[i]
+        chains[i] = chain_of(rows[i], iteration)
+    if n > 1:
+        warm_chains(collection, chains, n)
+    for i in range(n):
+        iteration = advance
+        if pc.iteration >= 0:
+            iteration += register(ctl, pc.iteration)[i]
         if not add_support(ctl, collection, rows[i], iteration, diffs[i]):
             return False
     return True
