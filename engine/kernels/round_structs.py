@@ -140,7 +140,7 @@ class Collection(Relation):
     outer: History  # as other scopes see it; null: none
     inner: History  # as its own recursive scope sees it; null: none
     no_readers: i64  # no path looks rows up in it: a row's bit in `outer` says that it is absent, nothing more is noted
-    read_between_rounds: i64  # its scope reads it between rounds only: `inner` may have at once what a round makes of a row
+    read_between_rounds: i64  # its scope reads it between rounds only: what a round makes of a row needs no entries in `inner`
     log: Log  # its changes by round
     inner_log: Log  # its changes by iteration
     packed: i64  # the log has the words of pairs in the place of row numbers

@@ -476,8 +476,7 @@ class StratumBuilder:
         """The stratum's recursion is ready to run, seeded by what it reads first."""
         for name in self.scope.relations:
             collection = self.flow.collections[name]
-            between_rounds = collection.role is Role.LATTICE and not collection.is_read_within_iterations
-            collection.struct[L.collection.read_between_rounds] = int(between_rounds)
+            collection.struct[L.collection.read_between_rounds] = int(not collection.is_read_within_iterations)
         self.flow.task(Step(TaskKind.LOOP, loop.address, reads))
 
     # -------------------------------------------------------------------------------------------- storage, for lowering

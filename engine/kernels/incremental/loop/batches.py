@@ -12,6 +12,7 @@ from dlog.engine.kernels.incremental.store.histories import (
     drop_entries,
     forget_items,
     item_of,
+    open_item,
     presence,
     sum_before,
 )
@@ -245,7 +246,7 @@ def settle_row(ctl: Control, collection: Collection, row):
         close_item(outer, row)
         return True
     if is_needed(collection, row):
-        return True
+        return keep_absent(ctl, collection, row)
     close_item(outer, row)
     inner = collection.inner
     if inner and get_bit(inner.bits, row) != 0:
@@ -267,6 +268,8 @@ def settle_unread(ctl: Control, collection: Collection, rows: List, words):
         if get_bit(bits, row) != 0 and get_bit(collection.alive, row) != 0:
             if inner:
                 if is_needed(collection, row):
+                    if not keep_absent(ctl, collection, row):
+                        return False
                     continue
                 if get_bit(inner.bits, row) != 0:
                     close_item(inner, row)
@@ -291,6 +294,16 @@ def is_needed(collection: Collection, row):
     if get_bit(inner.bits, row) == 0:
         return inner.iters[row] != NEVER
     return item_of(inner, row).head != 0
+
+
+@kernel
+def keep_absent(ctl: Control, collection: Collection, row):
+    """Notes of a row that is kept that it is present at no iteration, unless there is something of it: without a note it would
+    be a new one. False with ctl.error set."""
+    inner = collection.inner
+    if not inner or get_bit(inner.bits, row) != 0 or inner.iters[row] != NEVER:
+        return True
+    return open_item(ctl, inner, row).address != 0
 
 
 @kernel

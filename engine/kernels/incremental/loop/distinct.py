@@ -71,7 +71,8 @@ def evaluate_row(ctl: Control, collection: Collection, row, iteration, time):
         return False
     if out == 0:
         return True
-    if not add_entry(ctl, collection.inner, row, time, out):
+    # Where nobody looks the row up before the round is over, `end_row` notes it.
+    if collection.read_between_rounds == 0 and not add_entry(ctl, collection.inner, row, time, out):
         return False
     return push_change(ctl, collection.inner_log, row, time, out, 0)
 
@@ -174,7 +175,7 @@ def end_row(ctl: Control, collection: Collection, row, time):
         at = word >> 32
     if flips == 1 and not settle_inner(inner, row, only):
         return False
-    if flips == 0 and not absent_inner(ctl, inner, row):
+    if flips == 0 and not absent_inner(ctl, collection, row):
         return False
     if (old > bound) != (new > bound) and not announce(ctl, collection, row, time, 1 if new > bound else -1):
         return False
@@ -209,6 +210,10 @@ def settle_inner(history: History, row, iteration):
 
 
 @kernel
-def absent_inner(ctl: Control, history: History, row):
-    """The row is present at no iteration: an item without entries."""
-    return get_bit(history.bits, row) != 0 or open_item(ctl, history, row).address != 0
+def absent_inner(ctl: Control, collection: Collection, row):
+    """The row is present at no iteration: an item without entries, or, where no entries are made, no iteration. False with
+    ctl.error set."""
+    inner = collection.inner
+    if collection.read_between_rounds != 0:
+        return settle_inner(inner, row, NEVER)
+    return get_bit(inner.bits, row) != 0 or open_item(ctl, inner, row).address != 0

@@ -26,7 +26,7 @@ from dlog.engine.kernels.round_structs import Collection, Control, Share
 from dlog.engine.kernels.static.storage import behind, scratch_block
 
 _FIRST, _HAS_ENTRY, _FLAGS = 1, 2, 2
-"""Of a bucket's row: it was not touched in this round before; its history knows. The bits below its change."""
+"""Of a bucket's row: it was not touched in this round before; its history needs nothing more. The bits below its change."""
 
 
 @kernel
@@ -86,7 +86,9 @@ def evaluate_shared(ctl: Control, share: Share, row, found: Words):
     if stamp < scope.round_tick:
         flags |= _FIRST
     inner = collection.inner
-    if out == 1 and share.time >= inner.base and get_bit(inner.bits, row) == 0 and inner.iters[row] == NEVER:
+    if collection.read_between_rounds != 0:
+        flags |= _HAS_ENTRY if out != 0 else 0
+    elif out == 1 and share.time >= inner.base and get_bit(inner.bits, row) == 0 and inner.iters[row] == NEVER:
         inner.iters[row] = share.time - inner.base
         flags |= _HAS_ENTRY
     found[0] = row | ((later + 1) << 32)

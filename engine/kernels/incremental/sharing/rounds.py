@@ -101,9 +101,9 @@ def settle_shared(collection: Collection, row, left: Words, stock: Words):
         return True
     settle_supports(collection, row, stock)
     inner = collection.inner
-    plain = get_bit(inner.bits, row) == 0 and flips == 1
+    plain = get_bit(inner.bits, row) == 0 and (flips == 1 or collection.read_between_rounds != 0)
     if plain:
-        inner.iters[row] = only
+        inner.iters[row] = only if flips == 1 else NEVER
     seen = collection.fresh == 0 or get_bit(collection.outer.bits, row) != 0
     left[0] = row | ((only + 1) << 32)
     left[1] = (0 if plain else _HISTORY) | (_OLD if old > bound else 0) | (_NEW if new > bound else 0)
@@ -173,7 +173,7 @@ def end_left(ctl: Control, collection: Collection, row, only, flags):
     if flags & _HISTORY != 0:
         inner = collection.inner
         drop_inner(inner, row)
-        done = settle_inner(inner, row, only) if only >= 0 else absent_inner(ctl, inner, row)
+        done = settle_inner(inner, row, only) if only >= 0 else absent_inner(ctl, collection, row)
         if not done:
             return False
     was = flags & _OLD != 0
