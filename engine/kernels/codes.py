@@ -191,8 +191,10 @@ class Shared(Code):
     ENTER = auto()  # and enter them
     ENDED = auto()  # nothing: all that a path has found is derived
     SUPPORTS = auto()  # add the derivations that a path has noted
-    BUCKET = auto()  # find out which rows change at an iteration
-    ROUND = auto()  # settle the rows that a round has touched
+    BUCKET = auto()  # find out which rows change at an iteration,
+    BUCKET_NOTES = auto()  # and write down how
+    ROUND = auto()  # settle the rows that a round has touched,
+    ROUND_NOTES = auto()  # and write down which have changed
     DIVIDE = auto()  # divide rows that are loaded,
     FILL = auto()  # and write those of a base
     DIVIDE_INDEX = auto()  # divide rows for an index,

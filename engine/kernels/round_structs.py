@@ -441,9 +441,13 @@ class Tally(Struct):
 class Notes(Struct):
     """What a part of a step has noted of its rows (parts.py)."""
 
-    items: List  # two words for each row of which there is something
+    items: List  # for each row of which there is something two words: the row and more, flags and a diff
     bits: List  # a bit for each place of the step's rows: whether there is
-    taken: i64  # how many have been taken
+    logged: i64  # how many are of changes that are logged,
+    listed: i64  # and how many of rows that are listed
+    stretch: i64  # of places, with which the part goes on,
+    marks: Words  # and for each how many notes, logged and listed ones are of places before it, MARK words
+    left: List  # notes of a stretch that are not for the worker that takes it
 
 
 class Share(Struct):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.incremental.loop import distinct
+from dlog.engine.kernels.incremental.loop import settling
 from dlog.engine.kernels.incremental.store import bits, collections, histories, lists
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection
@@ -72,7 +72,7 @@ class History:
         if self.has_item(row):
             histories.drop_entries(self.struct.address, self.item(row))
             if self.struct[L.history.iters]:
-                distinct.settle_inner(self.struct.address, np.int64(row), np.int64(0))
+                settling.settle_inner(self.struct.address, np.int64(row), np.int64(0))
             else:
                 histories.close_item(self.struct.address, np.int64(row))
         self.entries[row] = [(0, 1)]

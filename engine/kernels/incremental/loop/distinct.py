@@ -12,23 +12,12 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.incremental.loop.changes import announce, doom, log_fresh
-from dlog.engine.kernels.incremental.loop.supports import (
-    chain_of,
-    gather_bucket,
-    may_hold,
-    schedule,
-    support_at,
-    warm_chains,
-)
-from dlog.engine.kernels.incremental.store.bits import get_bit
+from dlog.engine.kernels.incremental.loop.supports import chain_of, gather_bucket, may_hold, schedule, support_at, warm_chains
 from dlog.engine.kernels.incremental.store.collections import cell
-from dlog.engine.kernels.incremental.store.histories import add_entry, chain_entry, close_item, drop_entries, item_of, open_item
-from dlog.engine.kernels.incremental.store.lists import list_empty, pool_give, push_change
-from dlog.engine.kernels.layout import NEVER
+from dlog.engine.kernels.incremental.store.histories import add_entry
+from dlog.engine.kernels.incremental.store.lists import list_empty, push_change
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Scope
-from dlog.engine.kernels.row_structs import History
 from dlog.engine.kernels.static.storage import behind, scratch_block
 
 TOO_LARGE = -2
@@ -71,7 +60,7 @@ def evaluate_row(ctl: Control, collection: Collection, row, iteration, time):
         return False
     if out == 0:
         return True
-    # Where nobody looks the row up before the round is over, `end_row` notes it.
+    # Where nobody looks the row up before the round is over, settling.py notes it.
     if collection.read_between_rounds == 0 and not add_entry(ctl, collection.inner, row, time, out):
         return False
     return push_change(ctl, collection.inner_log, row, time, out, 0)
@@ -115,105 +104,3 @@ def bound_of(collection: Collection, row):
     """What the count of a row's derivations must exceed."""
     column = collection.derivation.bound
     return 0 if column == 0 else cell(collection, column - 1, row)
-
-
-@kernel
-def end_distinct(ctl: Control, collection: Collection, time):
-    """Ends a round: counts settle, rows keep when they are present, and net changes go out; false with ctl.error set."""
-    touched = collection.touched
-    data = touched.data
-    count = touched.count
-    for i in range(count):
-        if i % STEP == 0:
-            warm_rows(ctl, collection, behind(data, i), min(STEP, count - i), NEVER)
-        if not end_row(ctl, collection, data[i], time):
-            return False
-    list_empty(ctl, touched)
-    log_fresh(collection)
-    return True
-
-
-@inlined
-def end_row(ctl: Control, collection: Collection, row, time):
-    """`end_distinct` of one row."""
-    inner = collection.inner
-    drop_inner(inner, row)
-    heads = collection.derivation.support
-    pool = collection.derivation.entries
-    bound = bound_of(collection, row)
-    before = 0
-    old = 0
-    new = 0
-    flips = 0
-    only = 0
-    at = heads[row]
-    while at != 0:
-        entry = support_at(collection, at)
-        word = entry.at
-        count = entry.new
-        was = new > bound
-        old += entry.old
-        new += count
-        if not may_hold(ctl, new):
-            return False
-        if was != (new > bound):
-            flips += 1
-            if flips == 1:
-                only = word & 0xFFFFFFFF
-            elif not add_flip(ctl, inner, row, flips, only, word & 0xFFFFFFFF):
-                return False
-        entry.old = count
-        if count != 0:
-            before = at
-        else:
-            if before == 0:
-                heads[row] = word >> 32
-            else:
-                previous = support_at(collection, before)
-                previous.at = (previous.at & 0xFFFFFFFF) | (word >> 32 << 32)
-            pool_give(pool, at - 1)
-        at = word >> 32
-    if flips == 1 and not settle_inner(inner, row, only):
-        return False
-    if flips == 0 and not absent_inner(ctl, collection, row):
-        return False
-    if (old > bound) != (new > bound) and not announce(ctl, collection, row, time, 1 if new > bound else -1):
-        return False
-    return new > bound or doom(ctl, collection, row)
-
-
-@kernel
-def drop_inner(history: History, row):
-    """Frees a row's entries, if it has any; its item stays."""
-    if get_bit(history.bits, row) != 0:
-        drop_entries(history, item_of(history, row))
-
-
-@kernel
-def add_flip(ctl: Control, history: History, row, flips, first, iteration):
-    """Writes the second and later changes of a row's presence along its iterations; false with ctl.error set."""
-    if flips == 2:
-        if get_bit(history.bits, row) == 0 and not open_item(ctl, history, row):
-            return False
-        if not chain_entry(ctl, history, item_of(history, row), first, 1):
-            return False
-    return chain_entry(ctl, history, item_of(history, row), iteration, -1 if flips % 2 == 0 else 1)
-
-
-@kernel
-def settle_inner(history: History, row, iteration):
-    """The row is present from an iteration on: it needs no item."""
-    if get_bit(history.bits, row) != 0:
-        close_item(history, row)
-    history.iters[row] = iteration
-    return True
-
-
-@kernel
-def absent_inner(ctl: Control, collection: Collection, row):
-    """The row is present at no iteration: an item without entries, or, where no entries are made, no iteration. False with
-    ctl.error set."""
-    inner = collection.inner
-    if collection.read_between_rounds != 0:
-        return settle_inner(inner, row, NEVER)
-    return get_bit(inner.bits, row) != 0 or open_item(ctl, inner, row).address != 0

@@ -21,9 +21,10 @@ from dlog.engine.kernels.incremental.loop.activation import (
 )
 from dlog.engine.kernels.incremental.loop.batches import forget_changes, rows_before, settle
 from dlog.engine.kernels.incremental.loop.changes import flush_distinct, next_tick
-from dlog.engine.kernels.incremental.loop.distinct import end_distinct, process_distinct
+from dlog.engine.kernels.incremental.loop.distinct import process_distinct
 from dlog.engine.kernels.incremental.loop.growth import begin_growth, end_growth, grows, process_growth
 from dlog.engine.kernels.incremental.loop.running import start_changes
+from dlog.engine.kernels.incremental.loop.settling import end_distinct
 from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.incremental.reduce.reductions import flush_reduction
 from dlog.engine.kernels.incremental.reduce.tallies import begin_tally, forget_tallies
@@ -277,8 +278,11 @@ def process_collection(ctl: Control, scope: Scope, collection: Collection, itera
     if lattice:
         result = lattice.result
         done = process_lattice(ctl, scope, lattice, iteration, time)
-    elif share and share.kind == Shared.BUCKET:
-        done = end_bucket(ctl, share)
+    elif share and Shared.BUCKET <= share.kind <= Shared.BUCKET_NOTES:
+        status = end_bucket(ctl, share)
+        if status == Status.BULK:
+            return status
+        done = status == Status.DONE
     elif scope.growing != 0:
         done = enter_indexes(ctl, collection) and process_growth(ctl, collection, iteration, time)
     else:
@@ -325,8 +329,11 @@ def end_collection(ctl: Control, scope: Scope, collection: Collection):
     share = ctl.share
     if lattice:
         done = end_lattice(ctl, lattice, scope.round) and enter_indexes(ctl, lattice.result)
-    elif share and share.kind == Shared.ROUND:
-        done = end_settling(ctl, share)
+    elif share and Shared.ROUND <= share.kind <= Shared.ROUND_NOTES:
+        status = end_settling(ctl, share)
+        if status == Status.BULK:
+            return status
+        done = status == Status.DONE
     elif scope.growing != 0:
         done = enter_indexes(ctl, collection) and end_growth(ctl, collection)
     else:

@@ -10,7 +10,7 @@ from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import log_fresh
-from dlog.engine.kernels.incremental.loop.distinct import settle_inner
+from dlog.engine.kernels.incremental.loop.settling import settle_inner
 from dlog.engine.kernels.incremental.loop.supports import ROWS_AHEAD, schedule, support_at
 from dlog.engine.kernels.incremental.reduce.candidate import candidate_at, candidate_value, value_at
 from dlog.engine.kernels.incremental.reduce.candidates import unlink

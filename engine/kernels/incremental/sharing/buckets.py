@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Shared
+from dlog.engine.kernels.codes import Shared, Status
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.distinct import TOO_LARGE, change_at, warm_rows
+from dlog.engine.kernels.incremental.loop.settling import DIFF, LEFT, LISTED, LOGGED, ROW
 from dlog.engine.kernels.incremental.loop.supports import schedule
-from dlog.engine.kernels.incremental.sharing.parts import (
-    NOTES_AHEAD,
-    ROW,
-    begin_notes,
-    begin_step,
-    begin_taking,
-    notes_with,
-    own_rows,
-    take_next,
-)
-from dlog.engine.kernels.incremental.store.bits import get_bit, next_bit, put_bit
+from dlog.engine.kernels.incremental.sharing.parts import add_note, begin_notes, begin_step, mark_stretches, own_rows
+from dlog.engine.kernels.incremental.sharing.taking import begin_taking, end_taking
+from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.histories import add_entry, warm_history
-from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, list_room, push_change
+from dlog.engine.kernels.incremental.store.lists import list_empty, list_room
 from dlog.engine.kernels.layout import NEVER
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Share
 from dlog.engine.kernels.static.storage import behind, scratch_block
 
-_FIRST, _HAS_ENTRY, _FLAGS = 1, 2, 2
-"""Of a bucket's row: it was not touched in this round before; its history needs nothing more. The bits below its change."""
+_NEEDS_ENTRY = 8
+"""Of a bucket's row: its change is to be entered in its history."""
+LEFT_AHEAD = 12
+"""Rows about which something is left that are taken before one whose history is asked for."""
 
 
 @kernel
@@ -47,12 +42,12 @@ def evaluate_part(ctl: Control, share: Share, part, parts):
     if not begin_notes(ctl, notes, bucket.count):
         return False
     items = notes.items
-    bits = notes.bits.data
     own = scratch_block(ctl, 0)
     rows = scratch_block(ctl, 1)
     stamps = collection.stamps
     at = 0
     while at < bucket.count:
+        mark_stretches(notes, at, bucket.count, parts)
         n, at = own_rows(bucket.data, 1, at, bucket.count, part, parts, own)
         if not list_room(ctl, items, n):
             return False
@@ -65,8 +60,8 @@ def evaluate_part(ctl: Control, share: Share, part, parts):
             if noted < 0:
                 return False
             if noted > 0:
-                items.count += 1
-                put_bit(bits, own[i])
+                add_note(notes, own[i])
+    mark_stretches(notes, at, bucket.count, parts)
     return True
 
 
@@ -82,58 +77,57 @@ def evaluate_shared(ctl: Control, share: Share, row, found: Words):
     out, later = change_at(ctl, collection, row, share.iteration)
     if later == TOO_LARGE:
         return -1
-    flags = out << _FLAGS
+    flags = LEFT if later >= 0 else 0
     if stamp < scope.round_tick:
-        flags |= _FIRST
+        flags |= LISTED
+    if out != 0:
+        flags |= LOGGED | note_change(collection, row, share.time, out)
+    found[0] = row | ((later + 1) << 32)
+    found[1] = flags | out << DIFF
+    return 1 if flags != 0 else 0
+
+
+@kernel
+def note_change(collection: Collection, row, time, diff):
+    """Notes a row's change in its history, if that is but an iteration. Returns the flags of what is left."""
     inner = collection.inner
     if collection.read_between_rounds != 0:
-        flags |= _HAS_ENTRY if out != 0 else 0
-    elif out == 1 and share.time >= inner.base and get_bit(inner.bits, row) == 0 and inner.iters[row] == NEVER:
-        inner.iters[row] = share.time - inner.base
-        flags |= _HAS_ENTRY
-    found[0] = row | ((later + 1) << 32)
-    found[1] = flags
-    return 1 if flags != 0 or later >= 0 else 0
+        return 0
+    if diff == 1 and time >= inner.base and get_bit(inner.bits, row) == 0 and inner.iters[row] == NEVER:
+        inner.iters[row] = time - inner.base
+        return 0
+    return LEFT | _NEEDS_ENTRY
 
 
 @kernel
 def end_bucket(ctl: Control, share: Share):
-    """Makes changes of what workers have found out about a bucket's rows; false with ctl.error set."""
-    share.kind = Shared.NONE
+    """Makes changes of what workers have found out about a bucket's rows. Returns a `Status`: BULK where they are to write what
+    they have noted."""
+    if share.kind == Shared.BUCKET:
+        status = begin_taking(ctl, share, Shared.BUCKET_NOTES)
+        if status != Status.DONE:
+            return status
+    end_taking(share)
     collection = share.collection
-    bucket = collection.derivation.buckets[share.iteration]
-    bits = begin_taking(share, bucket.count)
-    place = next_bit(bits, 0, bucket.count)
-    while place < bucket.count:
-        notes = notes_with(share, bucket.data[place])
-        at = take_next(notes)
-        if at + NOTES_AHEAD < notes.items.count:
-            warm_change(collection, behind(notes.items.data, 2 * (at + NOTES_AHEAD)))
-        found = behind(notes.items.data, 2 * at)
-        if not change_row(ctl, share, found[0] & ROW, (found[0] >> 32) - 1, found[1]):
-            return False
-        place = next_bit(bits, place + 1, bucket.count)
-    list_empty(ctl, bucket)
-    return True
+    for part in range(share.part_count):
+        left = share.notes[part].left
+        for at in range(0, left.count, 2):
+            ahead = at + 2 * LEFT_AHEAD
+            if ahead < left.count and left.data[ahead + 1] & _NEEDS_ENTRY != 0:
+                warm_history(collection.inner, left.data[ahead] & ROW)
+            if not end_change(ctl, share, behind(left.data, at)):
+                return Status.FAILED
+    list_empty(ctl, collection.derivation.buckets[share.iteration])
+    return Status.DONE
 
 
 @kernel
-def warm_change(collection: Collection, found: Words):
-    """Asks for the history of a row that changes, unless a worker has noted it there."""
-    if found[1] >> _FLAGS != 0 and found[1] & _HAS_ENTRY == 0:
-        warm_history(collection.inner, found[0] & ROW)
-
-
-@kernel
-def change_row(ctl: Control, share: Share, row, later, flags):
+def end_change(ctl: Control, share: Share, note: Words):
+    """Does what is left about a bucket's row; false with ctl.error set."""
     collection = share.collection
-    if flags & _FIRST != 0 and not list_push(ctl, collection.touched, row):
-        return False
+    row = note[0] & ROW
+    later = (note[0] >> 32) - 1
+    flags = note[1]
     if later >= 0 and not schedule(ctl, collection, later, row):
         return False
-    out = flags >> _FLAGS
-    if out == 0:
-        return True
-    if flags & _HAS_ENTRY == 0 and not add_entry(ctl, collection.inner, row, share.time, out):
-        return False
-    return push_change(ctl, collection.inner_log, row, share.time, out, 0)
+    return flags & _NEEDS_ENTRY == 0 or add_entry(ctl, collection.inner, row, share.time, flags >> DIFF)

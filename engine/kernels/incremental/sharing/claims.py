@@ -16,7 +16,7 @@ from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
-from dlog.engine.kernels.incremental.sharing.parts import ROW
+from dlog.engine.kernels.incremental.loop.settling import ROW
 from dlog.engine.kernels.incremental.store.divisions import DIVISION_BITS, DIVISIONS, begin_words, first_word, item_of_word
 from dlog.engine.kernels.incremental.store.homes import home_of
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dlog.engine.kernels.codes import Shared, Status
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.memory import bit_length
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN
+from dlog.engine.kernels.incremental.loop.settling import ROW
 from dlog.engine.kernels.incremental.loop.supports import add_support, count_derivations, schedule, warm_chains
-from dlog.engine.kernels.incremental.sharing.parts import ROW, begin_notes, begin_step, begin_taking, own_rows
-from dlog.engine.kernels.incremental.store.bits import next_bit, put_bit
+from dlog.engine.kernels.incremental.sharing.parts import begin_notes, begin_step, bits_at, own_rows
+from dlog.engine.kernels.incremental.store.bits import put_bit
 from dlog.engine.kernels.incremental.store.collections import find_or_add
 from dlog.engine.kernels.incremental.store.direct import prefetch_direct
 from dlog.engine.kernels.incremental.store.lists import push_change
@@ -97,11 +99,11 @@ def list_at(share: Share, number) -> List:
 
 
 @kernel
-def count_listed(share: Share):
-    """How many derivations all lists have."""
+def places_listed(share: Share):
+    """How many places the derivations of all lists have: each list begins with a word of bits."""
     total = 0
     for number in range(lists_of(share)):
-        total += list_at(share, number).count
+        total += whole_words(list_at(share, number).count)
     return total
 
 
@@ -109,21 +111,21 @@ def count_listed(share: Share):
 def add_part(ctl: Control, share: Share, part, parts):
     stock = behind(share.stocks, part * STOCK)
     notes = share.notes[part]
-    if not begin_notes(ctl, notes, count_listed(share)):
+    if not begin_notes(ctl, notes, places_listed(share)):
         return False
     before = 0
     for number in range(lists_of(share)):
         items = list_at(share, number)
         if not add_own(ctl, share, items, part, parts, stock, notes.bits.data, before):
             return False
-        before += items.count
+        before += whole_words(items.count)
     return True
 
 
 @kernel
 def add_own(ctl: Control, share: Share, items: List, part, parts, stock: Words, bits: Words, before):
-    """Adds derivations of a list, those whose rows are a part's, and notes which rows are to be looked at; `before` the list
-    others have so many. False with ctl.error set."""
+    """Adds derivations of a list, those whose rows are a part's, and notes which rows are to be looked at; there are so many
+    places `before` the list's. False with ctl.error set."""
     collection = share.collection
     data = items.data
     own = scratch_block(ctl, 0)
@@ -152,20 +154,36 @@ def end_supports(ctl: Control, share: Share):
     """Has rows looked at whose derivations workers have added; false with ctl.error set."""
     share.kind = Shared.NONE
     collection = share.collection
-    bits = begin_taking(share, count_listed(share))
     first = 0
     for number in range(lists_of(share)):
         items = list_at(share, number)
-        last = first + items.count
-        at = next_bit(bits, first, last)
-        while at < last:
-            word = items.data[ITEM_WORDS * (at - first)]
-            if not schedule(ctl, collection, word >> 32, word & ROW):
-                return False
-            at = next_bit(bits, at + 1, last)
-        first = last
+        if not schedule_noted(ctl, share, items, first):
+            return False
+        first += whole_words(items.count)
         items.count = 0
     return close_stocks(ctl, share, collection.derivation.entries)
+
+
+@kernel
+def schedule_noted(ctl: Control, share: Share, items: List, first):
+    """Has those rows of a list looked at of which parts have noted it, the list's first place being `first`; false with
+    ctl.error set."""
+    collection = share.collection
+    for word in range((items.count + 63) >> 6):
+        bits = bits_at(share, (first >> 6) + word)
+        while bits != 0:
+            at = (word << 6) + bit_length(bits & -bits) - 1
+            bits &= bits - 1
+            item = items.data[ITEM_WORDS * at]
+            if not schedule(ctl, collection, item >> 32, item & ROW):
+                return False
+    return True
+
+
+@kernel
+def whole_words(places):
+    """As many places as there are in the words of their bits."""
+    return (places + 63) & ~63
 
 
 @kernel

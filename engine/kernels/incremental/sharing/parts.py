@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.loop.settling import LISTED, LOGGED, ROW
+from dlog.engine.kernels.incremental.store.bits import put_bit
 from dlog.engine.kernels.incremental.store.lists import list_room
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Notes, Share
-from dlog.engine.kernels.static.storage import clear_words
+from dlog.engine.kernels.static.storage import behind, clear_words
 
-NOTES_AHEAD = 12
-"""Notes of a part that are taken before one whose row is asked for."""
-ROW = 0x7FFFFFFF
-"""Bits of a word that are the number of a row."""
+MARK = 3
+"""Words that a part notes of each stretch of places."""
 
 
 @kernel
@@ -48,6 +48,9 @@ def begin_notes(ctl: Control, notes: Notes, places):
     size = (places + 63) >> 6
     notes.items.count = 0
     notes.bits.count = 0
+    notes.logged = 0
+    notes.listed = 0
+    notes.stretch = 0
     if not list_room(ctl, notes.bits, size):
         return False
     clear_words(notes.bits.data, size)
@@ -55,28 +58,42 @@ def begin_notes(ctl: Control, notes: Notes, places):
 
 
 @kernel
-def begin_taking(share: Share, places) -> Words:
-    """Before notes are taken in the order of places (`take_next`): returns a bit for each place of which a part has noted
-    something."""
-    bits = share.notes[0].bits.data
-    share.notes[0].taken = 0
-    for part in range(1, share.part_count):
-        notes = share.notes[part]
-        notes.taken = 0
-        for word in range((places + 63) >> 6):
-            bits[word] |= notes.bits.data[word]
-    return bits
+def add_note(notes: Notes, place):
+    """Adds the note of a place that has been written behind the others."""
+    flags = notes.items.data[2 * notes.items.count + 1]
+    notes.items.count += 1
+    notes.logged += 1 if flags & LOGGED != 0 else 0
+    notes.listed += 1 if flags & LISTED != 0 else 0
+    put_bit(notes.bits.data, place)
 
 
 @kernel
-def notes_with(share: Share, row) -> Notes:
-    """What the part has noted to which a row belongs."""
-    return share.notes[part_of(row, share.part_count)]
+def stretch_start(places, number, parts):
+    """The first place of the stretch of this number, of as many as there are parts; each has whole blocks (`own_rows`)."""
+    return places if number == parts else (places * number // parts) & ~(BLOCK - 1)
 
 
 @kernel
-def take_next(notes: Notes):
-    """The number of the note that is next."""
-    at = notes.taken
-    notes.taken = at + 1
-    return at
+def mark_stretches(notes: Notes, place, places, parts):
+    """Notes, before a place that begins a block, where the notes of a stretch begin, if one does there; after the last place
+    where all end."""
+    while notes.stretch <= parts and stretch_start(places, notes.stretch, parts) <= place:
+        mark = mark_at(notes, notes.stretch)
+        mark[0] = notes.items.count
+        mark[1] = notes.logged
+        mark[2] = notes.listed
+        notes.stretch += 1
+
+
+@kernel
+def mark_at(notes: Notes, stretch) -> Words:
+    return behind(notes.marks, stretch * MARK)
+
+
+@kernel
+def bits_at(share: Share, word):
+    """A word of bits of places, of which some part has noted something."""
+    found = 0
+    for part in range(share.part_count):
+        found |= share.notes[part].bits.data[word]
+    return found

@@ -12,6 +12,7 @@ from dlog.engine.kernels.incremental.sharing.loads import load_part
 from dlog.engine.kernels.incremental.sharing.paths import follow_part
 from dlog.engine.kernels.incremental.sharing.placing import hash_part, place_part
 from dlog.engine.kernels.incremental.sharing.rounds import settle_part
+from dlog.engine.kernels.incremental.sharing.taking import take_part
 from dlog.engine.kernels.round_structs import Control, Share
 
 
@@ -30,7 +31,9 @@ def run_part(share: Share, ctl: Control, part, parts):
         return add_part(ctl, share, part, parts)
     if kind == Shared.BUCKET:
         return evaluate_part(ctl, share, part, parts)
-    return settle_part(ctl, share, part, parts)
+    if kind == Shared.ROUND:
+        return settle_part(ctl, share, part, parts)
+    return take_part(ctl, share, part, parts)
 
 
 @kernel

@@ -9,6 +9,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Gathers, Shared, Status
 from dlog.engine.kernels.incremental.reduce import tallies
 from dlog.engine.kernels.incremental.sharing import running
+from dlog.engine.kernels.incremental.sharing.parts import MARK
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.runtime.static.worker import new_tally
 from dlog.engine.runtime.storage.collection_parts import new_list
@@ -46,7 +47,7 @@ class Share:
         self.struct[L.share.tally] = control[L.control.tally]
         self._tallies = [new_tally() for _ in range(workers)]
         self.struct.point(L.share.tallies, words(tally.address for tally in self._tallies))
-        self._notes = [_new_notes() for _ in range(workers)]
+        self._notes = [_new_notes(workers) for _ in range(workers)]
         self.struct.point(L.share.notes, words(notes.address for notes in self._notes))
         self.least = SHARED_STEP
         self.allow(True)
@@ -73,8 +74,8 @@ class Share:
         for items in (self.items, self.derived_rows, self.values, self.left):
             lists.list_free(self.control.address, items.address)
         for notes in self._notes:
-            lists.list_free(self.control.address, notes[L.notes.items])
-            lists.list_free(self.control.address, notes[L.notes.bits])
+            for field in (L.notes.items, L.notes.bits, L.notes.left):
+                lists.list_free(self.control.address, notes[field])
         tallies.forget_tallies(self.control.address)
 
     def run(self, pool: Executor, shares: Sequence[Share]) -> None:
@@ -109,8 +110,10 @@ class Share:
                 control[L.control.error] = 0
 
 
-def _new_notes() -> Struct:
+def _new_notes(workers: int) -> Struct:
     made = Struct(L.notes.size)
     made.point(L.notes.items, new_list(2))
     made.point(L.notes.bits, new_list(1))
+    made.point(L.notes.left, new_list(1))
+    made.point(L.notes.marks, Struct((workers + 1) * MARK))
     return made
