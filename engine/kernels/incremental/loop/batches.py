@@ -26,7 +26,7 @@ from dlog.engine.kernels.layout import NEVER, ROUND
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Change, History, List
-from dlog.engine.kernels.static.storage import behind
+from dlog.engine.kernels.static.storage import behind, scratch_block
 
 LEAST_SHARED = 8192
 """Rows with a history from which on workers settle them together."""
@@ -258,25 +258,49 @@ def settle_row(ctl: Control, collection: Collection, row):
 def settle_unread(ctl: Control, collection: Collection, rows: List, words):
     """Removes the absent ones of rows listed as the first of so many words, unless something keeps them; false with ctl.error
     set."""
-    bits = collection.outer.bits
-    inner = collection.inner
-    data = rows.data
-    if not data:
+    gone = scratch_block(ctl, 0)
+    if not rows.data:
         return True
-    for i in range(rows.count):
-        row = data[i * words]
-        if get_bit(bits, row) != 0 and get_bit(collection.alive, row) != 0:
-            if inner:
-                if is_needed(collection, row):
-                    if not keep_absent(ctl, collection, row):
-                        return False
-                    continue
-                if get_bit(inner.bits, row) != 0:
-                    close_item(inner, row)
-            clear_bit(bits, row)
-            if not remove_row(ctl, collection, row):
+    for first in range(0, rows.count, STEP):
+        n = list_absent(collection, rows, words, first, gone)
+        for i in range(n):
+            warm_values(collection, gone[i])
+        for i in range(n):
+            warm_row_slot(collection, gone[i])
+        for i in range(n):
+            # A row may be listed twice.
+            if is_absent(collection, gone[i]) and not settle_absent(ctl, collection, gone[i]):
                 return False
     return True
+
+
+@kernel
+def list_absent(collection: Collection, rows: List, words, first, gone: Words):
+    """Lists the absent ones of STEP rows, as those of `settle_unread`. Returns how many there are."""
+    n = 0
+    for at in range(first, min(first + STEP, rows.count)):
+        gone[n] = rows.data[at * words]
+        n += 1 if is_absent(collection, gone[n]) else 0
+    return n
+
+
+@kernel
+def is_absent(collection: Collection, row):
+    """Whether a row in which no path looks rows up is absent, and has not been removed."""
+    return get_bit(collection.outer.bits, row) != 0 and get_bit(collection.alive, row) != 0
+
+
+@kernel
+def settle_absent(ctl: Control, collection: Collection, row):
+    """Removes an absent row, unless something keeps it; false with ctl.error set."""
+    inner = collection.inner
+    if inner:
+        if is_needed(collection, row):
+            return keep_absent(ctl, collection, row)
+        if get_bit(inner.bits, row) != 0:
+            close_item(inner, row)
+    clear_bit(collection.outer.bits, row)
+    return remove_row(ctl, collection, row)
 
 
 @kernel

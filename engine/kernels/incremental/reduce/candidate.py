@@ -6,6 +6,7 @@ Records begin with values of 4 bytes and are widened, all of them, when a value 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.collections import free_number, take_number
 from dlog.engine.kernels.layout import CANDIDATE_NARROW, CANDIDATE_WIDE
 from dlog.engine.kernels.machine_structs import Words
@@ -18,6 +19,14 @@ from dlog.engine.kernels.static.storage import copy_words, release, resize
 def candidate_at(candidates: Collection, row) -> Candidate:
     """Address of a candidate."""
     return Candidate(candidates.grouping.records + row * candidates.grouping.record_bytes)
+
+
+@kernel
+def warm_candidate(candidates: Collection, row):
+    """Asks for a candidate, which may lie in two lines; -1: for none."""
+    place = candidate_at(candidates, row)
+    prefetch(place.address)
+    prefetch(place.address + CANDIDATE_NARROW - 8)
 
 
 @kernel

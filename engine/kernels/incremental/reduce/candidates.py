@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.reduce.candidate import (
     candidate_at,
     candidate_group,
@@ -18,15 +17,20 @@ from dlog.engine.kernels.incremental.reduce.candidate import (
     make_candidate,
     next_candidate,
     value_at,
+    warm_candidate,
 )
 from dlog.engine.kernels.incremental.reduce.group_links import first_candidate, head_of, set_head, warm_heads
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Control, Reduction
 from dlog.engine.kernels.row_structs import CandidatePlace, CandidatePlaces
-from dlog.engine.kernels.static.storage import mix, release, zeroed
+from dlog.engine.kernels.static.storage import mix, release, scratch_block, zeroed
 
 MIN_HASHED_CANDIDATES = 16
 """Candidates that are passed in a list from which on its own are found by hash."""
+CANDIDATES_AHEAD = 6
+"""Candidates of a list that are asked for before the first is looked at."""
+FEW_LISTS = 16
+"""Part of a block's lists that is not worth another step."""
 
 
 @kernel
@@ -99,24 +103,32 @@ def unlink(ctl: Control, reduction: Reduction, group, row):
 
 
 @kernel
-def warm_candidates(reduction: Reduction, values: Words, n, rows: Words):
-    """Asks for the candidates of groups rows[i] with values[i]: the heads, then the first ones, then those behind. Often it is
-    the group's first: in recursion what is derived in one iteration has one value."""
+def warm_candidates(ctl: Control, reduction: Reduction, values: Words, n, rows: Words):
+    """Asks for the candidates of groups rows[i] up to those with values[i], step by step: memory answers for many at once,
+    while each candidate says where the next one is. Often it is the group's first: in recursion what is derived in one
+    iteration has one value."""
     candidates = reduction.candidates
     groups = reduction.groups
+    lists = scratch_block(ctl, 5)
     warm_heads(groups, rows, n)
+    left = 0
     for i in range(n):
-        prefetch(candidate_at(candidates, first_candidate(groups, rows[i]) - 1).address)
-    for i in range(n):
-        first = first_candidate(groups, rows[i]) - 1
-        if first >= 0 and candidate_value(candidates, first) != values[i]:
-            prefetch(candidate_at(candidates, next_candidate(candidates, first) - 1).address)
-    for i in range(n):
-        first = first_candidate(groups, rows[i]) - 1
-        if first >= 0 and candidate_value(candidates, first) != values[i]:
-            second = next_candidate(candidates, first) - 1
-            if second >= 0 and candidate_value(candidates, second) != values[i]:
-                prefetch(candidate_at(candidates, next_candidate(candidates, second) - 1).address)
+        first = first_candidate(groups, rows[i])
+        warm_candidate(candidates, first - 1)
+        lists[left] = i | (first << 32)
+        left += 1 if first != 0 else 0
+    for _ in range(CANDIDATES_AHEAD):
+        if left * FEW_LISTS < n:
+            break
+        count = left
+        left = 0
+        for at in range(count):
+            i = lists[at] & 0xFFFFFFFF
+            place = candidate_at(candidates, (lists[at] >> 32) - 1)
+            following = place.next
+            warm_candidate(candidates, following - 1)
+            lists[left] = i | (following << 32)
+            left += 1 if following != 0 and value_at(candidates, place) != values[i] else 0
 
 
 # ---------------------------------------------------------------------------------------------------------------- table

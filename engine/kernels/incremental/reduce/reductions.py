@@ -22,6 +22,7 @@ from dlog.engine.kernels.incremental.reduce.candidates import unlink
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current
 from dlog.engine.kernels.incremental.reduce.streamed import flush_grouped
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
+from dlog.engine.kernels.incremental.reduce.warming import warm_best, warm_change, warm_results, warm_rivals
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import (
     add_values,
@@ -252,11 +253,13 @@ def best_round(ctl: Control, reduction: Reduction, derived: Changes, first, last
     if not count_candidates(ctl, reduction, derived, first, last, tick):
         return False
     for i in range(touched.count):
+        warm_best(reduction, touched.data, i, touched.count)
         group = touched.data[i]
         row = best[group] - 1
         if row >= 0 and derived_times(candidates, row) <= 0:
             best[group] = best_candidate(reduction, group) + 1
     for i in range(first, last):
+        warm_rivals(reduction, derived, i, last)
         row = derived.data[i].row
         group = candidate_group(candidates, row)
         known = best[group] - 1
@@ -264,6 +267,8 @@ def best_round(ctl: Control, reduction: Reduction, derived: Changes, first, last
             best[group] = row + 1
     time = derived.data[first].time
     for i in range(touched.count):
+        warm_best(reduction, touched.data, i, touched.count)
+        warm_results(reduction, touched.data, i, touched.count)
         group = touched.data[i]
         known = best[group] - 1
         row = -1
@@ -287,6 +292,7 @@ def count_candidates(ctl: Control, reduction: Reduction, derived: Changes, first
     touched = groups.touched
     touched.count = 0
     for i in range(first, last):
+        warm_change(reduction, derived, i, last)
         change = derived.data[i]
         row = change.row
         place = candidate_at(candidates, row)
@@ -331,6 +337,7 @@ def drop_candidates(ctl: Control, reduction: Reduction, derived: Changes, first,
             return False
     maybe_dead.count = 0
     for i in range(first, last):
+        warm_change(reduction, derived, i, last)
         if not drop_candidate(ctl, reduction, derived.data[i].row):
             return False
     return True

@@ -183,7 +183,7 @@ def reduce_block(ctl: Control, pc: Reduce, n):
 def candidate_block(ctl: Control, reduction: Reduction, values: Words, n, rows: Words):
     """rows[i] becomes the candidate of group rows[i] with values[i]; false with ctl.error set."""
     if n > MAX_UNPREFETCHED_ROWS:
-        warm_candidates(reduction, values, n, rows)
+        warm_candidates(ctl, reduction, values, n, rows)
     for i in range(n):
         row = candidate_row(ctl, reduction, rows[i], values[i])
         if row < 0:
@@ -197,7 +197,7 @@ def lattice_block(ctl: Control, reduction: Reduction, pc: Reduce, values: Words,
     """Adds derivations of values[i] in groups rows[i], at the iterations and with the diffs of the sink's registers; false with
     ctl.error set."""
     if n > MAX_UNPREFETCHED_ROWS:
-        warm_candidates(reduction, values, n, rows)
+        warm_candidates(ctl, reduction, values, n, rows)
         warm_results(reduction, n, rows)
     diffs = register(ctl, pc.diff)
     advance = pc.advance

@@ -251,7 +251,7 @@ def warm_values(ctl: Control, reduction: Reduction, pool: Numbers, start, count,
         rows[known] = group
         values[known] = value
         known += 1 if group >= 0 else 0
-    warm_candidates(reduction, values, known, rows)
+    warm_candidates(ctl, reduction, values, known, rows)
     warm_results(reduction, known, rows)
 
 
