@@ -350,6 +350,7 @@ class Path(Struct):
     reduction: Reduction
     runs: Runs
     run_code: Words  # its code for changes in runs, where `runs` is ready
+    chunk: i64  # how many changes a step has in which workers divide them, as it turned out; 0: they have not
 
 
 class Loop(Struct):

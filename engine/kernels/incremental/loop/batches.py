@@ -26,10 +26,12 @@ from dlog.engine.kernels.layout import NEVER, ROUND
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Change, History, List
-from dlog.engine.kernels.static.storage import behind, scratch_block
+from dlog.engine.kernels.static.storage import behind
 
 LEAST_SHARED = 8192
 """Rows with a history from which on workers settle them together."""
+ROWS_AHEAD = 12
+"""Rows between those of which values are asked for and those of which slots are, and one that is removed."""
 STEP = 64
 """Rows that are removed together: what they lead to is asked for before the first is."""
 
@@ -258,30 +260,28 @@ def settle_row(ctl: Control, collection: Collection, row):
 def settle_unread(ctl: Control, collection: Collection, rows: List, words):
     """Removes the absent ones of rows listed as the first of so many words, unless something keeps them; false with ctl.error
     set."""
-    gone = scratch_block(ctl, 0)
-    if not rows.data:
+    data = rows.data
+    if not data:
         return True
-    for first in range(0, rows.count, STEP):
-        n = list_absent(collection, rows, words, first, gone)
-        for i in range(n):
-            warm_values(collection, gone[i])
-        for i in range(n):
-            warm_row_slot(collection, gone[i])
-        for i in range(n):
-            # A row may be listed twice.
-            if is_absent(collection, gone[i]) and not settle_absent(ctl, collection, gone[i]):
-                return False
+    for at in range(rows.count):
+        warm_absent(collection, rows, words, at)
+        row = data[at * words]
+        if is_absent(collection, row) and not settle_absent(ctl, collection, row):
+            return False
     return True
 
 
 @kernel
-def list_absent(collection: Collection, rows: List, words, first, gone: Words):
-    """Lists the absent ones of STEP rows, as those of `settle_unread`. Returns how many there are."""
-    n = 0
-    for at in range(first, min(first + STEP, rows.count)):
-        gone[n] = rows.data[at * words]
-        n += 1 if is_absent(collection, gone[n]) else 0
-    return n
+def warm_absent(collection: Collection, rows: List, words, at):
+    """Asks for what is looked at when rows behind `at` that are absent are removed: their values, and where slots have them."""
+    if at + 2 * ROWS_AHEAD < rows.count:
+        row = rows.data[(at + 2 * ROWS_AHEAD) * words]
+        if is_absent(collection, row):
+            warm_values(collection, row)
+    if at + ROWS_AHEAD < rows.count:
+        row = rows.data[(at + ROWS_AHEAD) * words]
+        if is_absent(collection, row):
+            warm_row_slot(collection, row)
 
 
 @kernel

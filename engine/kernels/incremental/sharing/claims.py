@@ -19,6 +19,7 @@ from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.settling import ROW
 from dlog.engine.kernels.incremental.store.divisions import DIVISION_BITS, DIVISIONS, begin_words, first_word, item_of_word
 from dlog.engine.kernels.incremental.store.homes import home_of
+from dlog.engine.kernels.incremental.store.implied import warm_cell
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room
 from dlog.engine.kernels.incremental.store.slots import enter_slot, has_values, hash_values, slot_of, slots_of, tag_of
 from dlog.engine.kernels.instructions import Derive
@@ -34,8 +35,10 @@ FIRST = 1 << 31
 """Set, beside the row, in a record that has claimed its number."""
 MAX_COLUMNS = 32
 """Columns of a collection whose rows are claimed."""
-RECORDS_AHEAD, SLOTS_AHEAD = 32, 16
-"""Records that are asked for, and those whose slots are, before they are looked at."""
+RECORDS_AHEAD, SLOTS_AHEAD, ROWS_AHEAD = 32, 16, 8
+"""Records that are asked for, those whose slots are, and those whose rows are, before they are looked at."""
+SLOTS_TRIED = 4
+"""Slots among which a row is that is asked for."""
 _HALF = 0xFFFFFFFF
 _NARROW = 31
 """Bits of a value that fits 4 bytes, without its sign."""
@@ -193,13 +196,32 @@ def claim_division(ctl: Control, share: Share, own: Share, division, part, limit
 
 @kernel
 def warm_claim(collection: Collection, noted: Share, room: Words, at, last):
-    """Asks for a record that is looked at soon, and for the slot of one sooner."""
+    """Asks for a record that is looked at soon, for the slots of one sooner, and for the row that one has which is next."""
     if at + RECORDS_AHEAD < last:
         prefetch(record_at(noted, collection, item_of_word(room[at + RECORDS_AHEAD])).address)
     if at + SLOTS_AHEAD < last:
         home = home_of(slots_of(collection), (room[at + SLOTS_AHEAD] >> 32) & _HALF)
         prefetch(collection.row_slots.address + home * 4)
         prefetch(collection.tags.address + home)
+    if at + ROWS_AHEAD < last:
+        warm_row(collection, values_of(record_at(noted, collection, item_of_word(room[at + ROWS_AHEAD]))))
+
+
+@kernel
+def warm_row(collection: Collection, values: Words):
+    """Asks for the row that most likely has these values, if one has a slot with their tag."""
+    hashed = hash_values(values, collection.arity)
+    tags = collection.tags
+    wanted = tag_of(hashed)
+    at = slot_of(collection, hashed)
+    for _ in range(SLOTS_TRIED):
+        if tags[at] == wanted and collection.row_slots[at] < collection.rows:
+            for c in range(collection.arity):
+                warm_cell(collection.columns[c], collection.row_slots[at])
+            break
+        if tags[at] == TAG_FREE:
+            break
+        at += 1
 
 
 @kernel

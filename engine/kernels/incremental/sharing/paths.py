@@ -33,18 +33,20 @@ LEAST_CHUNK = 256
 """Changes of a path below which a share of them is not worth it."""
 CHUNK = 1 << 15
 """Changes of a path that are shared at first."""
+MAX_CHUNK = 1 << 22
+"""Most changes that are shared at first, where as many have been before."""
 MAX_ROWS_OF_PART = 1 << 19
 """Rows, about, that a part of a path may make; where it makes a quarter of them, the next step has no more changes."""
 _UNLIMITED = 1 << 62
 
 
 @kernel
-def begin_sharing(share: Share, first, last):
+def begin_sharing(share: Share, path: Path, first, last):
     """Before workers divide changes [first, last) of a path among them."""
     share.next = first
     share.end = first
     share.last = last
-    share.chunk = CHUNK
+    share.chunk = max(path.chunk, CHUNK)
     share.noted = 0
     share.entered = 0
 
@@ -58,7 +60,7 @@ def begin_path(ctl: Control, share: Share, path: Path, first, last):
     hoped = (last - first) * HOPE
     sample_changes(ctl, share, path, first, last)
     if may_divide(ctl, share, path, hoped):
-        begin_sharing(share, first, last)
+        begin_sharing(share, path, first, last)
     elif hoped >= share.least:
         if path.target.scope:
             share.gathers = Gathers.SUPPORTS
@@ -77,7 +79,7 @@ def end_trial(path: Path, ctl: Control, share: Share):
     # Where it has been interrupted meanwhile it has made many.
     found = ctl.work - share.work if ctl.work >= share.work else MAX_ROWS_OF_PART
     if may_divide(ctl, share, path, found * (last - first) // TRIED):
-        begin_sharing(share, first, last)
+        begin_sharing(share, path, first, last)
     else:
         start_changes(path, ctl, first, last)
 
@@ -127,7 +129,7 @@ def divide_rest(ctl: Control, share: Share, path: Path):
         start_changes(path, ctl, seed.at, last)
         return Status.YIELD
     else:
-        begin_sharing(share, seed.at, last)
+        begin_sharing(share, path, seed.at, last)
     return status
 
 
@@ -269,8 +271,9 @@ def end_sums(ctl: Control, share: Share):
 @kernel
 def pass_changes(ctl: Control, share: Share, most):
     """After parts have gone through their changes, of which one has made so many rows at most."""
-    if most * 4 < MAX_ROWS_OF_PART:
+    if most * 4 < MAX_ROWS_OF_PART and share.end - share.next == share.chunk:
         share.chunk <<= 1
+        share.path.chunk = min(share.chunk, MAX_CHUNK)
     share.next = share.end
     # As if this worker had gone through the changes: `rows_hoped_for` asks how many are left.
     ctl.levels[0].at = share.end
@@ -281,6 +284,7 @@ def pass_changes(ctl: Control, share: Share, most):
 def forget_noted(ctl: Control, share: Share):
     """Forgets what parts of a path have noted, of which one has given up; the next step has fewer changes."""
     share.chunk >>= 2
+    share.path.chunk = share.chunk
     for part in range(share.part_count):
         share.parts[part].items.count = 0
     if share.chunk < LEAST_CHUNK:
