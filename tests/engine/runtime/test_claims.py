@@ -17,6 +17,7 @@ from dlog.engine.kernels.codes import Shared
 from dlog.engine.runtime.incremental.batches import runner
 from dlog.engine.runtime.incremental.batches.sharing import Share
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
+from dlog.engine.runtime.storage.native import view
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
@@ -128,6 +129,38 @@ def test_rows_that_were_not_expected_are_claimed_again(monkeypatch: pytest.Monke
         again = (Shared.CLAIM, Shared.HASH) in pairwise(order)
         assert again == (threads > 1)
     assert all(np.array_equal(one, two) for other in found[1:] for one, two in zip(found[0], other, strict=True))
+
+
+@pytest.mark.parametrize("condition", ["x < y", "x > y"])
+def test_room_for_rows_is_made_for_what_changes_all_over_lead_to(condition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first changes lead to most rows, or the last ones do."""
+    edges = random_edges(100_000, 300_000, 6)
+    edges = edges[np.argsort(edges[:, 0], kind="stable")]
+    reached = ".decl n(x: number)\nn(1).\nn(y) :- n(x), e(x, y).\n"  # has the edges in the order of x
+    added = f".decl t(x: number, y: number)\nt(y, x) :- e(x, y), {condition}.\n"
+    placed, homes = [], []
+    run = Share.run
+
+    def noting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        kind, address = self.struct[L.share.kind], self.struct[L.share.collection]
+        run(self, pool, shares)
+        collection = view(address, L.collection.size, np.int64) if kind in {Shared.HASH, Shared.ENTER} else None
+        if kind == Shared.HASH:
+            placed.append(collection[L.relation.rows])
+        if kind == Shared.ENTER:
+            homes.append(collection[L.collection.slot_homes])
+
+    before = Maintained(compile_source(Source(EDGES + reached)), threads=2)
+    commit(before, edges[:0], edges)
+    monkeypatch.setattr(Share, "run", noting)
+    engine = Maintained(compile_source(Source(EDGES + reached + added)), threads=2, old=before)
+    engine.commit({})
+    rows = engine.rows("t")
+    assert rows == np.count_nonzero(edges[:, 0] < edges[:, 1] if condition == "x < y" else edges[:, 0] > edges[:, 1])
+    assert placed
+    assert sum(placed) < rows // 3
+    assert homes[-1] < rows * 3 // 2
+    engine.close()
 
 
 @examples(40)

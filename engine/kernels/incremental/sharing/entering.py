@@ -90,7 +90,7 @@ def slots_wanted(ctl: Control, share: Share):
     """How many slots the table should have where it is to grow, else 0."""
     collection = share.collection
     rows = collection.rows
-    wanted = max(rows, rows_hoped_for(ctl, collection)) + rows_expected(share)
+    wanted = max(rows, rows_hoped_for(ctl, collection, share.count)) + rows_expected(share)
     if wanted + (wanted >> 3) <= collection.slot_homes.count:
         return 0
     return max(more_slots(rows), slots_for(wanted))

@@ -41,14 +41,17 @@ _UNLIMITED = 1 << 62
 
 
 @kernel
-def begin_sharing(share: Share, path: Path, first, last):
-    """Before workers divide changes [first, last) of a path among them."""
+def begin_sharing(ctl: Control, share: Share, path: Path, first, last):
+    """Before workers divide changes [first, last) of a path among them; one may have gone through those before."""
     share.next = first
     share.end = first
     share.last = last
     share.chunk = max(path.chunk, CHUNK)
     share.noted = 0
     share.entered = 0
+    if share.sampled != 0:
+        share.entered = path.target.rows - ctl.rows_before
+        share.noted = max((first - ctl.first) * share.derived // share.sampled, share.entered)
 
 
 @kernel
@@ -60,7 +63,7 @@ def begin_path(ctl: Control, share: Share, path: Path, first, last):
     hoped = (last - first) * HOPE
     sample_changes(ctl, share, path, first, last)
     if may_divide(ctl, share, path, hoped):
-        begin_sharing(share, path, first, last)
+        begin_sharing(ctl, share, path, first, last)
     elif hoped >= share.least:
         if path.target.scope:
             share.gathers = Gathers.SUPPORTS
@@ -79,7 +82,7 @@ def end_trial(path: Path, ctl: Control, share: Share):
     # Where it has been interrupted meanwhile it has made many.
     found = ctl.work - share.work if ctl.work >= share.work else MAX_ROWS_OF_PART
     if may_divide(ctl, share, path, found * (last - first) // TRIED):
-        begin_sharing(share, path, first, last)
+        begin_sharing(ctl, share, path, first, last)
     else:
         start_changes(path, ctl, first, last)
 
@@ -129,7 +132,7 @@ def divide_rest(ctl: Control, share: Share, path: Path):
         start_changes(path, ctl, seed.at, last)
         return Status.YIELD
     else:
-        begin_sharing(share, path, seed.at, last)
+        begin_sharing(ctl, share, path, seed.at, last)
     return status
 
 

@@ -112,7 +112,7 @@ def more_homes(ctl: Control, collection: Collection, count):
     ctl.error set."""
     if collection.fresh != 0:
         # At once takes less: rows are read in their order.
-        if resize_slots(ctl, collection, max(count, slots_for(rows_hoped_for(ctl, collection)))):
+        if resize_slots(ctl, collection, max(count, slots_for(rows_hoped_for(ctl, collection, 0)))):
             return True
         # Where there is no memory for two tables, one grows where it is.
         ctl.error = Error.NONE
@@ -132,9 +132,10 @@ def more_homes(ctl: Control, collection: Collection, count):
 
 
 @kernel
-def rows_hoped_for(ctl: Control, collection: Collection):
-    """How many rows a fresh collection will have, about, where the changes that are left to the path that runs lead to as many
-    as those before; 0 where these are too few to tell."""
+def rows_hoped_for(ctl: Control, collection: Collection, coming):
+    """How many rows a fresh collection will have, about, besides those of so many derivations that are coming: as a sample of
+    the changes says of the path that runs, or where those that are left lead to as many as those before. 0 where these are too
+    few to tell."""
     if ctl.running == 0 or ctl.run_path.target.address != collection.address:
         return 0
     seed = ctl.levels[0]
@@ -142,23 +143,26 @@ def rows_hoped_for(ctl: Control, collection: Collection):
     rows = slotted(collection)
     if done <= 0 or done < (seed.end - seed.at) // MOST_CHANGES_LEFT:
         return 0
-    left = seed.end - seed.at
     made = rows - ctl.rows_before
     share = ctl.share
-    coming = rows_sampled(share, made, done, left) if share and share.sampled != 0 else made * left // done
-    return min(rows + coming, rows * MOST_GROWTH)
+    if share and share.sampled != 0:
+        more = rows_sampled(share, seed.end - ctl.first, done, made, coming)
+    else:
+        more = made * (seed.end - seed.at) // done
+    return min(rows + more, rows * MOST_GROWTH)
 
 
 @kernel
-def rows_sampled(share: Share, made, done, left):
-    """How many new rows so many changes of a path lead to, about, as a sample of its changes says, when others have led to as
-    many as `made`: records that are noted may be of rows that are there."""
+def rows_sampled(share: Share, changes, done, made, coming):
+    """How many rows all changes of a path lead to, about, as a sample says, besides those `made` by some that are done, and
+    those of derivations that are coming."""
     noted = share.noted
     entered = share.entered
     if noted == 0:
-        noted = max(done * share.derived // share.sampled, 1)
-        entered = min(made, noted)
-    return left * share.derived // share.sampled * entered // noted
+        noted = max(done * share.derived // share.sampled, made, 1)
+        entered = made
+    left = changes * share.derived // share.sampled - noted - coming
+    return max(left, 0) * entered // noted
 
 
 @kernel
