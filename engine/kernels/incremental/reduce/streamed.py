@@ -22,6 +22,8 @@ from dlog.engine.kernels.static.storage import behind
 
 MAX_COMPARED_CONTRIBUTIONS = 8
 """Contributions of a round that are compared with each other."""
+GROUPS_AHEAD = 16
+"""Groups that a round has touched whose sums are asked for before they are looked at."""
 
 
 @kernel
@@ -33,6 +35,7 @@ def stream_block(ctl: Control, reduction: Reduction, rows: Words, times: Words, 
         size = groups.grouping.sum_words * 8
         for i in range(n):
             prefetch(sums.address + rows[i] * size)
+            prefetch(groups.stamps.address + rows[i] * 4)
     if reduction.result.fresh != 0 and not reduction.missing:
         # All groups with members count as changes (`log_fresh`).
         op = reduction.op
@@ -244,7 +247,12 @@ def close_round(ctl: Control, reduction: Reduction):
     time = reduction.open
     touched = reduction.groups.touched
     reduction.open = 0
-    for i in range(0, touched.count, TouchedGroup.size >> 3):
+    sums = reduction.groups.grouping.sums
+    size = reduction.groups.grouping.sum_words * 8
+    step = TouchedGroup.size >> 3
+    for i in range(0, touched.count, step):
+        if i + GROUPS_AHEAD * step < touched.count:
+            prefetch(sums.address + touched.data[i + GROUPS_AHEAD * step] * size)
         noted = TouchedGroup(touched.data.address + i * 8)
         if not announce_group(ctl, reduction, noted.group, time, noted.members > 0, noted.value):
             return False

@@ -184,8 +184,11 @@ def claim_division(ctl: Control, share: Share, own: Share, division, part, limit
     claimed = own.derived_rows.count
     if not list_room(ctl, own.derived_rows, last - first):
         return False
+    repeat = share.entered * 4 < share.noted * 3
     for at in range(first, last):
         warm_claim(collection, noted, room, at, last)
+        if repeat and at + ROWS_AHEAD < last:
+            warm_row(collection, values_of(record_at(noted, collection, item_of_word(room[at + ROWS_AHEAD]))))
         record = record_at(noted, collection, item_of_word(room[at]))
         # One that is claimed again may have a row.
         if row_of(record) == ROW_UNKNOWN and not claim(share, own, record, limit) and not leave(ctl, own, record, part):
@@ -196,20 +199,19 @@ def claim_division(ctl: Control, share: Share, own: Share, division, part, limit
 
 @kernel
 def warm_claim(collection: Collection, noted: Share, room: Words, at, last):
-    """Asks for a record that is looked at soon, for the slots of one sooner, and for the row that one has which is next."""
+    """Asks for a record that is looked at soon, and for the slot of one sooner."""
     if at + RECORDS_AHEAD < last:
         prefetch(record_at(noted, collection, item_of_word(room[at + RECORDS_AHEAD])).address)
     if at + SLOTS_AHEAD < last:
         home = home_of(slots_of(collection), (room[at + SLOTS_AHEAD] >> 32) & _HALF)
         prefetch(collection.row_slots.address + home * 4)
         prefetch(collection.tags.address + home)
-    if at + ROWS_AHEAD < last:
-        warm_row(collection, values_of(record_at(noted, collection, item_of_word(room[at + ROWS_AHEAD]))))
 
 
 @kernel
 def warm_row(collection: Collection, values: Words):
-    """Asks for the row that most likely has these values, if one has a slot with their tag."""
+    """Asks for the row that most likely has these values, if one has a slot with their tag: where many records are of rows that
+    are there."""
     hashed = hash_values(values, collection.arity)
     tags = collection.tags
     wanted = tag_of(hashed)

@@ -76,13 +76,16 @@ def take_freed(share: Share, stock: Words, pool: Pool):
 
 @kernel
 def close_stocks(ctl: Control, share: Share, pool: Pool):
-    """Gives back what is left in stocks, and the room that nobody has taken; false with ctl.error set."""
+    """Gives back what is left in stocks, and most of the room that nobody has taken, unless it is little: others will take
+    some soon. False with ctl.error set."""
     for number in range(share.workers):
         stock = behind(share.stocks, number * STOCK)
         for i in range(stock[0]):
             pool_give(pool, stock[i + 1])
     capacity = pool.capacity
-    target = max(pool.count, share.room)
+    target = max(pool.count + (pool.count >> 3), share.room)
+    if capacity <= target + (target >> 3):
+        return True
     size = pool.words * 8
     moved = resize(ctl, pool.data.address, capacity * size, target * size)
     if moved == 0:
