@@ -6,7 +6,7 @@ Those of rows in recursion are items of the lists of whoever has noted them. Wor
 from __future__ import annotations
 
 from dlog.engine.kernels.codes import Shared, Status
-from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import bit_length
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.settling import ROW
@@ -175,8 +175,23 @@ def schedule_noted(ctl: Control, share: Share, items: List, first):
             at = (word << 6) + bit_length(bits & -bits) - 1
             bits &= bits - 1
             item = items.data[ITEM_WORDS * at]
-            if not schedule(ctl, collection, item >> 32, item & ROW):
+            if not add_to_bucket(collection, item >> 32, item & ROW) and not schedule(ctl, collection, item >> 32, item & ROW):
                 return False
+    return True
+
+
+@inlined
+def add_to_bucket(collection: Collection, iteration, row):
+    """`schedule` where a bucket has rows, and room for one more."""
+    derivation = collection.derivation
+    if iteration >= derivation.bucket_count:
+        return False
+    bucket = derivation.buckets[iteration]
+    count = bucket.count
+    if count == 0 or count >= bucket.capacity:
+        return False
+    bucket.data[count] = row
+    bucket.count = count + 1
     return True
 
 
