@@ -34,6 +34,7 @@ items, log, pool, reduction = rows.List.place, rounds.Log.place, rows.Pool.place
 scope, seed, slab, fused = rounds.Scope.place, rounds.Seed.place, rows.Slab.place, rounds.Fused.place
 sums, support, work, share = rows.Sums.place, rows.Support.place, rounds.Work.place, rounds.Share.place
 mold, cores, tally, notes = rounds.Mold.place, graphs.Cores.place, rounds.Tally.place, rounds.Notes.place
+desk = rounds.Desk.place
 
 BLOCK = 512
 """Rows per block: eight registers of a block fit the first-level cache."""

@@ -451,6 +451,18 @@ class Notes(Struct):
     left: List  # notes of a stretch that are not for the worker that takes it
 
 
+class Desk(Struct):
+    """Where one thread puts parts of steps, one after the other, that another one does (sharing/desks.py)."""
+
+    put: i64  # how many parts have been put there; plus GONE while nobody looks
+    taken: i64  # and taken,
+    done: i64  # and done
+    share: Share  # the step of the last one,
+    part: i64  # its number,
+    parts: i64  # how many there are,
+    well: i64  # and whether it was done without mistakes
+
+
 class Share(Struct):
     """A step whose rows are divided among workers (sharing)."""
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -162,7 +163,7 @@ def _sections() -> Iterator[tuple[list[dict[int, float]], list[dict[int, float]]
     """By section of batches, what each worker (its number) needs; by step that workers do together, what each part does."""
     found: list[dict[int, float]] = []
     steps: list[dict[int, float]] = []
-    run_all, each, run, share, run_part = StrataRun.all, StrataRunner.each, StrataRun._run, Share.run, running.run_part
+    run_all, each, run = StrataRun.all, StrataRunner.each, StrataRun._run
 
     def noted(number: int, work: Callable[[], Any]) -> Any:
         start = time.thread_time()
@@ -181,13 +182,16 @@ def _sections() -> Iterator[tuple[list[dict[int, float]], list[dict[int, float]]
         found.append({})
         each(self, [lambda c, t=t: noted(c[L.control.number], lambda: t(c)) for t in tasks])  # type: ignore[misc]
 
-    def share_noted(self: Share, pool: Executor, controls: Sequence[Struct]) -> None:
+    def parts_noted(self: Share, pool: Executor, shares: Sequence[Share]) -> list[bool]:
+        """Each part as a task of its own: otherwise a thread goes from one to the next and takes its time alone."""
         steps.append({})
-        share(self, pool, controls)
+        parts = [partial(part_noted, self, share, number, len(shares)) for number, share in enumerate(shares)]
+        others = [pool.submit(part) for part in parts[1:]]
+        return [parts[0](), *(other.result() for other in others)]
 
-    def part_noted(work: int, control: int, part: int, parts: int) -> bool:
+    def part_noted(step: Share, own: Share, part: int, parts: int) -> bool:
         start = time.thread_time()
-        done = bool(run_part(work, control, part, parts))
+        done = bool(running.run_part(step.struct.address, own.control.address, part, parts))
         steps[-1][part] = time.thread_time() - start
         return done
 
@@ -195,8 +199,7 @@ def _sections() -> Iterator[tuple[list[dict[int, float]], list[dict[int, float]]
         patch.object(StrataRun, "all", all_noted),
         patch.object(StrataRun, "_run", run_noted),
         patch.object(StrataRunner, "each", each_noted),
-        patch.object(Share, "run", share_noted),
-        patch.object(running, "run_part", part_noted),
+        patch.object(Share, "do_parts", parts_noted),
     ):
         yield found, steps
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Gathers, Shared, Status
 from dlog.engine.kernels.incremental.reduce import tallies
-from dlog.engine.kernels.incremental.sharing import running
+from dlog.engine.kernels.incremental.sharing import desks, running
 from dlog.engine.kernels.incremental.sharing.parts import MARK
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.runtime.static.worker import new_tally
@@ -18,6 +18,8 @@ from dlog.engine.runtime.storage.native import Struct, words
 UNLIMITED = 2**62
 SHARED_STEP = 8192
 """Fewest rows of a step for which other threads are woken."""
+_APART = 16
+"""Words between a desk and what follows it in memory: two threads look at it again and again."""
 
 
 class Failed(Exception):
@@ -36,6 +38,9 @@ class Share:
         self.struct = Struct(L.share.size)
         self.items, self.derived_rows, self.values = new_list(2), new_list(L.DERIVED_ROW_WORDS), new_list(1)
         self.left = new_list(1)
+        self.desk = Struct(L.desk.size + _APART)
+        """Where parts of other workers' steps come that this one does."""
+        self.desk[L.desk.put] = desks.GONE
         self.struct.point(L.share.items, self.items)
         self.struct.point(L.share.derived_rows, self.derived_rows)
         self.struct.point(L.share.values, self.values)
@@ -85,23 +90,44 @@ class Share:
         for control in controls:
             control[L.control.limit] = self.control[L.control.limit]
             control[L.control.iteration] = self.control[L.control.iteration]
-        parts, address = len(controls), self.struct.address
         self.struct.point(L.share.parts, words(share.struct.address for share in shares))
-        self.struct[L.share.part_count] = parts
-        others = [
-            pool.submit(running.run_part, address, control.address, part, parts)
-            for part, control in enumerate(controls[1:], 1)
-        ]
-        try:
-            done = [running.run_part(address, controls[0].address, 0, parts)]
-        finally:
-            wait(others)
-        done += [other.result() for other in others]
+        self.struct[L.share.part_count] = len(shares)
+        done = self.do_parts(pool, shares)
         if self.struct[L.share.kind] == Shared.PATH:
             self._forget_later([share.struct[L.share.status] for share in shares], controls)
         for control, well in zip(controls, done, strict=True):
             if not well and control[L.control.error]:
                 raise Failed(control)
+
+    def do_parts(self, pool: Executor, shares: Sequence[Share]) -> list[bool]:
+        """Does all parts; whether each was done without mistakes."""
+        address, parts = self.struct.address, len(shares)
+        others = shares[1:]
+        for part, share in enumerate(others, 1):
+            if not desks.put_part(share.desk.address, address, part, parts):
+                pool.submit(share.serve)
+        try:
+            first = bool(running.run_part(address, shares[0].control.address, 0, parts))
+        finally:
+            for share in others:
+                share.await_parts()
+        return [first, *(bool(share.desk[L.desk.well]) for share in others)]
+
+    def serve(self) -> None:
+        """Does parts that come to this worker's desk; holds it as long as it looks."""
+        desks.serve(self.desk.address, self.control.address)
+
+    def await_parts(self) -> None:
+        """Waits until the parts on this worker's desk are done. An interruption has to wait, too: they write."""
+        interruption: KeyboardInterrupt | None = None
+        while True:
+            try:
+                if desks.is_done(self.desk.address):
+                    break
+            except KeyboardInterrupt as raised:
+                interruption = raised
+        if interruption is not None:
+            raise interruption
 
     def _forget_later(self, statuses: Sequence[int], controls: Sequence[Struct]) -> None:
         """Forgets mistakes that come after a part that has given up: they may be another worker's."""

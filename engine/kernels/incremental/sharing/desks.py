@@ -1,0 +1,73 @@
+"""Parts of steps that other threads do, one after the other, without being woken for each.
+
+To wake a thread takes as long as some steps. So one that has done a part looks for a while whether there is another one, and
+goes only then. It has gone as soon as it has said so where parts are counted: who puts the next one learns from the count
+whether somebody looks.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.memory import atomic_add, give_way
+from dlog.engine.kernels.incremental.sharing.running import run_part
+from dlog.engine.kernels.round_structs import Control, Desk, Share
+
+GONE = 1 << 32
+"""What nobody looking adds to the number of parts."""
+LOOKS = 1000
+"""Times that a thread looks for a part, or for the end of one, before it does something else: some hundred microseconds."""
+
+
+@entry()
+def put_part(desk: Desk, share: Share, part, parts):
+    """Puts a part of the step at hand on a desk, where all others are done. False if nobody looks: somebody must be sent there
+    (`serve`)."""
+    desk.share = share
+    desk.part = part
+    desk.parts = parts
+    before = atomic_add(desk.ref.put, 0, 1)
+    if before < GONE:
+        return True
+    atomic_add(desk.ref.put, 0, -GONE)
+    return False
+
+
+@entry()
+def serve(desk: Desk, ctl: Control):
+    """Does the parts that come to a desk, until none has come for a while. Always true."""
+    while take_part(desk):
+        desk.well = 1 if run_part(desk.share, ctl, desk.part, desk.parts) else 0
+        atomic_add(desk.ref.done, 0, 1)
+    return True
+
+
+@kernel
+def take_part(desk: Desk):
+    """Waits for a part; false, and nobody looks any more, where none comes."""
+    for _ in range(LOOKS):
+        if count_put(desk) != desk.taken:
+            desk.taken += 1
+            return True
+        give_way()
+    before = atomic_add(desk.ref.put, 0, GONE)
+    if before == desk.taken:
+        return False
+    # One has come meanwhile.
+    atomic_add(desk.ref.put, 0, -GONE)
+    desk.taken += 1
+    return True
+
+
+@kernel
+def count_put(desk: Desk):
+    return atomic_add(desk.ref.put, 0, 0) & (GONE - 1)
+
+
+@entry()
+def is_done(desk: Desk):
+    """Whether all parts that were put on a desk are done: waits for that for a while."""
+    for _ in range(LOOKS):
+        if atomic_add(desk.ref.done, 0, 0) == count_put(desk):
+            return True
+        give_way()
+    return False
