@@ -104,9 +104,9 @@ def unlink(ctl: Control, reduction: Reduction, group, row):
 
 @kernel
 def warm_candidates(ctl: Control, reduction: Reduction, values: Words, n, rows: Words):
-    """Asks for the candidates of groups rows[i] up to those with values[i], step by step: memory answers for many at once,
-    while each candidate says where the next one is. Often it is the group's first: in recursion what is derived in one
-    iteration has one value."""
+    """Asks for the candidates of groups rows[i], up to those with values[i] unless `values` is null, step by step: memory
+    answers for many at once, while each candidate says where the next one is. Often it is the group's first: in recursion what
+    is derived in one iteration has one value."""
     candidates = reduction.candidates
     groups = reduction.groups
     lists = scratch_block(ctl, 5)
@@ -128,7 +128,7 @@ def warm_candidates(ctl: Control, reduction: Reduction, values: Words, n, rows: 
             following = place.next
             warm_candidate(candidates, following - 1)
             lists[left] = i | (following << 32)
-            left += 1 if following != 0 and value_at(candidates, place) != values[i] else 0
+            left += 1 if following != 0 and (not values or value_at(candidates, place) != values[i]) else 0
 
 
 # ---------------------------------------------------------------------------------------------------------------- table

@@ -12,8 +12,8 @@ from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import log_fresh
 from dlog.engine.kernels.incremental.loop.settling import settle_inner
 from dlog.engine.kernels.incremental.loop.supports import ROWS_AHEAD, schedule, support_at
-from dlog.engine.kernels.incremental.reduce.candidate import candidate_at, candidate_value, value_at
-from dlog.engine.kernels.incremental.reduce.candidates import unlink
+from dlog.engine.kernels.incremental.reduce.candidate import candidate_at, candidate_value, value_at, warm_candidate
+from dlog.engine.kernels.incremental.reduce.candidates import unlink, warm_candidates
 from dlog.engine.kernels.incremental.reduce.derivations import (
     derivations_after,
     is_single,
@@ -22,7 +22,7 @@ from dlog.engine.kernels.incremental.reduce.derivations import (
     single_new,
     single_old,
 )
-from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current, warm_heads
+from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current
 from dlog.engine.kernels.incremental.reduce.reductions import candidate_result, remove_groups, replace_result, trim_fresh
 from dlog.engine.kernels.incremental.store.bits import get_bit, put_bit
 from dlog.engine.kernels.incremental.store.histories import (
@@ -34,6 +34,7 @@ from dlog.engine.kernels.incremental.store.histories import (
     item_of,
     open_item,
     settle_entries,
+    warm_history,
 )
 from dlog.engine.kernels.incremental.store.index_entering import enter_indexes
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, push_change
@@ -64,7 +65,7 @@ def process_lattice(ctl: Control, scope: Scope, reduction: Reduction, iteration,
     for i in range(count):
         data = candidates.derivation.buckets[iteration].data
         if i % GROUPS_AHEAD == 0:
-            warm_groups(reduction, behind(data, i), min(GROUPS_AHEAD, count - i))
+            warm_groups(ctl, reduction, behind(data, i), min(GROUPS_AHEAD, count - i))
         group = data[i]
         stamp = stamps[group]
         if stamp != tick:
@@ -78,18 +79,14 @@ def process_lattice(ctl: Control, scope: Scope, reduction: Reduction, iteration,
 
 
 @kernel
-def warm_groups(reduction: Reduction, data: Words, count):
+def warm_groups(ctl: Control, reduction: Reduction, data: Words, count):
     """Asks for what looking at these groups will touch."""
     if count < MAX_UNPREFETCHED_GROUPS:
         return
-    groups = reduction.groups
-    candidates = reduction.candidates
-    stamps = groups.stamps
-    warm_heads(groups, data, count)
+    stamps = reduction.groups.stamps
     for i in range(count):
         prefetch(stamps.address + data[i] * 4)
-    for i in range(count):
-        prefetch(candidate_at(candidates, first_candidate(groups, data[i]) - 1).address)
+    warm_candidates(ctl, reduction, Words(0), count, data)
 
 
 @kernel
@@ -222,7 +219,7 @@ def end_lattice(ctl: Control, reduction: Reduction, time):
     for i in range(count):
         data = touched.data
         if i % GROUPS_AHEAD == 0:
-            warm_groups(reduction, behind(data, i), min(GROUPS_AHEAD, count - i))
+            warm_groups(ctl, reduction, behind(data, i), min(GROUPS_AHEAD, count - i))
         if not end_group(ctl, reduction, data[i], time):
             return False
     list_empty(ctl, touched)
@@ -231,6 +228,8 @@ def end_lattice(ctl: Control, reduction: Reduction, time):
     result = reduction.result
     touched = result.touched
     for i in range(touched.count):
+        if i + ROWS_AHEAD < touched.count:
+            warm_history(result.inner, touched.data[i + ROWS_AHEAD])
         if not end_value(ctl, result, touched.data[i]):
             return False
     list_empty(ctl, touched)
@@ -267,7 +266,7 @@ def end_candidates(ctl: Control, reduction: Reduction):
     for i in range(count):
         data = touched.data
         if i + ROWS_AHEAD < count:
-            prefetch(candidate_at(candidates, data[i + ROWS_AHEAD]).address)
+            warm_candidate(candidates, data[i + ROWS_AHEAD])
         row = data[i]
         place = candidate_at(candidates, row)
         group = place.group
