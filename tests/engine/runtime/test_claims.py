@@ -261,5 +261,5 @@ def test_a_load_after_an_interruption_is_none_of_its_steps(monkeypatch: pytest.M
         patch.setattr(Share, "run", interrupted_after(Shared.CLAIM))
         commit(engine, edges[:0], edges)
     assert engine._runner.shared is not None
-    assert not any(worker.share.is_of_a_path for worker in engine._runner.shared.workers)
+    assert not any(worker.share.struct[L.share.last] for worker in engine._runner.shared.workers)
     engine.close()

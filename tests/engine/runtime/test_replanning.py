@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dlog
+from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.paths import RoundsPaths
 from dlog.engine.runtime.incremental.batches.changes import insertions
@@ -26,6 +27,7 @@ from dlog.engine.runtime.incremental.plan_changes.planner_statistics import (
 from dlog.engine.runtime.incremental.plan_changes.replanning import PlanWatch
 from dlog.engine.runtime.storage.statistics import distinct_values, second_moment
 from dlog.engine.values.updates import Updates
+from dlog.grammar.source import Source
 from tests.engine.runtime.maintaining import engine_of, rows
 
 EDGES = ".decl e(x: number, y: number)\n"
@@ -376,3 +378,28 @@ def test_pairs_are_sampled_evenly_however_many_places_are_free() -> None:
             assert (first == second % 3000).all() and kept - 100 < second.max() < kept
             assert 2500 < len(np.unique(first)) <= 3000
         assert len(held.some_pairs(None)[0]) == kept
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_input_whose_keys_are_implied_goes_and_comes_again(threads: int) -> None:
+    """Its rows are a base whose key column takes no memory; the next ones are the rows of another one."""
+    text = ".decl e(x: number, y: number)\n.input e\n.decl p(x: number)\n.output p\np(x) :- e(x, _).\n"
+    engine = Maintained(compile_source(Source(text)), threads=threads)
+    x = np.arange(6000)
+    given = np.stack([x, x * 7 % 6000])
+
+    def commit(diff: int) -> None:
+        columns = given[0].copy(), given[1].copy()
+        engine.commit({"e": Updates(columns, np.full(6000, diff), np.full(6000, engine.round + 1))})
+
+    commit(1)
+    more = compile_source(Source(text + ".decl q(x: number)\n.output q\nq(y) :- e(_, y).\n"))
+    engine = Maintained(more, threads=threads, old=engine)
+    engine.commit({})
+    for _ in range(3):
+        commit(-1)
+        assert (engine.rows("p"), engine.rows("q")) == (0, 0)
+        commit(1)
+        assert (engine.rows("p"), engine.rows("q")) == (6000, 6000)
+    engine.close()
+    assert engine.memory.used == 0

@@ -214,7 +214,7 @@ def test_parts_may_be_at_another_stratum_when_what_they_noted_is_taken(monkeypat
     def running(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
         run(self, pool, shares)
         kind = self.struct[L.share.kind]
-        for share in shares if kind in (Shared.SUPPORTS, Shared.BUCKET, Shared.ROUND) and not self.is_of_a_path else ():
+        for share in shares if kind in (Shared.SUPPORTS, Shared.BUCKET, Shared.ROUND) and not self.struct[L.share.last] else ():
             if share is not self:
                 for items in (share.items, share.values, share.derived_rows, share.left):
                     if items[L.items.data]:
@@ -321,3 +321,42 @@ def test_inputs_settle_and_enter_indexes_in_parts(name: str, far: int, monkeypat
 
 def _columns(rows: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.ascontiguousarray(column) for column in rows.T)
+
+
+def test_what_is_noted_is_taken_by_those_who_noted_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strata run side by side: whoever is idle helps, who may be more or fewer at each step."""
+    run, before, numbers = Share.run, dict[int, int](), set[int]()
+    noting = {Shared.BUCKET_NOTES: Shared.BUCKET, Shared.ROUND_NOTES: Shared.ROUND}
+    taken = []
+
+    def running(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+        if self.struct[L.share.kind] in noting:
+            taken.append(before[id(self)] == len(shares))
+        before[id(self)] = len(shares)
+        numbers.add(len(shares))
+        run(self, pool, shares)
+
+    monkeypatch.setattr(sharing, "SHARED_STEP", 4)
+    monkeypatch.setattr(strata_runner, "SHARED_ROWS", 4)
+    monkeypatch.setattr(runner, "BULK_ROWS", 0)
+    monkeypatch.setattr(Share, "run", running)
+    reached = ".decl p{0}(x: number, n: number)\np{0}(x, 0) :- e(x, _), x < {1}.\n"
+    reached += "p{0}(y, n + 1) :- p{0}(x, n), e(x, y), n < {2}.\n"
+    joined = ".decl s{0}(x: number, y: number)\ns{0}(x, z) :- e(x, y), e(y, z), x < {1}.\n"
+    text = "".join(reached.format(i, 3 * i + 3, 3 + 2 * i) + joined.format(i, 100 * i) for i in range(6))
+    found = []
+    for threads in (1, 3):
+        engine = Maintained(compile_source(Source(EDGES + text)), threads=threads)
+        edges, told = _edges(300, 300, 1), []
+        _commit(engine, edges[:0], edges)
+        for seed in range(2, 12):
+            come = _edges(300, 80, seed)
+            _commit(engine, edges[:70], come)
+            edges = np.unique(np.concatenate([edges[70:], come]), axis=0)
+            told.append(_tables(engine))
+        engine.close()
+        found.append(told)
+    assert found[0] == found[1]
+    assert len(numbers) > 1
+    assert taken
+    assert all(taken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.changes import with_rows
 from dlog.engine.kernels.incremental.store.base import drop_base
@@ -16,7 +17,7 @@ from dlog.engine.kernels.incremental.store.histories import (
     presence,
     sum_before,
 )
-from dlog.engine.kernels.incremental.store.implied import imply_key, warm_cell, warm_key
+from dlog.engine.kernels.incremental.store.implied import imply_key, warm_cell, warm_key, write_keys
 from dlog.engine.kernels.incremental.store.indexes import index_remove, known_group, warm_group, warm_slab
 from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.incremental.store.pairs import drop_pairs
@@ -30,7 +31,7 @@ from dlog.engine.kernels.static.storage import behind
 
 LEAST_SHARED = 8192
 """Rows with a history from which on workers settle them together."""
-ROWS_AHEAD = 12
+GONE_AHEAD = 12
 """Rows between those of which values are asked for and those of which slots are, and one that is removed."""
 STEP = 64
 """Rows that are removed together: what they lead to is asked for before the first is."""
@@ -42,7 +43,7 @@ def begin(ctl: Control, collection: Collection, rounds):
     live = with_rows(collection).live
     collection.in_batch = 1
     collection.old = live
-    if live == 0 and rounds == 1:
+    if live == 0 and rounds == 1 and has_keys(ctl, collection):
         # Row numbers begin anew: all rows are those of this batch.
         collection.rows = 0
         collection.free_count = 0
@@ -55,6 +56,15 @@ def begin(ctl: Control, collection: Collection, rounds):
         if inner:
             inner.base = ROUND
     collection.packed = 1 if collection.pairs else 0
+
+
+@kernel
+def has_keys(ctl: Control, collection: Collection):
+    """Gives a base that is to be forgotten its key column back, if offsets imply it; false where memory does not suffice."""
+    if write_keys(ctl, collection):
+        return True
+    ctl.error = Error.NONE
+    return False
 
 
 @kernel
@@ -274,19 +284,19 @@ def settle_unread(ctl: Control, collection: Collection, rows: List, words):
 @kernel
 def warm_absent(collection: Collection, rows: List, words, at):
     """Asks for what is looked at when rows behind `at` that are absent are removed: their values, and where slots have them."""
-    if at + 2 * ROWS_AHEAD < rows.count:
-        row = rows.data[(at + 2 * ROWS_AHEAD) * words]
+    if at + 2 * GONE_AHEAD < rows.count:
+        row = rows.data[(at + 2 * GONE_AHEAD) * words]
         if is_absent(collection, row):
             warm_values(collection, row)
-    if at + ROWS_AHEAD < rows.count:
-        row = rows.data[(at + ROWS_AHEAD) * words]
+    if at + GONE_AHEAD < rows.count:
+        row = rows.data[(at + GONE_AHEAD) * words]
         if is_absent(collection, row):
             warm_row_slot(collection, row)
 
 
 @kernel
 def is_absent(collection: Collection, row):
-    """Whether a row in which no path looks rows up is absent, and has not been removed."""
+    """Whether a row of a collection in which no path looks rows up is absent, and has not been removed."""
     return get_bit(collection.outer.bits, row) != 0 and get_bit(collection.alive, row) != 0
 
 

@@ -278,11 +278,8 @@ def process_collection(ctl: Control, scope: Scope, collection: Collection, itera
     if lattice:
         result = lattice.result
         done = process_lattice(ctl, scope, lattice, iteration, time)
-    elif share and Shared.BUCKET <= share.kind <= Shared.BUCKET_NOTES:
-        status = end_bucket(ctl, share)
-        if status == Status.BULK:
-            return status
-        done = status == Status.DONE
+    elif share and share.kind == Shared.BUCKET_NOTES:
+        done = end_bucket(ctl, share)
     elif scope.growing != 0:
         done = enter_indexes(ctl, collection) and process_growth(ctl, collection, iteration, time)
     else:
@@ -329,11 +326,8 @@ def end_collection(ctl: Control, scope: Scope, collection: Collection):
     share = ctl.share
     if lattice:
         done = end_lattice(ctl, lattice, scope.round) and enter_indexes(ctl, lattice.result)
-    elif share and Shared.ROUND <= share.kind <= Shared.ROUND_NOTES:
-        status = end_settling(ctl, share)
-        if status == Status.BULK:
-            return status
-        done = status == Status.DONE
+    elif share and share.kind == Shared.ROUND_NOTES:
+        done = end_settling(ctl, share)
     elif scope.growing != 0:
         done = enter_indexes(ctl, collection) and end_growth(ctl, collection)
     else:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Shared, Status
+from dlog.engine.kernels.codes import Shared
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.distinct import TOO_LARGE, change_at, warm_rows
 from dlog.engine.kernels.incremental.loop.settling import DIFF, LEFT, LISTED, LOGGED, ROW
 from dlog.engine.kernels.incremental.loop.supports import schedule
 from dlog.engine.kernels.incremental.sharing.parts import add_note, begin_notes, begin_step, mark_stretches, own_rows
-from dlog.engine.kernels.incremental.sharing.taking import begin_taking, end_taking
+from dlog.engine.kernels.incremental.sharing.taking import end_taking
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.histories import add_entry, warm_history
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room
@@ -101,12 +101,7 @@ def note_change(collection: Collection, row, time, diff):
 
 @kernel
 def end_bucket(ctl: Control, share: Share):
-    """Makes changes of what workers have found out about a bucket's rows. Returns a `Status`: BULK where they are to write what
-    they have noted."""
-    if share.kind == Shared.BUCKET:
-        status = begin_taking(ctl, share, Shared.BUCKET_NOTES)
-        if status != Status.DONE:
-            return status
+    """Makes changes of what workers have found out about a bucket's rows. False with ctl.error set."""
     end_taking(share)
     collection = share.collection
     for part in range(share.part_count):
@@ -116,9 +111,9 @@ def end_bucket(ctl: Control, share: Share):
             if ahead < left.count and left.data[ahead + 1] & _NEEDS_ENTRY != 0:
                 warm_history(collection.inner, left.data[ahead] & ROW)
             if not end_change(ctl, share, behind(left.data, at)):
-                return Status.FAILED
+                return False
     list_empty(ctl, collection.derivation.buckets[share.iteration])
-    return Status.DONE
+    return True
 
 
 @kernel

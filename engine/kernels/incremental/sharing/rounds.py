@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Shared, Status
+from dlog.engine.kernels.codes import Shared
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.loop.changes import log_fresh
 from dlog.engine.kernels.incremental.loop.distinct import warm_rows
 from dlog.engine.kernels.incremental.loop.settling import end_left, settle_derivations, warm_left
 from dlog.engine.kernels.incremental.sharing.parts import add_note, begin_notes, begin_step, mark_stretches, own_rows
-from dlog.engine.kernels.incremental.sharing.taking import begin_taking, end_taking
+from dlog.engine.kernels.incremental.sharing.taking import end_taking
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room
 from dlog.engine.kernels.incremental.store.stocks import clear_stocks, return_stocked
 from dlog.engine.kernels.layout import NEVER, STOCK
@@ -60,12 +60,7 @@ def settle_part(ctl: Control, share: Share, part, parts):
 
 @kernel
 def end_settling(ctl: Control, share: Share):
-    """Does what workers have left of the rows that a round has touched. Returns a `Status`: BULK where they are to write what
-    they have noted."""
-    if share.kind == Shared.ROUND:
-        status = begin_taking(ctl, share, Shared.ROUND_NOTES)
-        if status != Status.DONE:
-            return status
+    """Does what workers have left of the rows that a round has touched. False with ctl.error set."""
     end_taking(share)
     collection = share.collection
     for part in range(share.part_count):
@@ -74,8 +69,8 @@ def end_settling(ctl: Control, share: Share):
             if at + 2 * LEFT_AHEAD < left.count:
                 warm_left(collection, behind(left.data, at + 2 * LEFT_AHEAD))
             if not end_left(ctl, collection, behind(left.data, at), share.time):
-                return Status.FAILED
+                return False
     return_stocked(share, collection.derivation.entries)
     list_empty(ctl, collection.touched)
     log_fresh(collection)
-    return Status.DONE
+    return True

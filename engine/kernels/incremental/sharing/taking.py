@@ -8,7 +8,7 @@ the one that goes on.
 from __future__ import annotations
 
 from dlog.engine.kernels.codes import Shared, Status
-from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import bit_length
 from dlog.engine.kernels.incremental.loop.settling import DIFF, LEFT, LISTED, LOGGED, ROW, show_row
 from dlog.engine.kernels.incremental.sharing.parts import bits_at, mark_at, part_of, stretch_start
@@ -19,11 +19,17 @@ from dlog.engine.kernels.row_structs import List
 from dlog.engine.kernels.static.storage import behind, scratch_block
 
 
-@kernel
-def begin_taking(ctl: Control, share: Share, kind):
-    """After parts have noted something. Returns a `Status`: BULK where workers are to take it, DONE where one has, as it is
-    little, or FAILED with ctl.error set."""
-    share.kind = kind
+@entry()
+def begin_taking(ctl: Control):
+    """After parts have noted something of a step, if this was one. Returns a `Status`: BULK where workers, the same ones, are
+    to take it, DONE where one has, as it is little, or FAILED with ctl.error set."""
+    share = ctl.share
+    if share.kind == Shared.BUCKET:
+        share.kind = Shared.BUCKET_NOTES
+    elif share.kind == Shared.ROUND:
+        share.kind = Shared.ROUND_NOTES
+    else:
+        return Status.DONE
     parts = share.part_count
     total = 0
     for part in range(parts):

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Gathers, Shared, Status
 from dlog.engine.kernels.incremental.reduce import tallies
-from dlog.engine.kernels.incremental.sharing import desks, running
+from dlog.engine.kernels.incremental.sharing import desks, paths, running, taking
 from dlog.engine.kernels.incremental.sharing.parts import MARK
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.runtime.static.worker import new_tally
@@ -62,10 +62,10 @@ class Share:
         """Has steps be shared, or not while there are no other workers for them."""
         self.struct[L.share.least] = self.least if others else UNLIMITED
 
-    @property
-    def is_of_a_path(self) -> bool:
-        """Whether the step at hand is of a path that is divided."""
-        return bool(self.struct[L.share.last])
+    def end_step(self) -> int:
+        """Ends a step that workers have done, as far as they go on with another one. Returns a `Status`: BULK where they do."""
+        address = self.control.address
+        return int(paths.end_step(address) if self.struct[L.share.last] else taking.begin_taking(address))
 
     def begin(self) -> None:
         """Forgets a step that has not come to its end."""

@@ -20,7 +20,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.incremental.inputs import loading
 from dlog.engine.kernels.incremental.loop import batches
-from dlog.engine.kernels.incremental.sharing import loads, paths
+from dlog.engine.kernels.incremental.sharing import loads
 from dlog.engine.kernels.incremental.store import index_entering, pairs
 from dlog.engine.runtime.incremental.batches.changes import as_columns
 from dlog.engine.runtime.incremental.batches.sharing import UNLIMITED, Failed, Share
@@ -163,17 +163,14 @@ class StrataRunner:
         collection.log[L.items.count], struct[L.collection.indexed] = logged, 0
 
     def share(self, share: Share, workers: Sequence[BatchWorker]) -> None:
-        """Has workers, none of which runs, do a step together and, of a path that is divided, the steps that follow, the same
-        ones: what each has found is in its own lists, which another stratum would use. Raises Failed."""
+        """Has workers, none of which runs, do a step together and those that follow it, the same ones: what each has found is
+        in lists of its own, which another stratum would use, and they have divided it among as many. Raises Failed."""
         shares = [worker.share for worker in workers]
         share.run(self.pool, shares)
-        while share.is_of_a_path:
-            status = paths.end_step(share.control.address)
-            if status == Status.FAILED:
-                raise Failed(share.control)
-            if status != Status.BULK:
-                break
+        while (status := share.end_step()) == Status.BULK:
             share.run(self.pool, shares)
+        if status == Status.FAILED:
+            raise Failed(share.control)
 
     def settle(self, flow: Dataflow) -> None:
         """Ends a batch of which all tasks have run. Raises Failed."""
