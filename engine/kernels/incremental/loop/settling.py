@@ -118,7 +118,8 @@ def settle_supports(collection: Collection, row, stock: Words):
 
 @inlined
 def note_iteration(collection: Collection, row, flips, only):
-    """Notes the iteration from which on a row is present, if that is all. Returns the flags of what is left."""
+    """Notes the iteration from which on a row is present, or that there is none, if that is all. Returns the flags of what is
+    left."""
     inner = collection.inner
     if flips > 1:
         return LEFT | _FLIPS

@@ -22,7 +22,7 @@ from dlog.engine.kernels.incremental.reduce.candidates import unlink
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current
 from dlog.engine.kernels.incremental.reduce.streamed import flush_grouped
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
-from dlog.engine.kernels.incremental.reduce.warming import warm_best, warm_change, warm_results, warm_rivals
+from dlog.engine.kernels.incremental.reduce.warming import warm_best, warm_change, warm_current, warm_rivals
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import (
     add_values,
@@ -268,7 +268,7 @@ def best_round(ctl: Control, reduction: Reduction, derived: Changes, first, last
     time = derived.data[first].time
     for i in range(touched.count):
         warm_best(reduction, touched.data, i, touched.count)
-        warm_results(reduction, touched.data, i, touched.count)
+        warm_current(reduction, touched.data, i, touched.count)
         group = touched.data[i]
         known = best[group] - 1
         row = -1

@@ -51,7 +51,7 @@ def warm_best(reduction: Reduction, touched: Words, at, last):
 
 
 @kernel
-def warm_results(reduction: Reduction, touched: Words, at, last):
+def warm_current(reduction: Reduction, touched: Words, at, last):
     """Asks for the results that groups behind `at` have."""
     groups = reduction.groups
     result = reduction.result

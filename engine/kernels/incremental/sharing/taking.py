@@ -74,7 +74,8 @@ def list_of(share: Share) -> List:
 
 @kernel
 def take_part(ctl: Control, share: Share, part, parts):
-    """Takes the notes of a stretch of places, and shows the part's own rows; false with ctl.error set."""
+    """Takes the notes of the stretch of places that has the part's number, whichever parts they are of, and shows the part's
+    own rows; false with ctl.error set."""
     places = rows_of(share).count
     first = stretch_start(places, part, parts)
     last = stretch_start(places, part + 1, parts)
