@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 
@@ -360,3 +361,26 @@ def test_what_is_noted_is_taken_by_those_who_noted_it(monkeypatch: pytest.Monkey
     assert len(numbers) > 1
     assert taken
     assert all(taken)
+
+
+def test_threads_look_for_the_next_part_before_they_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are sent for fewer times than there are parts for them, and come back after they have gone."""
+    serve, sent = Share.serve, []
+
+    def serving(self: Share) -> None:
+        sent.append(self)
+        serve(self)
+
+    steps = count_steps(monkeypatch)
+    monkeypatch.setattr(sharing, "SHARED_STEP", 4)
+    monkeypatch.setattr(strata_runner, "SHARED_ROWS", 4)
+    monkeypatch.setattr(Share, "serve", serving)
+    engine = Maintained(compile_source(Source(EDGES + RECURSIVE["linear"])), threads=2)
+    edges = _edges(150, 300, 1)
+    for _ in range(2):
+        _commit(engine, edges[:0], edges)
+        _commit(engine, edges, edges[:0])
+        time.sleep(0.05)
+    assert 2 <= len(sent) < sum(number for kind, number in steps.items() if kind > 0)
+    assert engine.rows("p") == 0
+    engine.close()

@@ -27,7 +27,10 @@ STEP = 64
 
 @kernel
 def warm_rows(ctl: Control, collection: Collection, rows: Words, n, iteration):
-    """Asks for the derivations of rows up to an iteration, and for the iterations from which on they are there."""
+    """Asks for the derivations of rows up to an iteration, and for the iterations from which on they are there; of one row that
+    is looked at at once for nothing."""
+    if n < 2:
+        return
     iterations = collection.inner.iters
     chains = scratch_block(ctl, 5)
     for i in range(n):

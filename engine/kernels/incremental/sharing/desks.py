@@ -35,15 +35,15 @@ def put_part(desk: Desk, share: Share, part, parts):
 @entry()
 def serve(desk: Desk, ctl: Control):
     """Does the parts that come to a desk, until none has come for a while. Always true."""
-    while take_part(desk):
+    while look_for_part(desk):
         desk.well = 1 if run_part(desk.share, ctl, desk.part, desk.parts) else 0
         atomic_add(desk.ref.done, 0, 1)
     return True
 
 
 @kernel
-def take_part(desk: Desk):
-    """Waits for a part; false, and nobody looks any more, where none comes."""
+def look_for_part(desk: Desk):
+    """Takes the next part, for which it waits a while; false, and nobody looks any more, where none comes."""
     for _ in range(LOOKS):
         if count_put(desk) != desk.taken:
             desk.taken += 1

@@ -32,13 +32,13 @@ def support_block(ctl: Control, collection: Collection, pc: Derive, rows: Words,
     """Adds derivations of the rows, at the iterations and with the diffs of the sink's registers; false with ctl.error set."""
     diffs = register(ctl, pc.diff)
     advance = pc.advance
-    chains = scratch_block(ctl, 5)
-    for i in range(n):
-        iteration = advance
-        if pc.iteration >= 0:
-            iteration += register(ctl, pc.iteration)[i]
-        chains[i] = chain_of(rows[i], iteration)
     if n > 1:
+        chains = scratch_block(ctl, 5)
+        for i in range(n):
+            iteration = advance
+            if pc.iteration >= 0:
+                iteration += register(ctl, pc.iteration)[i]
+            chains[i] = chain_of(rows[i], iteration)
         warm_chains(collection, chains, n)
     for i in range(n):
         iteration = advance

@@ -118,16 +118,9 @@ class Share:
         desks.serve(self.desk.address, self.control.address)
 
     def await_parts(self) -> None:
-        """Waits until the parts on this worker's desk are done. An interruption has to wait, too: they write."""
-        interruption: KeyboardInterrupt | None = None
-        while True:
-            try:
-                if desks.is_done(self.desk.address):
-                    break
-            except KeyboardInterrupt as raised:
-                interruption = raised
-        if interruption is not None:
-            raise interruption
+        """Waits until the parts on this worker's desk are done: signals wait, too (`Delayed`), as parts write."""
+        while not desks.is_done(self.desk.address):
+            pass
 
     def _forget_later(self, statuses: Sequence[int], controls: Sequence[Struct]) -> None:
         """Forgets mistakes that come after a part that has given up: they may be another worker's."""
