@@ -22,10 +22,9 @@ from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.hashes import (
     MAX_DOUBLED_SLOTS,
     enter_rows,
-    find_in,
+    find_rest,
     hash_block,
     insert_in,
-    seek_in,
 )
 from dlog.engine.kernels.static.storage import release, reserve, zeroed
 
@@ -48,15 +47,6 @@ def find_gradual(relation: Relation, ctl: Control, registers: Words, n, hashes: 
     if takes_rows(relation):
         find_rest(relation, Numbers(relation.next_slots), relation.next_count, ctl, registers, n, hashes, found)
     find_rest(relation, Numbers(relation.slots), relation.slot_count, ctl, registers, n, hashes, found)
-
-
-@kernel
-def find_rest(relation: Relation, table: Numbers, count, ctl: Control, registers: Words, n, hashes: Words, found: Words):
-    """Looks for block rows with found[i] = -1 in a table."""
-    seek_in(relation, table, count, n, hashes, found)
-    for i in range(n):
-        if found[i] < 0:
-            found[i] = max(find_in(relation, table, count, ctl, registers.address, i, hashes[i], -1 - found[i]), -1)
 
 
 @kernel

@@ -5,19 +5,21 @@ left: rows are compared through the columns only where these agree. A table has 
 home of a hash is its upper half scaled to the table), and grows by a half, a large one by a quarter, when it is 4/5 full: from
 the columns, after the old one is freed. So it takes 5 to 6.25 bytes per row, also while it grows.
 
-Whole blocks ask for their slots, then for the rows these name, before they look at the first: a table larger than the cache
-then costs two waits per block instead of two per row.
+Slots are asked for some rows before they are sought, then the rows these name, before a row is looked at: memory answers while
+others are. More at once would be no better: what is on its way for a core is limited.
 """
 
 from __future__ import annotations
 
-from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import bit_length, prefetch
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import load_cell, mix, register, release, rows_equal, store_cell, zeroed
 
+ROWS_AHEAD = 16
+"""Rows of a block between one whose slot, or row, is asked for and one that is looked at."""
 MAX_DOUBLED_SLOTS = 2**21
 """Slots from which on tables grow by a quarter: what that saves is more than the time it takes."""
 
@@ -89,8 +91,16 @@ def row_of(word, bits):
 
 @kernel
 def prefetch_homes(table: Numbers, count, hashes: Words, n):
-    for i in range(n):
+    """Asks for the homes of the first of n hashes, before a loop that calls `prefetch_later`."""
+    for i in range(min(n, ROWS_AHEAD)):
         prefetch(table.address + home(hashes[i], count) * 4)
+
+
+@inlined
+def prefetch_later(table: Numbers, count, hashes: Words, i, n):
+    """Asks for the home of the hash ROWS_AHEAD behind that of row i in a block of n."""
+    if i + ROWS_AHEAD < n:
+        prefetch(table.address + home(hashes[i + ROWS_AHEAD], count) * 4)
 
 
 @kernel
@@ -126,6 +136,7 @@ def enter_rows(relation: Relation, start, end, table: Numbers, count, hashes: Wo
         hash_rows(relation, first, n, hashes)
         prefetch_homes(table, count, hashes, n)
         for i in range(n):
+            prefetch_later(table, count, hashes, i, n)
             hashed = hashes[i]
             at = home(hashed, count)
             while table[at] != 0:
@@ -171,29 +182,48 @@ def find_in(relation: Relation, table: Numbers, count, ctl: Control, registers, 
 
 
 @kernel
-def seek_slots(relation: Relation, n, hashes: Words, slots: Words):
-    """slots[i] = -1 - the slot that `find_hash` shall begin at, where slots[i] < 0; asks for the row that is in it."""
-    seek_in(relation, Numbers(relation.slots), relation.slot_count, n, hashes, slots)
+def find_rest(relation: Relation, table: Numbers, count, ctl: Control, registers: Words, n, hashes: Words, found: Words):
+    """Looks for the block rows with found[i] = -1 in a table of `count` slots: found[i] = their row number, or -1."""
+    begin_seeking(relation, table, count, n, hashes, found)
+    for i in range(n):
+        seek_later(relation, table, count, i, n, hashes, found)
+        if found[i] < 0:
+            found[i] = max(find_in(relation, table, count, ctl, registers.address, i, hashes[i], -1 - found[i]), -1)
 
 
 @kernel
-def seek_in(relation: Relation, table: Numbers, count, n, hashes: Words, slots: Words):
-    """`seek_slots` in a table of `count` slots."""
-    columns = relation.columns
-    keys = relation.keys
+def begin_seeking(relation: Relation, table: Numbers, count, n, hashes: Words, slots: Words):
+    """Before a loop that calls `seek_later` for each block row."""
+    for i in range(min(n, 2 * ROWS_AHEAD)):
+        prefetch(table.address + home(hashes[i], count) * 4)
+    for i in range(min(n, ROWS_AHEAD)):
+        seek_row(relation, table, count, i, hashes, slots)
+
+
+@kernel
+def seek_later(relation: Relation, table: Numbers, count, i, n, hashes: Words, slots: Words):
+    """While block row i is looked at: seeks the one ROWS_AHEAD behind, and asks for the home of the one as far behind that."""
+    if i + 2 * ROWS_AHEAD < n:
+        prefetch(table.address + home(hashes[i + 2 * ROWS_AHEAD], count) * 4)
+    if i + ROWS_AHEAD < n:
+        seek_row(relation, table, count, i + ROWS_AHEAD, hashes, slots)
+
+
+@kernel
+def seek_row(relation: Relation, table: Numbers, count, i, hashes: Words, slots: Words):
+    """slots[i] = -1 - the slot that `find_in` shall begin at, where slots[i] < 0; asks for the row that is in it."""
+    if slots[i] >= 0:
+        return
+    hashed = hashes[i]
     bits = row_bits(count)
-    prefetch_homes(table, count, hashes, n)
-    for i in range(n):
-        if slots[i] >= 0:
-            continue
-        hashed = hashes[i]
-        at = seek_slot(table, count, bits, hashed, home(hashed, count))
-        slots[i] = -1 - at
-        word = table[at]
-        if word != 0:
-            for k in range(relation.key_count):
-                column = columns[keys[k]]
-                prefetch(column.data + row_of(word, bits) * column.width)
+    at = seek_slot(table, count, bits, hashed, home(hashed, count))
+    slots[i] = -1 - at
+    word = table[at]
+    if word != 0:
+        row = row_of(word, bits)
+        for k in range(relation.key_count):
+            column = relation.columns[relation.keys[k]]
+            prefetch(column.data + row * column.width)
 
 
 @kernel
@@ -206,13 +236,14 @@ def insert_hash(ctl: Control, relation: Relation, registers: Words, n, codes: Wo
 @kernel
 def insert_in(ctl: Control, relation: Relation, table: Numbers, count, registers: Words, n, hashes: Words, known: Words):
     """`insert_hash` of rows with these hashes into a table of `count` slots."""
-    seek_in(relation, table, count, n, hashes, known)
+    begin_seeking(relation, table, count, n, hashes, known)
     bits = row_bits(count)
     columns = relation.columns
     arity = relation.arity
     rows = relation.rows
     start = rows
     for i in range(n):
+        seek_later(relation, table, count, i, n, hashes, known)
         if known[i] >= 0:
             continue
         hashed = hashes[i]

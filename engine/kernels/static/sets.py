@@ -25,14 +25,14 @@ from dlog.engine.kernels.static.bitmaps import (
 )
 from dlog.engine.kernels.static.gradual import fill_gradual, find_gradual, insert_gradual
 from dlog.engine.kernels.static.hashes import (
-    find_hash,
+    find_rest,
     grow_hash,
     hash_block,
     hash_rows,
     insert_hash,
     prefetch_homes,
+    prefetch_later,
     row_bits,
-    seek_slots,
     take_slot,
 )
 from dlog.engine.kernels.static.storage import append_rows, move_row, reserve
@@ -76,10 +76,7 @@ def find_rows(relation: Relation, ctl: Control, registers: Words, n, scratch: Wo
     hash_block(ctl, registers, relation.key_count, n, scratch)
     for i in range(n):
         found[i] = -1
-    seek_slots(relation, n, scratch, found)
-    for i in range(n):
-        at = -1 - found[i]
-        found[i] = max(find_hash(relation, ctl, registers, i, scratch[i], at), -1)
+    find_rest(relation, Numbers(slots), relation.slot_count, ctl, registers, n, scratch, found)
 
 
 @entry()
@@ -159,6 +156,7 @@ def dedupe_rows(ctl: Control, relation: Relation, hashes: Words):
             if bits:
                 novel = set_bit(relation, row_code(relation, row)) == 1
             else:
+                prefetch_later(table, slots, hashes, i, count)
                 novel = take_slot(relation, table, slots, row_bits(slots), hashes[i], row, kept)
             if novel:
                 if kept != row:
@@ -183,6 +181,7 @@ def find_repeated(relation: Relation, part, parts, table: Numbers, slots, hashes
         hash_rows(relation, first, size, hashes)
         prefetch_homes(table, slots, hashes, size)
         for i in range(size):
+            prefetch_later(table, slots, hashes, i, size)
             hashed = hashes[i]
             row = first + i
             if (hashed & 0xFFFF) % parts == part and not take_slot(relation, table, slots, bits, hashed, row, row):

@@ -10,6 +10,7 @@ from dlog.engine.kernels.incremental.store.base import search_base
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import add_values
 from dlog.engine.kernels.incremental.store.histories import is_here
+from dlog.engine.kernels.incremental.store.implied import warm_cell
 from dlog.engine.kernels.incremental.store.pairs import apply_pairs, can_be_pairs, drop_pairs, first_of, second_of
 from dlog.engine.kernels.incremental.store.slots import find_slotted, has_values, search_ahead, warm_others
 from dlog.engine.kernels.layout import BLOCK, ROUND
@@ -104,6 +105,9 @@ def search_rows(collection: Collection, columns: WordColumns, step, first, n, pl
             hashed = mix(hashed, columns[c][(first + i) * step])
         hashes[i] = hashed
     search_ahead(collection, hashes, n, True, places)
+    for i in range(n):
+        if arity != 0 and places[i] >= 0:
+            warm_cell(collection.columns[0], places[i])
 
 
 @kernel

@@ -23,7 +23,7 @@ from dlog.engine.kernels.static.storage import behind
 MAX_COMPARED_CONTRIBUTIONS = 8
 """Contributions of a round that are compared with each other."""
 GROUPS_AHEAD = 16
-"""Groups that a round has touched whose sums are asked for before they are looked at."""
+"""Contributions, or groups that a round has touched, between one whose group is asked for and one that is looked at."""
 
 
 @kernel
@@ -31,15 +31,13 @@ def stream_block(ctl: Control, reduction: Reduction, rows: Words, times: Words, 
     """A block's contributions, `diffs` times `values` at `times` to groups `rows`; false with ctl.error set."""
     groups = reduction.groups
     if n > 1:
-        sums = groups.grouping.sums
-        size = groups.grouping.sum_words * 8
-        for i in range(n):
-            prefetch(sums.address + rows[i] * size)
-            prefetch(groups.stamps.address + rows[i] * 4)
+        for i in range(min(GROUPS_AHEAD, n)):
+            warm_sum(groups, rows[i])
     if reduction.result.fresh != 0 and not reduction.missing:
         # All groups with members count as changes (`log_fresh`).
         op = reduction.op
         for i in range(n):
+            warm_later(groups, rows, i, i + 1, n)
             add_to_sum(op, sum_at(groups, rows[i]), values[i], diffs[i])
         return True
     first = 0
@@ -57,13 +55,28 @@ def stream_block(ctl: Control, reduction: Reduction, rows: Words, times: Words, 
                 continue
         last = end_of_round(times, first, n)
         if opened == time or last == n or last - first > MAX_COMPARED_CONTRIBUTIONS:
-            done = extend_round(ctl, reduction, rows, time, diffs, values, first, last)
+            done = extend_round(ctl, reduction, rows, time, diffs, values, first, last, n)
         else:
+            warm_later(groups, rows, first, last, n)
             done = whole_round(ctl, reduction, rows, time, diffs, values, first, last)
         if not done:
             return False
         first = last
     return True
+
+
+@inlined
+def warm_later(groups: Collection, rows: Words, first, last, n):
+    """While contributions [first, last) are gone through, asks for the groups of as many that come later in the block."""
+    for i in range(first + GROUPS_AHEAD, min(last + GROUPS_AHEAD, n)):
+        warm_sum(groups, rows[i])
+
+
+@inlined
+def warm_sum(groups: Collection, group):
+    """Asks for a group's sum, and for when it was touched."""
+    prefetch(groups.grouping.sums.address + group * groups.grouping.sum_words * 8)
+    prefetch(groups.stamps.address + group * 4)
 
 
 @kernel
@@ -107,6 +120,7 @@ def count_rounds(ctl: Control, reduction: Reduction, rows: Words, times: Words, 
             if last == n or last - at > MAX_COMPARED_CONTRIBUTIONS:
                 break
             entry = count_few(ctl, groups, sums, rows, time, diffs, at, last, entry)
+        warm_later(groups, rows, at, last, n)
         at = last
     if ctl.error != 0:
         return -1
@@ -214,8 +228,8 @@ def is_among(rows: Words, first, last, wanted):
 
 
 @kernel
-def extend_round(ctl: Control, reduction: Reduction, rows: Words, time, diffs: Words, values: Words, first, last):
-    """More contributions of the open round, which is opened if there is none; false with ctl.error set."""
+def extend_round(ctl: Control, reduction: Reduction, rows: Words, time, diffs: Words, values: Words, first, last, n):
+    """More contributions, of a block's n, of the open round, which is opened if there is none; false with ctl.error set."""
     groups = reduction.groups
     op = reduction.op
     work = reduction.work
@@ -227,6 +241,7 @@ def extend_round(ctl: Control, reduction: Reduction, rows: Words, time, diffs: W
         work.tick += 1
     tick = work.tick
     for i in range(first, last):
+        warm_later(groups, rows, i, i + 1, n)
         group = rows[i]
         place = sum_at(groups, group)
         if stamps[group] != tick:

@@ -1,5 +1,5 @@
-"""Finding rows of a collection for a whole block: all hashes first, then all slots, then the rows, so that memory answers while
-the block goes on."""
+"""Finding rows of a collection for a whole block: all hashes first, then all slots, then the rows, each asked for some rows
+before it is looked at, so that memory answers while the block goes on."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.base import search_base
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import add_values
-from dlog.engine.kernels.incremental.store.direct import find_direct, has_place
-from dlog.engine.kernels.incremental.store.implied import cell_at
-from dlog.engine.kernels.incremental.store.slots import ABSENT, UNKNOWN, find_slotted, find_values, search_ahead, warm_others
+from dlog.engine.kernels.incremental.store.direct import find_direct, has_place, prefetch_direct
+from dlog.engine.kernels.incremental.store.implied import cell_at, warm_cell
+from dlog.engine.kernels.incremental.store.slots import (
+    ABSENT,
+    ROWS_AHEAD,
+    UNKNOWN,
+    find_slotted,
+    find_values,
+    search_ahead,
+    warm_others,
+)
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
@@ -39,12 +47,11 @@ def hash_registers(ctl: Control, registers: Words, arity, n, hashes: Words):
 def find_directly(ctl: Control, collection: Collection, values: Words, n, rows: Words, making):
     """`find_block` of a collection with a direct table."""
     if n > 1:
-        table = collection.direct.rows
-        low = collection.direct.low
-        for i in range(n):
-            if has_place(collection, values[i]):
-                prefetch(table.address + (values[i] - low) * 4)
+        for i in range(min(ROWS_AHEAD, n)):
+            warm_direct(collection, values[i])
     for i in range(n):
+        if i + ROWS_AHEAD < n:
+            warm_direct(collection, values[i + ROWS_AHEAD])
         row = find_direct(collection, values[i])
         if row < 0 and making:
             hashed = mix(0, values[i])
@@ -57,6 +64,13 @@ def find_directly(ctl: Control, collection: Collection, values: Words, n, rows: 
                 return False
         rows[i] = row
     return True
+
+
+@kernel
+def warm_direct(collection: Collection, value):
+    """Asks for the place of a value in a direct table, if it has one."""
+    if has_place(collection, value):
+        prefetch_direct(collection, value)
 
 
 @kernel
@@ -93,13 +107,19 @@ def drop_others(ctl: Control, collection: Collection, registers: Words, n, rows:
     for c in range(collection.arity):
         column = collection.columns[c]
         values = register(ctl, registers[c])
+        for i in range(min(ROWS_AHEAD, n)):
+            warm_cell(column, max(rows[i], 0))
         if column.width == 4:
             narrow = Numbers(column.data)
             for i in range(n):
+                if i + ROWS_AHEAD < n:
+                    prefetch(column.data + max(rows[i + ROWS_AHEAD], 0) * 4)
                 if rows[i] >= 0 and narrow[rows[i]] != values[i]:
                     rows[i] = UNKNOWN
         else:
             for i in range(n):
+                if i + ROWS_AHEAD < n:
+                    warm_cell(column, max(rows[i + ROWS_AHEAD], 0))
                 if rows[i] >= 0 and cell_at(column, rows[i]) != values[i]:
                     rows[i] = UNKNOWN
 

@@ -14,6 +14,7 @@ from dlog.engine.kernels.incremental.store.divisions import (
     room_of,
 )
 from dlog.engine.kernels.incremental.store.pairs import (
+    PAIRS_AHEAD,
     hash_of,
     homes_for,
     keep_last_free,
@@ -25,8 +26,6 @@ from dlog.engine.kernels.incremental.store.pairs import (
 from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import behind, release, resize
-
-PAIRS_AHEAD = 16
 
 
 @kernel

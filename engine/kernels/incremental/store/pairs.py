@@ -37,6 +37,10 @@ PLACES_MOVED_PER_PAIR = 16
 """Places of which the pairs move, in a table that grows, for each that comes."""
 STEP = BLOCK // 2
 """Changes that are looked at together: as many fit the scratch blocks that are free."""
+PAIRS_AHEAD = 16
+"""Pairs between one whose home is asked for and one that is looked at: with more of them at once many are lost."""
+LINE = 64
+"""Bytes of a cache line."""
 _SIGN = -2147483648
 _LOW = 0xFFFFFFFF
 
@@ -278,10 +282,9 @@ def apply_pairs(ctl: Control, collection: Collection, columns: WordColumns, step
 
 @kernel
 def pack_block(ctl: Control, collection: Collection, columns: WordColumns, step, first, n):
-    """Writes the words of rows [first, first + n) of columns and their homes to scratch blocks 0 and 1, and asks for those."""
+    """Writes the words of rows [first, first + n) of columns and their homes to scratch blocks 0 and 1."""
     words = ctl.scratch
     homes = behind(words, BLOCK)
-    table = collection.pairs
     count = collection.pair_homes.count
     old = collection.pair_homes.old
     edge = collection.pair_homes.edge
@@ -295,8 +298,13 @@ def pack_block(ctl: Control, collection: Collection, columns: WordColumns, step,
     else:
         for i in range(n):
             homes[i] = place_of(words[i], count, old, edge)
-    for i in range(n):
-        prefetch(table.address + homes[i] * 8)
+
+
+@kernel
+def warm_home(table: Words, home):
+    """Asks for a pair's home and what follows: half of the runs go on in the next line."""
+    prefetch(table.address + home * 8)
+    prefetch(table.address + home * 8 + LINE)
 
 
 @kernel
@@ -318,7 +326,11 @@ def apply_block(ctl: Control, collection: Collection, columns: WordColumns, step
     changes = ChangeArray(homes.address + BLOCK * 8 if fresh else log.data.address + logged * Change.size)
     made = 0
     live = collection.live
+    for i in range(min(PAIRS_AHEAD, n)):
+        warm_home(table, homes[i])
     for i in range(n):
+        if i + PAIRS_AHEAD < n:
+            warm_home(table, homes[i + PAIRS_AHEAD])
         word = words[i]
         if diffs[i * step] > 0:
             diff = 1

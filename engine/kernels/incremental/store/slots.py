@@ -290,8 +290,8 @@ def warm_others(collection: Collection, columns: WordColumns, step, first, n, ro
 
 @kernel
 def search_ahead(collection: Collection, hashes: Words, n, making, places: Words):
-    """places[i] = the row that is likely to have hash i, ABSENT if certainly none has, UNKNOWN. First all tags are asked for,
-    then what they lead to (with `making` also where a new row goes), so that memory answers while the search goes on."""
+    """places[i] = the row that is likely to have hash i, ABSENT if certainly none has, UNKNOWN. Tags are asked for some rows
+    ahead, then what they lead to (with `making` also where a new row goes), so that memory answers while the search goes on."""
     count = collection.slot_homes.count
     table = collection.row_slots
     arity = collection.arity
@@ -301,20 +301,16 @@ def search_ahead(collection: Collection, hashes: Words, n, making, places: Words
             places[i] = UNKNOWN if others or count != 0 else ABSENT
         return
     tags = collection.tags
-    for i in range(n):
+    for i in range(min(ROWS_AHEAD, n)):
         prefetch(tags.address + slot_of(collection, hashes[i]))
     for i in range(n):
+        if i + ROWS_AHEAD < n:
+            prefetch(tags.address + slot_of(collection, hashes[i + ROWS_AHEAD]))
         wanted = tag_of(hashes[i])
         at = next_tag(collection, wanted, slot_of(collection, hashes[i]))
         places[i] = at if tags[at] == wanted else ABSENT
         if places[i] >= 0 or making:
             prefetch(table.address + at * 4)
-    column = collection.columns[0]
-    second = column if arity == 1 else collection.columns[1]
     for i in range(n):
-        at = places[i]
-        if at >= 0:
-            row = table[at]
-            places[i] = row
-            prefetch(column.data + row * column.width)
-            prefetch(second.data + row * second.width)
+        if places[i] >= 0:
+            places[i] = table[places[i]]
