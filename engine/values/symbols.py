@@ -26,7 +26,7 @@ from dlog.engine.kernels.core.blocks import HUGE_PAGE
 from dlog.engine.kernels.core.jit import entry
 from dlog.engine.kernels.core.memory import MAPS
 from dlog.engine.kernels.core.page_maker import MAKER
-from dlog.engine.kernels.values.symbols import STRINGS_AHEAD, begin_writing, drop_slots, end_writing, find_symbol, intern
+from dlog.engine.kernels.values.symbols import STRINGS_TOGETHER, begin_writing, drop_slots, end_writing, find_symbol, intern
 from dlog.engine.kernels.values.words import copy_bytes
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -105,7 +105,7 @@ class SymbolTable:
         self._table = np.zeros(L.symbols.size, np.int64)
         self._table[L.symbols.maker] = MAKER
         self._lock = Lock()
-        self._hashes = np.empty(STRINGS_AHEAD, np.int64)
+        self._hashes = np.empty(STRINGS_TOGETHER, np.int64)
         self._hashes_at = int(self._hashes.ctypes.data)
         self._ranks = np.empty(0, np.int32)
         self.address = int(self._table.ctypes.data)

@@ -17,7 +17,18 @@ from dlog.engine.kernels.layout import SUM_MOST
 from dlog.engine.kernels.machine_structs import Heap, HeapBucket, Numbers, Relation, Words
 from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.bitmaps import dense_codes
-from dlog.engine.kernels.static.hashes import find_hash, grow_hash, hash_block, home, row_bits, slot_word
+from dlog.engine.kernels.static.hashes import (
+    ROWS_AHEAD,
+    find_hash,
+    grow_hash,
+    hash_block,
+    home,
+    prefetch_homes,
+    prefetch_later,
+    row_bits,
+    row_of,
+    slot_word,
+)
 from dlog.engine.kernels.static.storage import load_cell, register, reserve, resize, store_cell
 from dlog.engine.kernels.values.floats import float_word
 from dlog.engine.kernels.values.texts import precedes_text
@@ -58,11 +69,14 @@ def merge_block(ctl: Control, relation: Relation, registers: Words, keys: Words,
             prefetch(slots.address + codes[i] * 4)
         for i in range(n):
             prefetch(data.address + (slots[codes[i]] - 1) * width)
+    else:
+        prefetch_homes(slots, slot_count, codes, n)
     for i in range(n):
         code = codes[i]
         if dense:
             row = slots[code] - 1
         else:
+            warm_row(relation, slots, slot_count, i, n, codes)
             slot = find_hash(relation, ctl, keys.address, i, code, home(code, slot_count))
             row = max(slot, -1)
         value = values[i]
@@ -112,12 +126,15 @@ def merge_first(relation: Relation, ctl: Control, registers: Words, keys: Words,
     slot_count = relation.slot_count
     rows = relation.rows
     start = rows
+    if not dense:
+        prefetch_homes(slots, slot_count, codes, n)
     for i in range(n):
         code = codes[i]
         if dense:
             slot = code
             row = slots[code] - 1
         else:
+            warm_row(relation, slots, slot_count, i, n, codes)
             slot = find_hash(relation, ctl, keys.address, i, code, home(code, slot_count))
             row = max(slot, -1)
             slot = -1 - slot
@@ -129,6 +146,20 @@ def merge_first(relation: Relation, ctl: Control, registers: Words, keys: Words,
             write_row(relation, ctl, registers, i, row)
     relation.rows = rows
     return rows - start
+
+
+@kernel
+def warm_row(relation: Relation, table: Numbers, count, i, n, hashes: Words):
+    """While block row i is merged: asks for the row in the home of the one ROWS_AHEAD / 2 behind, likely to be merged with, and
+    for the home of the one ROWS_AHEAD behind."""
+    prefetch_later(table, count, hashes, i, n)
+    if i + (ROWS_AHEAD >> 1) < n:
+        word = table[home(hashes[i + (ROWS_AHEAD >> 1)], count)]
+        row = row_of(word, row_bits(count))
+        if row >= 0:
+            for c in range(relation.arity):
+                column = relation.columns[c]
+                prefetch(column.data + row * column.width)
 
 
 @kernel

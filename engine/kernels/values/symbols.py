@@ -40,8 +40,10 @@ from dlog.engine.kernels.static.storage import load_cell, store_cell
 from dlog.engine.kernels.values.utf8 import is_utf8
 from dlog.engine.kernels.values.words import copy_bytes, equal_bytes, hash_bytes
 
-STRINGS_AHEAD = 32
-"""Strings whose slots are fetched together."""
+STRINGS_TOGETHER = 256
+"""Strings that are hashed before the first of them is looked for."""
+AHEAD = 8
+"""Strings between two steps of what is asked for ahead."""
 MIN_HOMES = 512
 """Homes of the smallest table."""
 SLOTS_MOVED_PER_STRING = 8
@@ -224,38 +226,54 @@ def has_room(table: Symbols, length):
 
 
 @kernel
-def warm(table: Symbols, hashes: Words, size):
-    """Asks for what finding strings by these hashes will touch: first their slots, then where the strings begin."""
-    slots = table.slots
-    offsets = table.offsets
-    count, old, edge = table.slot_homes.count, table.slot_homes.old, table.slot_homes.edge
-    for k in range(size):
-        hashed = hashes[k]
-        prefetch(slots.address + ((hashed * (count if hashed >= edge else old)) >> 32) * 8)
-    for k in range(size):
-        hashed = hashes[k]
-        entry = slots[(hashed * (count if hashed >= edge else old)) >> 32]
-        if entry != 0 and (entry >> 32) & _LOW == hashes[k]:
-            prefetch(offsets.address + ((entry & _LOW) - 1) * 8)
+def warm(table: Symbols, hashes: Words, k, size):
+    """Asks for what finding strings will touch, some strings ahead of string k: for the home of the furthest, where the string
+    in the slot of a nearer one begins, and for the bytes of that of the next. The slot is noted above the hash, as how far
+    behind its home it is."""
+    if k + 3 * AHEAD < size:
+        prefetch(table.slots.address + home_of(homes_of(table), hashes[k + 3 * AHEAD]) * 8)
+    if 0 <= k + 2 * AHEAD < size:
+        hashed = hashes[k + 2 * AHEAD]
+        home = home_of(homes_of(table), hashed)
+        slot = seek_slot(table, hashed, home)
+        prefetch(table.offsets.address + ((table.slots[slot] & _LOW) - 1) * 8)
+        hashes[k + 2 * AHEAD] = hashed | ((slot - home) << 32)
+    if 0 <= k + AHEAD < size:
+        entry = table.slots[noted_slot(table, hashes[k + AHEAD])]
+        if entry != 0:
+            prefetch(table.heap + table.offsets[(entry & _LOW) - 1])
 
 
 @kernel
-def find_text(table: Symbols, address, limit, length, hashed):
-    """The id of the bytes at an address, or -1 - slot where it would go."""
+def noted_slot(table: Symbols, noted):
+    """The slot that is noted above a hash."""
+    return home_of(homes_of(table), noted & _LOW) + (noted >> 32)
+
+
+@kernel
+def seek_slot(table: Symbols, hashed, slot):
+    """The first slot from one on that is free or may be that of a string with this hash."""
     slots = table.slots
+    while slots[slot] != 0 and (slots[slot] >> 32) & _LOW != hashed:
+        slot += 1
+    return slot
+
+
+@kernel
+def find_text(table: Symbols, address, limit, length, hashed, slot):
+    """The id of the bytes at an address, or -1 - slot where it would go; looks from a slot on."""
     heap = table.heap
     offsets = table.offsets
     heap_limit = heap + table.heap_size
-    slot = home_of(homes_of(table), hashed)
     while True:
-        entry = slots[slot]
+        slot = seek_slot(table, hashed, slot)
+        entry = table.slots[slot]
         if entry == 0:
             return -1 - slot
-        if (entry >> 32) & _LOW == hashed:
-            found = (entry & _LOW) - 1
-            at = offsets[found]
-            if offsets[found + 1] - at == length and equal_bytes(address, limit, heap + at, heap_limit, length):
-                return found
+        found = (entry & _LOW) - 1
+        at = offsets[found]
+        if offsets[found + 1] - at == length and equal_bytes(address, limit, heap + at, heap_limit, length):
+            return found
         slot += 1
 
 
@@ -278,7 +296,7 @@ def intern(table: Symbols, source, size, starts, ends, bound, begin, count, ids:
     """Writes the id of the bytes `starts[i]` to `ends[i]` behind `source`, where `size` bytes are, to cell i of `ids` for i
     from `begin`; source 0 is the table's own heap. `starts` and `ends` are cells of `bound` bytes each. Stops before the first
     new string that does not fit or is not UTF-8, or where there is no memory for slots, and returns its number; `count` when
-    done. `hashes` has room for STRINGS_AHEAD words."""
+    done. `hashes` has room for STRINGS_TOGETHER words."""
     begin_writing(table)
     done = intern_locked(table, source, size, starts, ends, bound, begin, count, ids, width, hashes)
     make_next(table, table.ref.heap_ahead, table.heap, table.used, table.heap_size)
@@ -301,19 +319,22 @@ def intern_locked(table: Symbols, source, size, starts, ends, bound, begin, coun
         source = table.heap
         size = table.heap_size
     limit = source + size
-    for base in range(begin, count, STRINGS_AHEAD):
-        ahead = min(STRINGS_AHEAD, count - base)
+    for base in range(begin, count, STRINGS_TOGETHER):
+        ahead = min(STRINGS_TOGETHER, count - base)
         if not room_for_slots(table, ahead, count - base):
             return base
         for k in range(ahead):
             start = load_cell(starts, bound, base + k)
             hashes[k] = int(hash_bytes(source + start, load_cell(ends, bound, base + k) - start, limit))
-        warm(table, hashes, ahead)
+        if ahead > 1:
+            for k in range(-3 * AHEAD, 0):
+                warm(table, hashes, k, ahead)
         for k in range(ahead):
+            warm(table, hashes, k, ahead)
             start = load_cell(starts, bound, base + k)
             length = load_cell(ends, bound, base + k) - start
-            hashed = hashes[k]
-            found = find_text(table, source + start, limit, length, hashed)
+            hashed = hashes[k] & _LOW
+            found = find_text(table, source + start, limit, length, hashed, noted_slot(table, hashes[k]))
             if found < 0:
                 if not has_room(table, length) or not is_utf8(source + start, length):
                     return base + k
@@ -327,7 +348,8 @@ def find_symbol(table: Symbols, address, length):
     """The id of the bytes at an address, or -1."""
     begin_reading(table)
     limit = address + length
-    found = -1 if not table.slots else find_text(table, address, limit, length, int(hash_bytes(address, length, limit)))
+    hashed = int(hash_bytes(address, length, limit))
+    found = find_text(table, address, limit, length, hashed, noted_slot(table, hashed)) if table.slots else -1
     end_reading(table)
     return max(found, -1)
 

@@ -1,6 +1,6 @@
 """Rows of an input that come in blocks: found by their slots, written column by column.
 
-All slots of a block are asked for before the first is looked at, then the rows that they lead to. A row that nobody has gets
+Tags are asked for some rows before they are looked at, then the rows that they lead to. A row that nobody has gets
 its number and its slot at once; its values, bits and changes wait for those of others, and are written with them: before a row
 that may be one of them is compared, and before something is noted that is to stand behind them. Room for all of it is made
 first, so nothing fails once a row has a slot.
@@ -33,7 +33,10 @@ from dlog.engine.kernels.row_structs import Change, ChangeArray
 from dlog.engine.kernels.static.storage import behind, mix, store_cell
 
 STEP = 64
-"""Rows of a block: what is asked for of the slots of two fits the first cache."""
+"""Rows of a block."""
+TAGS_AHEAD, ROWS_AHEAD = 32, 16
+"""Rows between one whose tags are asked for, one that is sought and one that is entered: with more of them at once many are
+lost."""
 MANY = 1 << 12
 MOST_EXPECTED = 1 << 16
 """Changes from which on, and up to which, room is made for all of them: what grows block by block is moved again and again."""
@@ -53,13 +56,15 @@ def enter_rows(
     hashes = block
     others = behind(block, STEP)
     wide = hash_block(collection, columns, step, 0, min(STEP, count), hashes)
+    for i in range(min(TAGS_AHEAD, count)):
+        warm_tags(collection, hashes[i])
     for first in range(0, count, STEP):
         n = min(STEP, count - first)
-        # The slots of the next block are asked for before this one is looked at.
+        # The tags of the next block are asked for while this one is looked at.
         wide_next = hash_block(collection, columns, step, first + n, min(STEP, count - first - n), others)
         if wide != 0 and not widen_for(ctl, collection, columns, step, changes, first, n):
             return False
-        if not enter_block(ctl, collection, columns, step, changes, start, first, n, hashes, behind(block, 2 * STEP)):
+        if not enter_block(ctl, collection, columns, step, changes, start, first, n, hashes, others, behind(block, 2 * STEP)):
             return False
         hashes, others = others, hashes
         wide = wide_next
@@ -77,9 +82,11 @@ def enter_block(
     first,
     n,
     hashes: Words,
+    others: Words,
     block: Words,
 ):
-    """`enter_rows` of changes [first, first + n), whose rows have these hashes; columns are wide enough for their values."""
+    """`enter_rows` of changes [first, first + n), whose rows have these hashes, and those of a block behind them others;
+    columns are wide enough for their values."""
     places = block
     rows = behind(block, STEP)
     sources = behind(block, 2 * STEP)
@@ -87,10 +94,16 @@ def enter_block(
     coming = count_coming(changes, step, first, n) if noted else n
     if coming != 0 and not (room_for_new(ctl, collection, coming) and (not noted or room_for_notes(ctl, collection, n))):
         return False
-    seek_block(ctl, collection, columns, step, first, n, hashes, places)
+    if collection.base.rows != 0:
+        search_base(collection, columns, step, first, n, places, ctl.scratch)
+    for i in range(min(ROWS_AHEAD, n)):
+        seek(collection, hashes, i, places)
     in_order = collection.free_count == 0
     waiting = 0
     for i in range(n):
+        warm_tags(collection, hashes[i + TAGS_AHEAD] if i + TAGS_AHEAD < STEP else others[i + TAGS_AHEAD - STEP])
+        if i + ROWS_AHEAD < n:
+            seek(collection, hashes, i + ROWS_AHEAD, places)
         source = first + i
         hashed = hashes[i]
         at = places[i]
@@ -150,7 +163,7 @@ def change_row(
 
 @kernel
 def hash_block(collection: Collection, columns: WordColumns, step, first, n, hashes: Words):
-    """Hashes the values of rows [first, first + n), and asks for their slots. Returns 0 if each value fits 4 bytes."""
+    """Hashes the values of rows [first, first + n). Returns 0 if each value fits 4 bytes."""
     wide = 0
     for i in range(n):
         hashes[i] = 0
@@ -166,40 +179,33 @@ def hash_block(collection: Collection, columns: WordColumns, step, first, n, has
                 value = column[i * step]
                 hashes[i] = mix(hashes[i], value)
                 wide |= value ^ (value << 32 >> 32)
-    for i in range(n):
-        prefetch(collection.tags.address + slot_of(collection, hashes[i]))
     return wide
 
 
 @kernel
-def seek_block(ctl: Control, collection: Collection, columns: WordColumns, step, first, n, hashes: Words, places: Words):
-    """places[i] = the first slot that may be that of row first + i, or -1 - the slot where a new one goes, unless another one
-    of the block takes it; IN_BASE + the row of the base that it is, dead or alive."""
-    if collection.base.rows != 0:
-        search_base(collection, columns, step, first, n, places, ctl.scratch)
-        for i in range(n):
-            place = places[i]
-            places[i] = IN_BASE + place if place >= 0 else seek(collection, hashes[i])
-    else:
-        for i in range(n):
-            places[i] = seek(collection, hashes[i])
+def warm_tags(collection: Collection, hashed):
+    """Asks for the tags where the search for a hash begins."""
+    prefetch(collection.tags.address + slot_of(collection, hashed))
 
 
 @kernel
-def seek(collection: Collection, hashed):
-    """What `next_match` says of a hash; what it leads to is asked for."""
-    home = slot_of(collection, hashed)
-    at = next_match(collection, hashed, home)
+def seek(collection: Collection, hashes: Words, i, places: Words):
+    """places[i] = the first slot that may be that of row i of a block, or -1 - the slot where a new one goes, unless another
+    one of the block takes it; IN_BASE + the row of the base that it is, dead or alive, which is there where there is a base.
+    What the slot leads to is asked for."""
+    if collection.base.rows != 0 and places[i] >= 0:
+        places[i] += IN_BASE
+        return
+    at = next_match(collection, hashes[i], slot_of(collection, hashes[i]))
+    places[i] = at
     if at >= 0:
         row = collection.row_slots[at]
         for c in range(collection.arity):
-            column = collection.columns[c]
-            warm_cell(column, row)
+            warm_cell(collection.columns[c], row)
     else:
         prefetch(collection.row_slots.address + (-1 - at) * 4)
         if collection.arity > MAX_REHASHED_COLUMNS:
             prefetch(collection.slot_hashes.address + (-1 - at) * 4)
-    return at
 
 
 @kernel

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
+from dlog.engine.kernels.machine_structs import Column, Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release
 
 MAX_COUNTED_VALUES = 24
 """Values that are counted rather than halved."""
+ROWS_AHEAD = 12
+"""Rows between one whose offset, or group, is asked for and one that is searched."""
 MAX_PREFETCHED_BYTES = 128
 """Bytes of a key's rows up to which both ends are asked for before they are searched, not the middle."""
 
@@ -68,39 +70,51 @@ def search_base(collection: Collection, columns: WordColumns, step, first, n, ro
     """rows[i] = the base row, dead or alive, with the values of row first + i of columns, or -1. Value c of row r is
     columns[c][r * step]; `buffer` has room for a row.
 
-    First all offsets are asked for, then the keys' rows, so that memory answers while the search goes on."""
+    Offsets are asked for some rows ahead, then the keys' rows, so that memory answers while the search goes on."""
     key = collection.base.key
     arity = collection.arity
     find_base_groups(collection, columns[key], step, first, n, rows)
     offsets = collection.base.offsets
-    number = 1 if key == 0 and arity > 1 else 0
-    column = collection.columns[number]
-    data = Numbers(column.data)
-    width = column.width
+    column = collection.columns[1 if key == 0 and arity > 1 else 0]
     if n > 1:
-        for i in range(n):
-            group = rows[i]
-            if group >= 0:
-                low = offsets[group]
-                high = offsets[group + 1] - 1
-                if (high - low) * width > MAX_PREFETCHED_BYTES:
-                    low = (low + high) >> 1
-                    high = low
-                prefetch(data.address + low * width)
-                prefetch(data.address + high * width)
-    if arity == 2 and width == 4:
-        wanted = columns[number]
-        for i in range(n):
-            group = rows[i]
-            if group >= 0:
-                last = offsets[group + 1]
-                rows[i] = search_values(data, offsets[group], last, wanted[(first + i) * step])
-        return
+        for i in range(min(2 * ROWS_AHEAD, n)):
+            warm_offsets(offsets, rows[i])
+        for i in range(min(ROWS_AHEAD, n)):
+            warm_group(column, offsets, rows[i])
+    wanted = columns[1 if key == 0 and arity > 1 else 0]
+    counts = arity == 2 and column.width == 4
     for i in range(n):
-        if rows[i] >= 0:
+        if i + 2 * ROWS_AHEAD < n:
+            warm_offsets(offsets, rows[i + 2 * ROWS_AHEAD])
+        if i + ROWS_AHEAD < n:
+            warm_group(column, offsets, rows[i + ROWS_AHEAD])
+        group = rows[i]
+        if group >= 0 and counts:
+            rows[i] = search_values(Numbers(column.data), offsets[group], offsets[group + 1], wanted[(first + i) * step])
+        elif group >= 0:
             for c in range(arity):
                 buffer[c] = columns[c][(first + i) * step]
             rows[i] = find_base(collection, buffer)
+
+
+@kernel
+def warm_offsets(offsets: Numbers, group):
+    """Asks for where a group of the base begins; -1: none."""
+    if group >= 0:
+        prefetch(offsets.address + group * 4)
+
+
+@kernel
+def warm_group(column: Column, offsets: Numbers, group):
+    """Asks for the values that are searched first in a group of the base; -1: none."""
+    if group >= 0:
+        low = offsets[group]
+        high = offsets[group + 1] - 1
+        if (high - low) * column.width > MAX_PREFETCHED_BYTES:
+            low = (low + high) >> 1
+            high = low
+        prefetch(column.data + low * column.width)
+        prefetch(column.data + high * column.width)
 
 
 @kernel
@@ -108,14 +122,9 @@ def find_base_groups(collection: Collection, keys: Words, step, first, n, groups
     """groups[i] = place among the offsets of key first + i, or -1."""
     low = collection.base.low
     count = collection.base.keys
-    offsets = collection.base.offsets
     for i in range(n):
         group = keys[(first + i) * step] - low
-        if 0 <= group < count:
-            prefetch(offsets.address + group * 4)
-        else:
-            group = -1
-        groups[i] = group
+        groups[i] = group if 0 <= group < count else -1
 
 
 @kernel
