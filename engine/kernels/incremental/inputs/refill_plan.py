@@ -49,7 +49,9 @@ def find_others(ctl: Control, collection: Collection, home: Index, stretch: Stre
             break
         group = base.low + key - home.low
         if key + KEYS_AHEAD < stretch.last and 0 <= group + KEYS_AHEAD < home.groups:
-            warm_items(home, slab_at(home, group + KEYS_AHEAD))
+            slab = slab_at(home, group + KEYS_AHEAD)
+            if slab.capacity != 0:
+                warm_items(home, slab)
         if 0 <= group < home.groups:
             slab = slab_at(home, group)
             if slab.capacity != 0 or slab.start >= base.rows:  # else a run of the base

@@ -25,16 +25,15 @@ from dlog.engine.kernels.incremental.store.removals import leave_groups
 from dlog.engine.kernels.incremental.store.slots import warm_row_slot
 from dlog.engine.kernels.layout import NEVER, ROUND
 from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.round_structs import Collection, Control
+from dlog.engine.kernels.round_structs import Collection, Control, Index
 from dlog.engine.kernels.row_structs import Change, History, List
-from dlog.engine.kernels.static.storage import behind
 
 LEAST_SHARED = 8192
 """Rows with a history from which on workers settle them together."""
-GONE_AHEAD = 12
-"""Rows between those of which values are asked for and those of which slots are, and one that is removed."""
-STEP = 64
-"""Rows that are removed together: what they lead to is asked for before the first is."""
+GONE_AHEAD = 8
+"""Rows between two of which other things are asked for, and between those and one that is removed."""
+STEP = 1024
+"""Rows that are listed before the first of them is removed."""
 
 
 @kernel
@@ -182,23 +181,32 @@ def leave_index(ctl: Control, collection: Collection, number):
     outer = collection.outer
     index = collection.indexes[number]
     rows = ctl.scratch
-    groups = behind(rows, STEP)
     at = 0
     while at < outer.items.count:
         n, at = next_gone(outer, at, rows)
-        for i in range(n):
-            warm_values(collection, rows[i])
-        for i in range(n):
-            warm_key(collection, rows[i])
-        for i in range(n):
-            groups[i] = known_group(index, rows[i])
-            warm_group(index, groups[i])
-        for i in range(n):
-            warm_slab(index, groups[i])
-        for i in range(n):
-            if not index_remove(ctl, index, rows[i]):
+        for i in range(-4 * GONE_AHEAD, n):
+            warm_grouped(collection, index, rows, i, n)
+            if i >= 0 and not index_remove(ctl, index, rows[i]):
                 return False
     return leave_groups(ctl, index)
+
+
+@kernel
+def warm_grouped(collection: Collection, index: Index, rows: Words, i, n):
+    """Asks for what is read when rows some places behind one are taken out of an index: of the furthest for its values, of a
+    nearer one for its key, where offsets imply that, then for the slab of its group, and for what that holds."""
+    ahead = i + 4 * GONE_AHEAD
+    if ahead < n:
+        warm_values(collection, rows[ahead])
+    ahead = i + 3 * GONE_AHEAD
+    if 0 <= ahead < n:
+        warm_key(collection, rows[ahead])
+    ahead = i + 2 * GONE_AHEAD
+    if 0 <= ahead < n:
+        warm_group(index, known_group(index, rows[ahead]))
+    ahead = i + GONE_AHEAD
+    if 0 <= ahead < n:
+        warm_slab(index, known_group(index, rows[ahead]))
 
 
 @kernel
@@ -209,12 +217,12 @@ def free_gone(ctl: Control, collection: Collection):
     at = 0
     while at < outer.items.count:
         n, at = next_gone(outer, at, rows)
-        for i in range(n):
-            warm_values(collection, rows[i])
-        for i in range(n):
-            warm_row_slot(collection, rows[i])
-        for i in range(n):
-            if not free_row(ctl, collection, rows[i]):
+        for i in range(-2 * GONE_AHEAD, n):
+            if i + 2 * GONE_AHEAD < n:
+                warm_values(collection, rows[i + 2 * GONE_AHEAD])
+            if 0 <= i + GONE_AHEAD < n:
+                warm_row_slot(collection, rows[i + GONE_AHEAD])
+            if i >= 0 and not free_row(ctl, collection, rows[i]):
                 return False
     return True
 

@@ -19,6 +19,7 @@ from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.histories import entry_at, first_entry, has_marked, is_here, presence, settled_time
 from dlog.engine.kernels.incremental.store.implied import gather_keys
+from dlog.engine.kernels.incremental.store.indexes import begin_groups, warm_groups
 from dlog.engine.kernels.incremental.store.pairs import fresh_pairs, unpack_column
 from dlog.engine.kernels.instructions import Binds, EntriesOf, Once, RowsOf, ScanChanges
 from dlog.engine.kernels.layout import BLOCK, IMPLIED, ROUND
@@ -174,11 +175,14 @@ def outer_rows(ctl: Control, code: RowsOf, level: Level):
     at = level.at
     end = level.end
     n = 0
+    if row < 0:
+        begin_groups(index, groups, rows)
     while n < BLOCK:
         if at >= end:
             row += 1
             if row >= rows:
                 break
+            warm_groups(index, groups, row, rows)
             group = groups[row]
             if group >= 0:
                 slab = slab_at(index, group)
@@ -228,11 +232,14 @@ def inner_rows(ctl: Control, code: RowsOf, level: Level):
     # The entry, plus one, at which to go on with the row at `at`; 0: nothing of that row has been looked at.
     extra = level.extra
     n = 0
+    if row < 0:
+        begin_groups(index, groups, rows)
     while n < BLOCK:
         if at >= end:
             row += 1
             if row >= rows:
                 break
+            warm_groups(index, groups, row, rows)
             group = groups[row]
             if group >= 0:
                 slab = slab_at(index, group)

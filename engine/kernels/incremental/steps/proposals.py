@@ -13,6 +13,7 @@ from dlog.engine.kernels.core.memory import prefetch, wrapped_product
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.histories import presence
+from dlog.engine.kernels.incremental.store.indexes import begin_groups, warm_groups
 from dlog.engine.kernels.instructions import Moves, Propose, ViewedProposer
 from dlog.engine.kernels.layout import BLOCK, RUN
 from dlog.engine.kernels.machine_structs import Level, Words
@@ -79,11 +80,16 @@ def propose_some(ctl: Control, code: Propose, level: Level):
     end = level.end
     chosen = level.extra  # who proposes for this row
     n = 0
+    if row < 0:
+        for p in range(code.proposers):
+            begin_groups(code.listed[p].index, register(ctl, code.listed[p].group), rows)
     while n < BLOCK:
         if at >= end:
             row += 1
             if row >= rows:
                 break
+            for p in range(code.proposers):
+                warm_groups(code.listed[p].index, register(ctl, code.listed[p].group), row, rows)
             chosen = smallest(ctl, code, row)
             if chosen >= 0:
                 slab = group_slab(ctl, code.listed[chosen], row)

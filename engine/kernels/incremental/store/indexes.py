@@ -26,6 +26,8 @@ ROWS_COMPARED_TOGETHER = 64
 """Rows of a slab that are compared together."""
 LONG_GROUP_ROWS = 1024
 """Rows of a group from which on it is not searched for each row that leaves it."""
+GROUPS_AHEAD = 8
+"""Rows of a block between one of which the group's slab is asked for, one of which the items are, and one that is looked at."""
 MIN_SHRINKING_ITEMS = 6
 """Items of a slab from which on it gives way to a smaller one."""
 # ----------------------------------------------------------------------------------------------------------------- slabs
@@ -314,30 +316,49 @@ def warm_group(index: Index, group):
 
 @kernel
 def warm_slab(index: Index, group):
-    """Asks for the place in the pool of the slab of a `known_group`, which is there (`warm_group`)."""
+    """Asks for the items of a `known_group`, of which the slab is there (`warm_group`), where they are read when a row comes or
+    goes."""
     if group >= 0:
         slab = slab_at(index, group)
-        if slab.capacity != 0:
-            prefetch(index.pool.address + slab.start * 4)
+        if slab.capacity != 0 or index.values != 0:
+            warm_items(index, slab)
 
 
 @kernel
 def warm_items(index: Index, slab: Slab):
-    """Asks for the first and the last items of a slab."""
+    """Asks for the first and the last items of a slab; of a run, for the values in the column that is not its key."""
+    if index.key_count == 0:
+        return
     if slab.capacity != 0:
         first = index.pool.address + slab.start * 4
-        prefetch(first)
-        prefetch(first + (slab.count - 1) * 4)
+        last = first + (slab.count - 1) * 4
+    else:
+        collection = index.collection
+        column = collection.columns[1 if index.keys[0] == 0 and collection.arity > 1 else 0]
+        first = column.data + slab.start * column.width
+        last = first + (slab.count - 1) * column.width
+    prefetch(first)
+    prefetch(last)
 
 
 @kernel
-def warm_run(index: Index, slab: Slab):
-    """Asks for the first and the last values of a run, in the column that is not its key."""
-    collection = index.collection
-    column = collection.columns[1 if index.keys[0] == 0 and collection.arity > 1 else 0]
-    first = column.data + slab.start * column.width
-    prefetch(first)
-    prefetch(first + (slab.count - 1) * column.width)
+def warm_groups(index: Index, groups: Words, row, rows):
+    """While a block's row is looked at: asks for the slab of the group 2 * GROUPS_AHEAD rows behind it, and for the items of
+    the one GROUPS_AHEAD behind; of the first ones before, as for rows below 0."""
+    ahead = row + 2 * GROUPS_AHEAD
+    if 0 <= ahead < rows and groups[ahead] >= 0:
+        prefetch(slab_at(index, groups[ahead]).address)
+    ahead = row + GROUPS_AHEAD
+    if 0 <= ahead < rows and groups[ahead] >= 0:
+        warm_items(index, slab_at(index, groups[ahead]))
+
+
+@kernel
+def begin_groups(index: Index, groups: Words, rows):
+    """Before a block's rows are looked at, each with `warm_groups`."""
+    if rows > 1:
+        for row in range(-2 * GROUPS_AHEAD, 0):
+            warm_groups(index, groups, row, rows)
 
 
 @kernel
@@ -350,19 +371,7 @@ def find_index_groups(index: Index, ctl: Control, registers: Words, n, buffer: W
         values = register(ctl, registers[0])
         for i in range(n):
             group = values[i] - low
-            if 0 <= group < count:
-                prefetch(slab_at(index, group).address)
-            else:
-                group = -1
-            groups[i] = group
-        if n > 1:
-            for i in range(n):
-                if groups[i] >= 0:
-                    slab = slab_at(index, groups[i])
-                    if slab.capacity != 0:
-                        warm_items(index, slab)
-                    else:
-                        warm_run(index, slab)
+            groups[i] = group if 0 <= group < count else -1
         return
     for i in range(n):
         for k in range(keys):
