@@ -184,29 +184,40 @@ def leave_index(ctl: Control, collection: Collection, number):
     at = 0
     while at < outer.items.count:
         n, at = next_gone(outer, at, rows)
-        for i in range(-4 * GONE_AHEAD, n):
-            warm_grouped(collection, index, rows, i, n)
-            if i >= 0 and not index_remove(ctl, index, rows[i]):
+        begin_gone(collection, index, rows, n)
+        for i in range(n):
+            warm_gone(collection, index, rows, i, n)
+            if not index_remove(ctl, index, rows[i]):
                 return False
     return leave_groups(ctl, index)
 
 
 @kernel
-def warm_grouped(collection: Collection, index: Index, rows: Words, i, n):
-    """Asks for what is read when rows some places behind one are taken out of an index: of the furthest for its values, of a
-    nearer one for its key, where offsets imply that, then for the slab of its group, and for what that holds."""
-    ahead = i + 4 * GONE_AHEAD
-    if ahead < n:
-        warm_values(collection, rows[ahead])
-    ahead = i + 3 * GONE_AHEAD
-    if 0 <= ahead < n:
-        warm_key(collection, rows[ahead])
-    ahead = i + 2 * GONE_AHEAD
-    if 0 <= ahead < n:
-        warm_group(index, known_group(index, rows[ahead]))
-    ahead = i + GONE_AHEAD
-    if 0 <= ahead < n:
-        warm_slab(index, known_group(index, rows[ahead]))
+def begin_gone(collection: Collection, index: Index, rows: Words, n):
+    """Before n rows are taken out of an index, each with `warm_gone`: asks for what is read of the first."""
+    if n > 1:
+        for i in range(min(n, 4 * GONE_AHEAD)):
+            warm_values(collection, rows[i])
+        for i in range(min(n, 3 * GONE_AHEAD)):
+            warm_key(collection, rows[i])
+        for i in range(min(n, 2 * GONE_AHEAD)):
+            warm_group(index, known_group(index, rows[i]))
+        for i in range(min(n, GONE_AHEAD)):
+            warm_slab(index, known_group(index, rows[i]))
+
+
+@kernel
+def warm_gone(collection: Collection, index: Index, rows: Words, i, n):
+    """While a row is taken out of an index, asks for what is read of those behind: of the furthest for its values, of a nearer
+    one for its key, where offsets imply that, then for the slab of its group, and for what that holds."""
+    if i + 4 * GONE_AHEAD < n:
+        warm_values(collection, rows[i + 4 * GONE_AHEAD])
+    if i + 3 * GONE_AHEAD < n:
+        warm_key(collection, rows[i + 3 * GONE_AHEAD])
+    if i + 2 * GONE_AHEAD < n:
+        warm_group(index, known_group(index, rows[i + 2 * GONE_AHEAD]))
+    if i + GONE_AHEAD < n:
+        warm_slab(index, known_group(index, rows[i + GONE_AHEAD]))
 
 
 @kernel
@@ -217,12 +228,17 @@ def free_gone(ctl: Control, collection: Collection):
     at = 0
     while at < outer.items.count:
         n, at = next_gone(outer, at, rows)
-        for i in range(-2 * GONE_AHEAD, n):
+        if n > 1:
+            for i in range(min(n, 2 * GONE_AHEAD)):
+                warm_values(collection, rows[i])
+            for i in range(min(n, GONE_AHEAD)):
+                warm_row_slot(collection, rows[i])
+        for i in range(n):
             if i + 2 * GONE_AHEAD < n:
                 warm_values(collection, rows[i + 2 * GONE_AHEAD])
-            if 0 <= i + GONE_AHEAD < n:
+            if i + GONE_AHEAD < n:
                 warm_row_slot(collection, rows[i + GONE_AHEAD])
-            if i >= 0 and not free_row(ctl, collection, rows[i]):
+            if not free_row(ctl, collection, rows[i]):
                 return False
     return True
 

@@ -12,31 +12,47 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.incremental.loop.supports import chain_of, gather_bucket, may_hold, schedule, support_at, warm_chains
+from dlog.engine.kernels.incremental.loop.supports import (
+    begin_chains,
+    chain_of,
+    gather_bucket,
+    may_hold,
+    schedule,
+    support_at,
+    warm_chain,
+)
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.histories import add_entry
 from dlog.engine.kernels.incremental.store.lists import list_empty, push_change
+from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Scope
 from dlog.engine.kernels.static.storage import behind, scratch_block
 
 TOO_LARGE = -2
-STEP = 64
-"""Rows whose derivations are asked for together."""
+ROWS_AHEAD = 24
+"""Rows between one of which the iterations are asked for and one that is looked at."""
 
 
 @kernel
-def warm_rows(ctl: Control, collection: Collection, rows: Words, n, iteration):
-    """Asks for the derivations of rows up to an iteration, and for the iterations from which on they are there; of one row that
-    is looked at at once for nothing."""
-    if n < 2:
-        return
-    iterations = collection.inner.iters
+def begin_rows(ctl: Control, collection: Collection, rows: Words, n, iteration):
+    """Before n rows of a block are looked at, each with `warm_row`: asks for the derivations of the first up to an iteration,
+    and for the iterations from which on they are there; of one row that is looked at at once for nothing."""
     chains = scratch_block(ctl, 5)
-    for i in range(n):
-        prefetch(iterations.address + rows[i] * 4)
-        chains[i] = chain_of(rows[i], iteration)
-    warm_chains(collection, chains, n)
+    if n > 1:
+        for i in range(n):
+            chains[i] = chain_of(rows[i], iteration)
+        for i in range(min(n, ROWS_AHEAD)):
+            prefetch(collection.inner.iters.address + rows[i] * 4)
+        begin_chains(collection, chains, n)
+
+
+@inlined
+def warm_row(ctl: Control, collection: Collection, rows: Words, at, n):
+    """While a row is looked at, asks for what is looked at of rows behind it."""
+    if at + ROWS_AHEAD < n:
+        prefetch(collection.inner.iters.address + rows[at + ROWS_AHEAD] * 4)
+    warm_chain(collection, scratch_block(ctl, 5), at, n)
 
 
 @kernel
@@ -44,15 +60,18 @@ def process_distinct(ctl: Control, scope: Scope, collection: Collection, iterati
     """The rows of a bucket become changes of this iteration; false with ctl.error set."""
     if iteration >= collection.derivation.bucket_count:
         return True
-    rows = gather_bucket(ctl, scope, collection, iteration)
+    count = gather_bucket(ctl, scope, collection, iteration)
     data = collection.derivation.buckets[iteration].data
-    for i in range(rows):
-        if i % STEP == 0:
-            warm_rows(ctl, collection, behind(data, i), min(STEP, rows - i), iteration)
-        if not evaluate_row(ctl, collection, data[i], iteration, time):
-            return False
+    for first in range(0, count, BLOCK):
+        n = min(BLOCK, count - first)
+        rows = behind(data, first)
+        begin_rows(ctl, collection, rows, n, iteration)
+        for i in range(n):
+            warm_row(ctl, collection, rows, i, n)
+            if not evaluate_row(ctl, collection, rows[i], iteration, time):
+                return False
     list_empty(ctl, collection.derivation.buckets[iteration])
-    return rows >= 0
+    return count >= 0
 
 
 @kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import log_fresh
-from dlog.engine.kernels.incremental.loop.distinct import STEP, bound_of, warm_rows
+from dlog.engine.kernels.incremental.loop.distinct import begin_rows, bound_of, warm_row
 from dlog.engine.kernels.incremental.loop.supports import may_hold, support_at
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit, put_bit
 from dlog.engine.kernels.incremental.store.histories import (
@@ -22,7 +22,7 @@ from dlog.engine.kernels.incremental.store.histories import (
 )
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, pool_give, push_change
 from dlog.engine.kernels.incremental.store.stocks import give_stocked
-from dlog.engine.kernels.layout import NEVER
+from dlog.engine.kernels.layout import BLOCK, NEVER
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import History
@@ -44,15 +44,16 @@ _HALF = 0xFFFFFFFF
 def end_distinct(ctl: Control, collection: Collection, time):
     """Ends a round: counts settle, rows keep when they are present, and net changes go out; false with ctl.error set."""
     touched = collection.touched
-    data = touched.data
-    count = touched.count
     note = scratch_block(ctl, 0)
-    for i in range(count):
-        if i % STEP == 0:
-            warm_rows(ctl, collection, behind(data, i), min(STEP, count - i), NEVER)
-        found = settle_derivations(ctl, collection, data[i], note, Words(0))
-        if found < 0 or (found > 0 and not end_row(ctl, collection, note, time)):
-            return False
+    for first in range(0, touched.count, BLOCK):
+        n = min(BLOCK, touched.count - first)
+        rows = behind(touched.data, first)
+        begin_rows(ctl, collection, rows, n, NEVER)
+        for i in range(n):
+            warm_row(ctl, collection, rows, i, n)
+            found = settle_derivations(ctl, collection, rows[i], note, Words(0))
+            if found < 0 or (found > 0 and not end_row(ctl, collection, note, time)):
+                return False
     list_empty(ctl, touched)
     log_fresh(collection)
     return True

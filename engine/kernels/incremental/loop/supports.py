@@ -19,10 +19,8 @@ from dlog.engine.kernels.static.storage import clear_words, resize
 
 ROWS_AHEAD = 32
 """Rows of a bucket that are asked for before they are looked at."""
-ENTRIES_AHEAD = 6
-"""Entries of a row's derivations that are asked for before the first is looked at."""
-FEW_CHAINS = 16
-"""Part of a block's rows whose derivations are not worth another step."""
+ENTRIES_AHEAD, CHAINS_AHEAD = 4, 8
+"""Entries of a row's derivations that are asked for before the first is looked at, and rows between two of these steps."""
 _HALF = 0xFFFFFFFF
 
 
@@ -105,35 +103,64 @@ def support_at(collection: Collection, number) -> Support:
 
 @inlined
 def chain_of(row, iteration):
-    """A row whose derivations up to an iteration are looked at soon (`warm_chains`)."""
+    """A row whose derivations up to an iteration are looked at soon (`warm_chain`)."""
     return row | (iteration << 32)
 
 
 @kernel
-def warm_chains(collection: Collection, chains: Words, n):
-    """Asks for the derivations of n rows (`chain_of`), step by step: memory answers for many at once, while each entry says
-    where the next one is. What `chains` has is lost."""
-    heads = collection.derivation.support
-    for i in range(n):
-        prefetch(heads.address + (chains[i] & _HALF) * 4)
-    left = 0
-    for i in range(n):
-        chain = chains[i]
-        number = heads[chain & _HALF]
-        warm_entry(collection, number)
-        chains[left] = number | (chain >> 32 << 32)
-        left += 1 if number > 0 else 0
-    for _ in range(ENTRIES_AHEAD):
-        if left * FEW_CHAINS < n:
-            break
-        n = left
-        left = 0
-        for i in range(n):
-            chain = chains[i]
-            word = support_at(collection, chain & _HALF).at
-            warm_entry(collection, word >> 32)
-            chains[left] = (word >> 32) | (chain >> 32 << 32)
-            left += 1 if word & _HALF < chain >> 32 and word >> 32 != 0 else 0
+def begin_chains(collection: Collection, chains: Words, n):
+    """Before the derivations of n rows (`chain_of`) are looked at, each with `warm_chain`: asks for those of the first. What
+    `chains` has is lost."""
+    if n < 2:
+        return
+    for i in range(min(n, (ENTRIES_AHEAD + 1) * CHAINS_AHEAD)):
+        warm_head(collection, chains, i)
+    for i in range(min(n, ENTRIES_AHEAD * CHAINS_AHEAD)):
+        warm_first(collection, chains, i)
+    for step in range(ENTRIES_AHEAD - 1, 0, -1):
+        for i in range(min(n, step * CHAINS_AHEAD)):
+            warm_next(collection, chains, i)
+
+
+@kernel
+def warm_chain(collection: Collection, chains: Words, at, n):
+    """While the derivations of a row are looked at, asks for those of rows behind it, step by step, as each entry says where
+    the next one is: the nearer a row, the more of its entries are there."""
+    ahead = at + (ENTRIES_AHEAD + 1) * CHAINS_AHEAD
+    if ahead < n:
+        warm_head(collection, chains, ahead)
+    ahead -= CHAINS_AHEAD
+    if ahead < n:
+        warm_first(collection, chains, ahead)
+    for _ in range(ENTRIES_AHEAD - 1):
+        ahead -= CHAINS_AHEAD
+        if ahead < n:
+            warm_next(collection, chains, ahead)
+
+
+@inlined
+def warm_head(collection: Collection, chains: Words, i):
+    prefetch(collection.derivation.support.address + (chains[i] & _HALF) * 4)
+
+
+@inlined
+def warm_first(collection: Collection, chains: Words, i):
+    """Asks for the first entry of a row, which takes the row's place in its chain."""
+    chain = chains[i]
+    number = collection.derivation.support[chain & _HALF]
+    warm_entry(collection, number)
+    chains[i] = number | (chain >> 32 << 32)
+
+
+@inlined
+def warm_next(collection: Collection, chains: Words, i):
+    """Asks for the entry behind one, if the search goes on there. One that has been freed meanwhile has none behind it."""
+    chain = chains[i]
+    if chain & _HALF != 0:
+        word = support_at(collection, chain & _HALF).at
+        following = word >> 32 if word & _HALF < chain >> 32 else 0
+        warm_entry(collection, following)
+        chains[i] = following | (chain >> 32 << 32)
 
 
 @inlined

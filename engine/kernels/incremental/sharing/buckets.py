@@ -5,7 +5,7 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Shared
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.incremental.loop.distinct import TOO_LARGE, change_at, warm_rows
+from dlog.engine.kernels.incremental.loop.distinct import TOO_LARGE, begin_rows, change_at, warm_row
 from dlog.engine.kernels.incremental.loop.settling import DIFF, LEFT, LISTED, LOGGED, ROW
 from dlog.engine.kernels.incremental.loop.supports import schedule
 from dlog.engine.kernels.incremental.sharing.parts import add_note, begin_notes, begin_step, mark_stretches, own_rows
@@ -20,6 +20,8 @@ from dlog.engine.kernels.static.storage import behind, scratch_block
 
 _NEEDS_ENTRY = 8
 """Of a bucket's row: its change is to be entered in its history."""
+STAMPS_AHEAD = 24
+"""Rows between one of which the stamp is asked for and one that is looked at."""
 LEFT_AHEAD = 12
 """Rows about which something is left that are taken before one whose history is asked for."""
 
@@ -53,9 +55,13 @@ def evaluate_part(ctl: Control, share: Share, part, parts):
             return False
         for i in range(n):
             rows[i] = bucket.data[own[i]]
+        begin_rows(ctl, collection, rows, n, share.iteration)
+        for i in range(min(n, STAMPS_AHEAD)):
             prefetch(stamps.address + rows[i] * 4)
-        warm_rows(ctl, collection, rows, n, share.iteration)
         for i in range(n):
+            warm_row(ctl, collection, rows, i, n)
+            if i + STAMPS_AHEAD < n:
+                prefetch(stamps.address + rows[i + STAMPS_AHEAD] * 4)
             noted = evaluate_shared(ctl, share, rows[i], behind(items.data, 2 * items.count))
             if noted < 0:
                 return False

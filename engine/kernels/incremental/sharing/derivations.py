@@ -10,7 +10,7 @@ from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import bit_length
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.settling import ROW
-from dlog.engine.kernels.incremental.loop.supports import add_support, count_derivations, schedule, warm_chains
+from dlog.engine.kernels.incremental.loop.supports import add_support, begin_chains, count_derivations, schedule, warm_chain
 from dlog.engine.kernels.incremental.sharing.parts import begin_notes, begin_step, bits_at, own_rows
 from dlog.engine.kernels.incremental.store.bits import put_bit
 from dlog.engine.kernels.incremental.store.collections import find_or_add
@@ -135,8 +135,9 @@ def add_own(ctl: Control, share: Share, items: List, part, parts, stock: Words, 
         n, at = own_rows(data, ITEM_WORDS, at, items.count, part, parts, own)
         for i in range(n):
             chains[i] = data[ITEM_WORDS * own[i]]
-        warm_chains(collection, chains, n)
+        begin_chains(collection, chains, n)
         for i in range(n):
+            warm_chain(collection, chains, i, n)
             place = own[i]
             word = data[ITEM_WORDS * place]
             found = count_derivations(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Shared
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.loop.changes import log_fresh
-from dlog.engine.kernels.incremental.loop.distinct import warm_rows
+from dlog.engine.kernels.incremental.loop.distinct import begin_rows, warm_row
 from dlog.engine.kernels.incremental.loop.settling import end_left, settle_derivations, warm_left
 from dlog.engine.kernels.incremental.sharing.parts import add_note, begin_notes, begin_step, mark_stretches, own_rows
 from dlog.engine.kernels.incremental.sharing.taking import end_taking
@@ -47,8 +47,9 @@ def settle_part(ctl: Control, share: Share, part, parts):
             return False
         for i in range(n):
             rows[i] = touched.data[own[i]]
-        warm_rows(ctl, collection, rows, n, NEVER)
+        begin_rows(ctl, collection, rows, n, NEVER)
         for i in range(n):
+            warm_row(ctl, collection, rows, i, n)
             found = settle_derivations(ctl, collection, rows[i], behind(items.data, 2 * items.count), stock)
             if found < 0:
                 return False

@@ -7,7 +7,7 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.activation import touch_derived, touch_reduced
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN, gather_supports
-from dlog.engine.kernels.incremental.loop.supports import add_support, chain_of, warm_chains
+from dlog.engine.kernels.incremental.loop.supports import add_support, begin_chains, chain_of, warm_chain
 from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of
@@ -32,15 +32,16 @@ def support_block(ctl: Control, collection: Collection, pc: Derive, rows: Words,
     """Adds derivations of the rows, at the iterations and with the diffs of the sink's registers; false with ctl.error set."""
     diffs = register(ctl, pc.diff)
     advance = pc.advance
+    chains = scratch_block(ctl, 5)
     if n > 1:
-        chains = scratch_block(ctl, 5)
         for i in range(n):
             iteration = advance
             if pc.iteration >= 0:
                 iteration += register(ctl, pc.iteration)[i]
             chains[i] = chain_of(rows[i], iteration)
-        warm_chains(collection, chains, n)
+        begin_chains(collection, chains, n)
     for i in range(n):
+        warm_chain(collection, chains, i, n)
         iteration = advance
         if pc.iteration >= 0:
             iteration += register(ctl, pc.iteration)[i]

@@ -309,7 +309,7 @@ def known_group(index: Index, row):
 
 @kernel
 def warm_group(index: Index, group):
-    """Asks for the slab of a `known_group`."""
+    """Asks for the slab of a group; -1: none."""
     if group >= 0:
         prefetch(slab_at(index, group).address)
 
@@ -342,23 +342,30 @@ def warm_items(index: Index, slab: Slab):
 
 
 @kernel
-def warm_groups(index: Index, groups: Words, row, rows):
-    """While a block's row is looked at: asks for the slab of the group 2 * GROUPS_AHEAD rows behind it, and for the items of
-    the one GROUPS_AHEAD behind; of the first ones before, as for rows below 0."""
-    ahead = row + 2 * GROUPS_AHEAD
-    if 0 <= ahead < rows and groups[ahead] >= 0:
-        prefetch(slab_at(index, groups[ahead]).address)
-    ahead = row + GROUPS_AHEAD
-    if 0 <= ahead < rows and groups[ahead] >= 0:
-        warm_items(index, slab_at(index, groups[ahead]))
+def begin_groups(index: Index, groups: Words, rows):
+    """Before a block's rows are looked at, each with `warm_groups`: asks for the slabs and the items of the first."""
+    if rows > 1:
+        for row in range(min(rows, 2 * GROUPS_AHEAD)):
+            warm_group(index, groups[row])
+        for row in range(min(rows, GROUPS_AHEAD)):
+            warm_listed(index, groups[row])
 
 
 @kernel
-def begin_groups(index: Index, groups: Words, rows):
-    """Before a block's rows are looked at, each with `warm_groups`."""
-    if rows > 1:
-        for row in range(-2 * GROUPS_AHEAD, 0):
-            warm_groups(index, groups, row, rows)
+def warm_groups(index: Index, groups: Words, row, rows):
+    """While a block's row is looked at: asks for the slab of the group 2 * GROUPS_AHEAD rows behind it, and for the items of
+    the one GROUPS_AHEAD behind."""
+    if row + 2 * GROUPS_AHEAD < rows:
+        warm_group(index, groups[row + 2 * GROUPS_AHEAD])
+    if row + GROUPS_AHEAD < rows:
+        warm_listed(index, groups[row + GROUPS_AHEAD])
+
+
+@kernel
+def warm_listed(index: Index, group):
+    """Asks for the items of a group, -1 for none, of which the slab is there."""
+    if group >= 0:
+        warm_items(index, slab_at(index, group))
 
 
 @kernel
