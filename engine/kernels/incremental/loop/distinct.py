@@ -36,8 +36,9 @@ ROWS_AHEAD = 24
 
 @kernel
 def begin_rows(ctl: Control, collection: Collection, rows: Words, n, iteration):
-    """Before n rows of a block are looked at, each with `warm_row`: asks for the derivations of the first up to an iteration,
-    and for the iterations from which on they are there; of one row that is looked at at once for nothing."""
+    """Before n rows of a block are looked at, each with `warm_row`: asks for the derivations of the first up to those of an
+    iteration or behind it, and for the iterations from which on they are there; of one row that is looked at at once for
+    nothing."""
     chains = scratch_block(ctl, 5)
     if n > 1:
         for i in range(n):
@@ -65,7 +66,7 @@ def process_distinct(ctl: Control, scope: Scope, collection: Collection, iterati
     for first in range(0, count, BLOCK):
         n = min(BLOCK, count - first)
         rows = behind(data, first)
-        begin_rows(ctl, collection, rows, n, iteration)
+        begin_rows(ctl, collection, rows, n, iteration + 1)
         for i in range(n):
             warm_row(ctl, collection, rows, i, n)
             if not evaluate_row(ctl, collection, rows[i], iteration, time):

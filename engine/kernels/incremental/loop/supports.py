@@ -103,7 +103,8 @@ def support_at(collection: Collection, number) -> Support:
 
 @inlined
 def chain_of(row, iteration):
-    """A row whose derivations up to an iteration are looked at soon (`warm_chain`)."""
+    """A row whose derivations are looked at soon (`warm_chain`), up to those of an iteration or, where there are none, behind
+    it."""
     return row | (iteration << 32)
 
 

@@ -55,7 +55,7 @@ def evaluate_part(ctl: Control, share: Share, part, parts):
             return False
         for i in range(n):
             rows[i] = bucket.data[own[i]]
-        begin_rows(ctl, collection, rows, n, share.iteration)
+        begin_rows(ctl, collection, rows, n, share.iteration + 1)
         for i in range(min(n, STAMPS_AHEAD)):
             prefetch(stamps.address + rows[i] * 4)
         for i in range(n):
