@@ -119,14 +119,25 @@ def begin_chains(collection: Collection, chains: Words, n):
     for i in range(min(n, ENTRIES_AHEAD * CHAINS_AHEAD)):
         warm_first(collection, chains, i)
     for step in range(ENTRIES_AHEAD - 1, 0, -1):
+        left = 0
         for i in range(min(n, step * CHAINS_AHEAD)):
             warm_next(collection, chains, i)
+            left |= chains[i] & _HALF
+        if left == 0:
+            break
 
 
-@kernel
+@inlined
 def warm_chain(collection: Collection, chains: Words, at, n):
     """While the derivations of a row are looked at, asks for those of rows behind it, step by step, as each entry says where
     the next one is: the nearer a row, the more of its entries are there."""
+    if at + CHAINS_AHEAD < n:
+        warm_chains(collection, chains, at, n)
+
+
+@kernel
+def warm_chains(collection: Collection, chains: Words, at, n):
+    """`warm_chain` where there are rows to ask for."""
     ahead = at + (ENTRIES_AHEAD + 1) * CHAINS_AHEAD
     if ahead < n:
         warm_head(collection, chains, ahead)

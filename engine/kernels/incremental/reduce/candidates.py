@@ -8,7 +8,8 @@ list; the head's number is negative then, and new ones come first, whatever thei
 from __future__ import annotations
 
 from dlog.engine.kernels.combine import dominates
-from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.jit import inlined, kernel
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.reduce.candidate import (
     candidate_at,
     candidate_group,
@@ -19,7 +20,7 @@ from dlog.engine.kernels.incremental.reduce.candidate import (
     value_at,
     warm_candidate,
 )
-from dlog.engine.kernels.incremental.reduce.group_links import first_candidate, head_of, set_head, warm_heads
+from dlog.engine.kernels.incremental.reduce.group_links import first_candidate, head_of, head_place, set_head
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Control, Reduction
 from dlog.engine.kernels.row_structs import CandidatePlace, CandidatePlaces
@@ -27,10 +28,8 @@ from dlog.engine.kernels.static.storage import mix, release, scratch_block, zero
 
 MIN_HASHED_CANDIDATES = 16
 """Candidates that are passed in a list from which on its own are found by hash."""
-CANDIDATES_AHEAD = 6
-"""Candidates of a list that are asked for before the first is looked at."""
-FEW_LISTS = 16
-"""Part of a block's lists that is not worth another step."""
+CANDIDATES_AHEAD, LISTS_AHEAD = 4, 8
+"""Candidates of a list that are asked for before the first is looked at, and groups between two of these steps."""
 
 
 @kernel
@@ -103,32 +102,65 @@ def unlink(ctl: Control, reduction: Reduction, group, row):
 
 
 @kernel
-def warm_candidates(ctl: Control, reduction: Reduction, values: Words, n, rows: Words):
-    """Asks for the candidates of groups rows[i], up to those with values[i] unless `values` is null, step by step: memory
-    answers for many at once, while each candidate says where the next one is. Often it is the group's first: in recursion what
-    is derived in one iteration has one value."""
-    candidates = reduction.candidates
-    groups = reduction.groups
+def begin_lists(ctl: Control, reduction: Reduction, values: Words, n, rows: Words):
+    """Before the candidates of n groups rows[i] are looked at, each with `warm_list`: asks for those of the first, up to those
+    with values[i] unless `values` is null. Often a list's first is the one: in recursion what is derived in one iteration has
+    one value."""
+    for i in range(min(n, (CANDIDATES_AHEAD + 1) * LISTS_AHEAD)):
+        prefetch(head_place(reduction.groups, rows[i]))
     lists = scratch_block(ctl, 5)
-    warm_heads(groups, rows, n)
-    left = 0
-    for i in range(n):
-        first = first_candidate(groups, rows[i])
-        warm_candidate(candidates, first - 1)
-        lists[left] = i | (first << 32)
-        left += 1 if first != 0 else 0
-    for _ in range(CANDIDATES_AHEAD):
-        if left * FEW_LISTS < n:
-            break
-        count = left
+    for i in range(min(n, CANDIDATES_AHEAD * LISTS_AHEAD)):
+        warm_first(reduction, rows, lists, i)
+    for step in range(CANDIDATES_AHEAD - 1, 0, -1):
         left = 0
-        for at in range(count):
-            i = lists[at] & 0xFFFFFFFF
-            place = candidate_at(candidates, (lists[at] >> 32) - 1)
-            following = place.next
-            warm_candidate(candidates, following - 1)
-            lists[left] = i | (following << 32)
-            left += 1 if following != 0 and (not values or value_at(candidates, place) != values[i]) else 0
+        for i in range(min(n, step * LISTS_AHEAD)):
+            warm_next(reduction, values, lists, i)
+            left |= lists[i]
+        if left == 0:
+            break
+
+
+@inlined
+def warm_list(ctl: Control, reduction: Reduction, values: Words, at, n, rows: Words):
+    """While the candidates of a group are looked at, asks for those of groups behind it, step by step, as each says where the
+    next one is: the nearer a group, the more of its candidates are there."""
+    if at + LISTS_AHEAD < n:
+        warm_lists(ctl, reduction, values, at, n, rows)
+
+
+@kernel
+def warm_lists(ctl: Control, reduction: Reduction, values: Words, at, n, rows: Words):
+    """`warm_list` where there are groups to ask for."""
+    lists = scratch_block(ctl, 5)
+    ahead = at + (CANDIDATES_AHEAD + 1) * LISTS_AHEAD
+    if ahead < n:
+        prefetch(head_place(reduction.groups, rows[ahead]))
+    ahead -= LISTS_AHEAD
+    if ahead < n:
+        warm_first(reduction, rows, lists, ahead)
+    for _ in range(CANDIDATES_AHEAD - 1):
+        ahead -= LISTS_AHEAD
+        if ahead < n:
+            warm_next(reduction, values, lists, ahead)
+
+
+@inlined
+def warm_first(reduction: Reduction, rows: Words, lists: Words, i):
+    """Asks for the first candidate of a group, and notes its number, plus one."""
+    first = first_candidate(reduction.groups, rows[i])
+    warm_candidate(reduction.candidates, first - 1)
+    lists[i] = first
+
+
+@inlined
+def warm_next(reduction: Reduction, values: Words, lists: Words, i):
+    """Asks for the candidate behind the one that is noted, if it is looked at."""
+    candidates = reduction.candidates
+    if lists[i] != 0:
+        place = candidate_at(candidates, lists[i] - 1)
+        following = place.next if not values or value_at(candidates, place) != values[i] else 0
+        warm_candidate(candidates, following - 1)
+        lists[i] = following
 
 
 # ---------------------------------------------------------------------------------------------------------------- table

@@ -7,8 +7,6 @@ stored plus one, so that 0 is none; the first candidate of a list with a table (
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection
 
 
@@ -48,11 +46,3 @@ def set_current(groups: Collection, group, row):
         heads[group].result = row
     else:
         groups.grouping.current[group] = row
-
-
-@kernel
-def warm_heads(groups: Collection, rows: Words, n):
-    """Asks for what groups rows[i], which have candidates, lead to."""
-    heads = groups.grouping.heads
-    for i in range(n):
-        prefetch(heads[rows[i]].address)

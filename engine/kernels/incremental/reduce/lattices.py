@@ -7,13 +7,13 @@ Candidates keep derivations per iteration, and at iteration i the result changes
 from __future__ import annotations
 
 from dlog.engine.kernels.combine import dominates
-from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import log_fresh
 from dlog.engine.kernels.incremental.loop.settling import settle_inner
 from dlog.engine.kernels.incremental.loop.supports import ROWS_AHEAD, schedule, support_at
 from dlog.engine.kernels.incremental.reduce.candidate import candidate_at, candidate_value, value_at, warm_candidate
-from dlog.engine.kernels.incremental.reduce.candidates import unlink, warm_candidates
+from dlog.engine.kernels.incremental.reduce.candidates import begin_lists, unlink, warm_list
 from dlog.engine.kernels.incremental.reduce.derivations import (
     derivations_after,
     is_single,
@@ -38,14 +38,14 @@ from dlog.engine.kernels.incremental.store.histories import (
 )
 from dlog.engine.kernels.incremental.store.index_entering import enter_indexes
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, push_change
-from dlog.engine.kernels.layout import NEVER
+from dlog.engine.kernels.layout import BLOCK, NEVER
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Scope
 from dlog.engine.kernels.row_structs import History
 from dlog.engine.kernels.static.storage import behind
 
-GROUPS_AHEAD = 64
-"""Groups whose parts are asked for before they are looked at."""
+GROUPS_AHEAD = 24
+"""Groups between one of which the stamp is asked for and one that is looked at."""
 MAX_UNPREFETCHED_GROUPS = 16
 """Groups up to which nothing is asked for."""
 
@@ -62,31 +62,41 @@ def process_lattice(ctl: Control, scope: Scope, reduction: Reduction, iteration,
     touched = reduction.groups.touched
     tick = scope.tick
     round_tick = scope.round_tick
-    for i in range(count):
-        data = candidates.derivation.buckets[iteration].data
-        if i % GROUPS_AHEAD == 0:
-            warm_groups(ctl, reduction, behind(data, i), min(GROUPS_AHEAD, count - i))
-        group = data[i]
-        stamp = stamps[group]
-        if stamp != tick:
-            stamps[group] = tick
-            if stamp < round_tick and not list_push(ctl, touched, group):
-                return False
-            if not evaluate_group(ctl, scope, reduction, group, iteration, time):
-                return False
+    for first in range(0, count, BLOCK):
+        n = min(BLOCK, count - first)
+        listed = behind(candidates.derivation.buckets[iteration].data, first)
+        ahead = begin_groups(ctl, reduction, listed, n)
+        for i in range(n):
+            warm_group(ctl, reduction, listed, i, ahead)
+            group = listed[i]
+            stamp = stamps[group]
+            if stamp != tick:
+                stamps[group] = tick
+                if stamp < round_tick and not list_push(ctl, touched, group):
+                    return False
+                if not evaluate_group(ctl, scope, reduction, group, iteration, time):
+                    return False
     list_empty(ctl, candidates.derivation.buckets[iteration])
     return enter_indexes(ctl, reduction.result)
 
 
 @kernel
-def warm_groups(ctl: Control, reduction: Reduction, data: Words, count):
-    """Asks for what looking at these groups will touch."""
-    if count < MAX_UNPREFETCHED_GROUPS:
-        return
-    stamps = reduction.groups.stamps
-    for i in range(count):
-        prefetch(stamps.address + data[i] * 4)
-    warm_candidates(ctl, reduction, Words(0), count, data)
+def begin_groups(ctl: Control, reduction: Reduction, listed: Words, n):
+    """Before n groups are looked at, each with `warm_group`: asks for what looking at the first will touch. Returns up to which
+    one something is asked for: for few nothing is."""
+    ahead = n if n >= MAX_UNPREFETCHED_GROUPS else 0
+    for i in range(min(ahead, GROUPS_AHEAD)):
+        prefetch(reduction.groups.stamps.address + listed[i] * 4)
+    begin_lists(ctl, reduction, Words(0), ahead, listed)
+    return ahead
+
+
+@inlined
+def warm_group(ctl: Control, reduction: Reduction, listed: Words, i, ahead):
+    """While a group is looked at, asks for what looking at groups behind it will touch."""
+    if i + GROUPS_AHEAD < ahead:
+        prefetch(reduction.groups.stamps.address + listed[i + GROUPS_AHEAD] * 4)
+    warm_list(ctl, reduction, Words(0), i, ahead, listed)
 
 
 @kernel
@@ -215,13 +225,14 @@ def end_lattice(ctl: Control, reduction: Reduction, time):
     """Ends a round of a lattice relation: net changes go out, derivations and iterations settle; false with ctl.error set."""
     groups = reduction.groups
     touched = groups.touched
-    count = touched.count
-    for i in range(count):
-        data = touched.data
-        if i % GROUPS_AHEAD == 0:
-            warm_groups(ctl, reduction, behind(data, i), min(GROUPS_AHEAD, count - i))
-        if not end_group(ctl, reduction, data[i], time):
-            return False
+    for first in range(0, touched.count, BLOCK):
+        n = min(BLOCK, touched.count - first)
+        listed = behind(touched.data, first)
+        ahead = begin_groups(ctl, reduction, listed, n)
+        for i in range(n):
+            warm_group(ctl, reduction, listed, i, ahead)
+            if not end_group(ctl, reduction, listed[i], time):
+                return False
     list_empty(ctl, touched)
     if not end_candidates(ctl, reduction):
         return False

@@ -22,7 +22,7 @@ from dlog.engine.kernels.incremental.reduce.candidates import unlink
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current
 from dlog.engine.kernels.incremental.reduce.streamed import flush_grouped
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
-from dlog.engine.kernels.incremental.reduce.warming import warm_best, warm_change, warm_current, warm_rivals
+from dlog.engine.kernels.incremental.reduce.warming import warm_best, warm_change, warm_current, warm_rivals, warm_unlinked
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import (
     add_values,
@@ -337,7 +337,7 @@ def drop_candidates(ctl: Control, reduction: Reduction, derived: Changes, first,
             return False
     maybe_dead.count = 0
     for i in range(first, last):
-        warm_change(reduction, derived, i, last)
+        warm_unlinked(reduction, derived, i, last)
         if not drop_candidate(ctl, reduction, derived.data[i].row):
             return False
     return True

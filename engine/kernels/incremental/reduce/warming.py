@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.incremental.reduce.candidate import candidate_group, warm_candidate
-from dlog.engine.kernels.incremental.reduce.group_links import current_of, head_place
+from dlog.engine.kernels.incremental.reduce.candidate import candidate_at, candidate_group, next_candidate, warm_candidate
+from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_place
 from dlog.engine.kernels.incremental.store.implied import warm_cell
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Reduction
 from dlog.engine.kernels.row_structs import Changes
 
+UNLINKED_AHEAD, UNLINKED_STEP = 3, 8
+"""Candidates of a list that are asked for before one is taken out of it, and changes between two of these steps."""
 AHEAD = 12
 """Changes, or groups, between those of which one thing is asked for and those of which the next is."""
 
@@ -61,3 +63,30 @@ def warm_current(reduction: Reduction, touched: Words, at, last):
         row = current_of(groups, touched[at + AHEAD]) - 1
         if row >= 0:
             warm_cell(result.columns[reduction.value], row)
+
+
+@kernel
+def warm_unlinked(reduction: Reduction, derived: Changes, at, last):
+    """Asks for candidates of changes behind `at` and, of those without derivations, for the ones before them in their lists:
+    the nearer a change, the more of these."""
+    candidates = reduction.candidates
+    groups = reduction.groups
+    ahead = at + (UNLINKED_AHEAD + 2) * UNLINKED_STEP
+    if ahead < last:
+        warm_candidate(candidates, derived.data[ahead].row)
+    for step in range(UNLINKED_AHEAD + 1, 0, -1):
+        ahead -= UNLINKED_STEP
+        if ahead >= last:
+            continue
+        row = derived.data[ahead].row
+        place = candidate_at(candidates, row)
+        if place.count != 0 or place.group < 0:
+            continue
+        if step > UNLINKED_AHEAD:
+            prefetch(head_place(groups, place.group))
+            continue
+        number = first_candidate(groups, place.group)
+        for _ in range(UNLINKED_AHEAD - step):
+            if number != 0 and number != row + 1:
+                number = next_candidate(candidates, number - 1)
+        warm_candidate(candidates, number - 1)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.codes import Gathers, Operation
-from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.activation import touch_derived, touch_reduced
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN, gather_supports
 from dlog.engine.kernels.incremental.loop.supports import add_support, begin_chains, chain_of, warm_chain
-from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, warm_candidates
+from dlog.engine.kernels.incremental.reduce.candidates import begin_lists, candidate_row, warm_list
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of
 from dlog.engine.kernels.incremental.reduce.streamed import stream_block
@@ -23,6 +23,8 @@ from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Sh
 from dlog.engine.kernels.row_structs import Changes
 from dlog.engine.kernels.static.storage import behind, register, scratch_block
 
+RESULTS_AHEAD = 8
+"""Rows between those of whose groups one thing is asked for, and another one."""
 MAX_UNPREFETCHED_ROWS = 8
 """Rows of a block up to which nothing is asked for ahead."""
 
@@ -183,9 +185,10 @@ def reduce_block(ctl: Control, pc: Reduce, n):
 @kernel
 def candidate_block(ctl: Control, reduction: Reduction, values: Words, n, rows: Words):
     """rows[i] becomes the candidate of group rows[i] with values[i]; false with ctl.error set."""
-    if n > MAX_UNPREFETCHED_ROWS:
-        warm_candidates(ctl, reduction, values, n, rows)
+    ahead = n if n > MAX_UNPREFETCHED_ROWS else 0
+    begin_lists(ctl, reduction, values, ahead, rows)
     for i in range(n):
+        warm_list(ctl, reduction, values, i, ahead, rows)
         row = candidate_row(ctl, reduction, rows[i], values[i])
         if row < 0:
             return False
@@ -197,13 +200,15 @@ def candidate_block(ctl: Control, reduction: Reduction, values: Words, n, rows: 
 def lattice_block(ctl: Control, reduction: Reduction, pc: Reduce, values: Words, n, rows: Words):
     """Adds derivations of values[i] in groups rows[i], at the iterations and with the diffs of the sink's registers; false with
     ctl.error set."""
-    if n > MAX_UNPREFETCHED_ROWS:
-        warm_candidates(ctl, reduction, values, n, rows)
-        warm_results(reduction, n, rows)
+    ahead = n if n > MAX_UNPREFETCHED_ROWS else 0
+    begin_lists(ctl, reduction, values, ahead, rows)
+    begin_results(reduction, ahead, rows)
     diffs = register(ctl, pc.diff)
     advance = pc.advance
     iterations = pc.iteration
     for i in range(n):
+        warm_list(ctl, reduction, values, i, ahead, rows)
+        warm_results(reduction, i, ahead, rows)
         group = rows[i]
         row = candidate_row(ctl, reduction, group, values[i])
         if row < 0:
@@ -217,22 +222,40 @@ def lattice_block(ctl: Control, reduction: Reduction, pc: Reduce, values: Words,
 
 
 @kernel
-def warm_results(reduction: Reduction, n, rows: Words):
-    """Asks for the results of groups, which say whether what is derived matters (dominance.py); after `warm_candidates`."""
-    groups = reduction.groups
+def begin_results(reduction: Reduction, n, rows: Words):
+    """Before n groups rows[i] are contributed to, each with `warm_results`: asks for the results of the first; after
+    `begin_lists`."""
+    for i in range(min(n, 2 * RESULTS_AHEAD)):
+        warm_stamp(reduction, rows[i])
+    for i in range(min(n, RESULTS_AHEAD)):
+        warm_result(reduction, rows[i])
+
+
+@inlined
+def warm_results(reduction: Reduction, at, n, rows: Words):
+    """While a group is contributed to, asks for the results of groups behind it, which say whether what is derived matters
+    (dominance.py)."""
+    if at + 2 * RESULTS_AHEAD < n:
+        warm_stamp(reduction, rows[at + 2 * RESULTS_AHEAD])
+    if at + RESULTS_AHEAD < n:
+        warm_result(reduction, rows[at + RESULTS_AHEAD])
+
+
+@inlined
+def warm_stamp(reduction: Reduction, group):
+    """Asks for when a group was touched, where that matters."""
+    if reduction.result.fresh == 0:
+        prefetch(reduction.groups.stamps.address + group * 4)
+
+
+@inlined
+def warm_result(reduction: Reduction, group):
+    """Asks for the value of a group's result, and for the iteration from which on it is there; the group's links are."""
     result = reduction.result
-    if result.fresh == 0:
-        stamps = groups.stamps
-        for i in range(n):
-            prefetch(stamps.address + rows[i] * 4)
-    iterations = result.inner.iters
     column = result.columns[reduction.value]
-    data = column.data
-    width = column.width
-    for i in range(n):
-        row = current_of(groups, rows[i]) - 1
-        prefetch(iterations.address + row * 4)
-        prefetch(data + row * width)
+    row = current_of(reduction.groups, group) - 1
+    prefetch(result.inner.iters.address + row * 4)
+    prefetch(column.data + row * column.width)
 
 
 @kernel

@@ -12,9 +12,9 @@ from dlog.engine.kernels.codes import Few, Operation
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.structs import Array
 from dlog.engine.kernels.incremental.loop.activation import touch_reduced
-from dlog.engine.kernels.incremental.reduce.candidates import candidate_row, warm_candidates
+from dlog.engine.kernels.incremental.reduce.candidates import begin_lists, candidate_row
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
-from dlog.engine.kernels.incremental.steps.derive import derive, warm_results
+from dlog.engine.kernels.incremental.steps.derive import begin_results, derive
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.direct import are_many, find_direct, has_place, prefetch_direct
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
@@ -251,8 +251,8 @@ def warm_values(ctl: Control, reduction: Reduction, pool: Numbers, start, count,
         rows[known] = group
         values[known] = value
         known += 1 if group >= 0 else 0
-    warm_candidates(ctl, reduction, values, known, rows)
-    warm_results(reduction, known, rows)
+    begin_lists(ctl, reduction, values, known, rows)
+    begin_results(reduction, known, rows)
 
 
 @kernel

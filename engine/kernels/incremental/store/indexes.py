@@ -343,10 +343,9 @@ def warm_items(index: Index, slab: Slab):
 
 @kernel
 def begin_groups(index: Index, groups: Words, rows):
-    """Before a block's rows are looked at, each with `warm_groups`: asks for the slabs and the items of the first."""
+    """Before a block's rows are looked at, each with `warm_groups`: asks for the items of the first. Their slabs have been
+    asked for (`find_index_groups`)."""
     if rows > 1:
-        for row in range(min(rows, 2 * GROUPS_AHEAD)):
-            warm_group(index, groups[row])
         for row in range(min(rows, GROUPS_AHEAD)):
             warm_listed(index, groups[row])
 
@@ -370,7 +369,7 @@ def warm_listed(index: Index, group):
 
 @kernel
 def find_index_groups(index: Index, ctl: Control, registers: Words, n, buffer: Words, groups: Words):
-    """groups[i] = group of the key in block row i, or -1. `buffer` has room for a key."""
+    """groups[i] = group of the key in block row i, or -1; the slabs of the first are asked for. `buffer` has room for a key."""
     keys = index.key_count
     if index.dense != 0 and keys == 1:
         low = index.low
@@ -379,6 +378,8 @@ def find_index_groups(index: Index, ctl: Control, registers: Words, n, buffer: W
         for i in range(n):
             group = values[i] - low
             groups[i] = group if 0 <= group < count else -1
+        for i in range(min(n, 2 * GROUPS_AHEAD)):
+            warm_group(index, groups[i])
         return
     for i in range(n):
         for k in range(keys):
