@@ -21,7 +21,7 @@ from dlog.engine.kernels.incremental.store.collections import (
     room_for_rows,
     take_number,
 )
-from dlog.engine.kernels.incremental.store.histories import add_entry, is_here, room_for_items
+from dlog.engine.kernels.incremental.store.histories import add_entry, is_here, room_for_items, warm_item
 from dlog.engine.kernels.incremental.store.implied import cell_at, warm_cell
 from dlog.engine.kernels.incremental.store.lists import list_room
 from dlog.engine.kernels.incremental.store.slot_room import make_slots_for
@@ -184,8 +184,10 @@ def hash_block(collection: Collection, columns: WordColumns, step, first, n, has
 
 @kernel
 def warm_tags(collection: Collection, hashed):
-    """Asks for the tags where the search for a hash begins."""
-    prefetch(collection.tags.address + slot_of(collection, hashed))
+    """Asks for the slots where the search for a hash begins."""
+    at = slot_of(collection, hashed)
+    prefetch(collection.tags.address + at)
+    prefetch(collection.row_slots.address + at * 4)
 
 
 @kernel
@@ -194,6 +196,7 @@ def seek(collection: Collection, hashes: Words, i, places: Words):
     one of the block takes it; IN_BASE + the row of the base that it is, dead or alive, which is there where there is a base.
     What the slot leads to is asked for."""
     if collection.base.rows != 0 and places[i] >= 0:
+        warm_presence(collection, places[i])
         places[i] += IN_BASE
         return
     at = next_match(collection, hashes[i], slot_of(collection, hashes[i]))
@@ -202,11 +205,16 @@ def seek(collection: Collection, hashes: Words, i, places: Words):
         row = collection.row_slots[at]
         for c in range(collection.arity):
             warm_cell(collection.columns[c], row)
-    else:
-        prefetch(collection.row_slots.address + (-1 - at) * 4)
-        if collection.arity > MAX_REHASHED_COLUMNS:
-            prefetch(collection.slot_hashes.address + (-1 - at) * 4)
+        warm_presence(collection, row)
+    elif collection.arity > MAX_REHASHED_COLUMNS:
+        prefetch(collection.slot_hashes.address + (-1 - at) * 4)
 
+
+@kernel
+def warm_presence(collection: Collection, row):
+    """Asks for what tells whether a row is present, and for what a change of that is noted in."""
+    prefetch(collection.alive.address + (row >> 6) * 8)
+    warm_item(collection.outer, row)
 
 @kernel
 def has_cells(collection: Collection, row, columns: WordColumns, step, source):

@@ -7,6 +7,7 @@ rows derived at iterations, too: distinct.py; what is left when a batch is over:
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit, put_bit
 from dlog.engine.kernels.incremental.store.histories import add_entry, open_item
 from dlog.engine.kernels.incremental.store.index_entering import enter_indexes
@@ -14,6 +15,9 @@ from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, p
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Work
 from dlog.engine.kernels.row_structs import Change, Changes
+
+ROWS_AHEAD = 24
+"""Changes between one of which the row's count is asked for and one that is counted."""
 
 
 @kernel
@@ -153,6 +157,8 @@ def count_round(ctl: Control, collection: Collection, derived: Changes, first, l
     done = True
     at = first
     while done and at < last:
+        if at + ROWS_AHEAD < last:
+            prefetch(counts.address + derived.data[at + ROWS_AHEAD].row * 8)
         change = derived.data[at]
         row = change.row
         if get_bit(bits, row) == 0:

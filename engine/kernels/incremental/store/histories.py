@@ -135,6 +135,14 @@ def warm_history(history: History, row):
 
 
 @kernel
+def warm_item(history: History, row):
+    """Asks for what a history without iterations knows of a row: its bit, and where its item is or would be."""
+    prefetch(history.bits.address + (row >> 6) * 8)
+    if history.table_count != 0:
+        prefetch(history.table.address + item_slot(row, history.table_count - 1) * 4)
+
+
+@kernel
 def settled_time(history: History, row):
     """The time from which on a row whose bit is clear is there."""
     iterations = history.iters

@@ -26,7 +26,7 @@ ROWS_COMPARED_TOGETHER = 64
 """Rows of a slab that are compared together."""
 LONG_GROUP_ROWS = 1024
 """Rows of a group from which on it is not searched for each row that leaves it."""
-GROUPS_AHEAD = 8
+GROUPS_AHEAD = 12
 """Rows of a block between one of which the group's slab is asked for, one of which the items are, and one that is looked at."""
 MIN_SHRINKING_ITEMS = 6
 """Items of a slab from which on it gives way to a smaller one."""
