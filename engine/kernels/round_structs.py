@@ -195,7 +195,7 @@ class Index(Struct):
     groups: i64
     group_capacity: i64
     slabs: Slabs
-    slots: Numbers  # groups plus one by hash
+    slots: Words  # groups by hash (keyed.py)
     slot_homes: Inside[Homes]
     used: i64  # groups that have rows
     free_group: i64  # the last freed one plus one

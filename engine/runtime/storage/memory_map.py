@@ -182,7 +182,7 @@ def index_cells(index: HasStruct) -> Iterator[Cells]:
 def index_arrays(index: HasStruct) -> Iterator[Array]:
     struct, group = index.struct, L.slab.size * 4
     yield Array(struct, L.index.slabs, struct[L.index.groups] * group, struct[L.index.group_capacity] * group, L.slab.size)
-    yield _whole(struct, L.index.slots, struct[L.index.slot_homes_room] * 4)
+    yield _whole(struct, L.index.slots, struct[L.index.slot_homes_room] * 8)
     yield _whole(struct, L.index.next_dense_slabs, struct[L.index.next_dense_groups] * group, L.slab.size)
     yield Array(struct, L.index.pool, struct[L.index.pool_size] * 4, struct[L.index.pool_capacity] * 4)
 

@@ -11,8 +11,8 @@ from dlog.engine.kernels.incremental.store.base import find_base, place_of_value
 from dlog.engine.kernels.incremental.store.bits import count_bits, next_clear_bit
 from dlog.engine.kernels.incremental.store.groups import key_of, slab_at
 from dlog.engine.kernels.incremental.store.implied import warm_cell
-from dlog.engine.kernels.incremental.store.indexes import known_group, place_of, warm_group, warm_items, warm_slab
-from dlog.engine.kernels.incremental.store.keyed import hash_slot
+from dlog.engine.kernels.incremental.store.indexes import place_of, warm_index, warm_items, warming_steps
+from dlog.engine.kernels.incremental.store.keyed import group_in, slot_with
 from dlog.engine.kernels.incremental.store.slots import find_slotted, hash_row, hash_values, warm_slot
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Base, Collection, Control, Index
@@ -255,9 +255,9 @@ def find_spots(collection: Collection, number, stretch: Stretch):
             list_places(stretch, order)
             listed = True
         for i in range(places):
-            if i + 2 * ROWS_AHEAD < places:
-                warm_group(index, known_group(index, number_of(order[i + 2 * ROWS_AHEAD])))
-                warm_slab(index, known_group(index, number_of(order[i + ROWS_AHEAD])))
+            for step in range(warming_steps(index), 0, -1):
+                if i + step * ROWS_AHEAD < places:
+                    warm_index(index, number_of(order[i + step * ROWS_AHEAD]), step)
             if order[i] >= 0:
                 group = group_with(index, order[i])
                 slab = slab_at(index, group)
@@ -293,4 +293,4 @@ def group_with(index: Index, row):
     """The group that has a row."""
     if index.dense != 0:
         return key_of(index, 0, row) - index.low
-    return index.slots[hash_slot(index, row)] - 1
+    return group_in(index.slots[slot_with(index, row)])

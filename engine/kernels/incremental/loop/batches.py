@@ -18,7 +18,7 @@ from dlog.engine.kernels.incremental.store.histories import (
     sum_before,
 )
 from dlog.engine.kernels.incremental.store.implied import imply_key, warm_cell, warm_key, write_keys
-from dlog.engine.kernels.incremental.store.indexes import index_remove, known_group, warm_group, warm_slab
+from dlog.engine.kernels.incremental.store.indexes import index_remove, warm_index, warming_steps
 from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.incremental.store.pairs import drop_pairs
 from dlog.engine.kernels.incremental.store.removals import leave_groups
@@ -196,28 +196,29 @@ def leave_index(ctl: Control, collection: Collection, number):
 def begin_gone(collection: Collection, index: Index, rows: Words, n):
     """Before n rows are taken out of an index, each with `warm_gone`: asks for what is read of the first."""
     if n > 1:
-        for i in range(min(n, 4 * GONE_AHEAD)):
-            warm_values(collection, rows[i])
-        for i in range(min(n, 3 * GONE_AHEAD)):
-            warm_key(collection, rows[i])
-        for i in range(min(n, 2 * GONE_AHEAD)):
-            warm_group(index, known_group(index, rows[i]))
-        for i in range(min(n, GONE_AHEAD)):
-            warm_slab(index, known_group(index, rows[i]))
+        for step in range(warming_steps(index) + 2, 0, -1):
+            for i in range(min(n, step * GONE_AHEAD)):
+                warm_step(collection, index, rows[i], step)
 
 
 @kernel
 def warm_gone(collection: Collection, index: Index, rows: Words, i, n):
-    """While a row is taken out of an index, asks for what is read of those behind: of the furthest for its values, of a nearer
-    one for its key, where offsets imply that, then for the slab of its group, and for what that holds."""
-    if i + 4 * GONE_AHEAD < n:
-        warm_values(collection, rows[i + 4 * GONE_AHEAD])
-    if i + 3 * GONE_AHEAD < n:
-        warm_key(collection, rows[i + 3 * GONE_AHEAD])
-    if i + 2 * GONE_AHEAD < n:
-        warm_group(index, known_group(index, rows[i + 2 * GONE_AHEAD]))
-    if i + GONE_AHEAD < n:
-        warm_slab(index, known_group(index, rows[i + GONE_AHEAD]))
+    """While a row is taken out of an index, asks for what is read of those behind it."""
+    for step in range(warming_steps(index) + 2, 0, -1):
+        if i + step * GONE_AHEAD < n:
+            warm_step(collection, index, rows[i + step * GONE_AHEAD], step)
+
+
+@kernel
+def warm_step(collection: Collection, index: Index, row, step):
+    """One step of what is asked for of a row that goes: its values; its key, where offsets imply that; what an index has."""
+    last = warming_steps(index)
+    if step == last + 2:
+        warm_values(collection, row)
+    elif step == last + 1:
+        warm_key(collection, row)
+    else:
+        warm_index(index, row, step)
 
 
 @kernel

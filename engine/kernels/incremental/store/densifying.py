@@ -20,8 +20,8 @@ from dlog.engine.kernels.incremental.store.groups import (
     slab_at,
 )
 from dlog.engine.kernels.incremental.store.homes import set_homes
-from dlog.engine.kernels.incremental.store.keyed import hash_group, slots_of, to_hash
-from dlog.engine.kernels.machine_structs import Numbers
+from dlog.engine.kernels.incremental.store.keyed import are_full, hash_group, slots_of, to_hash
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Control, Index
 from dlog.engine.kernels.row_structs import Slab, Slabs
 from dlog.engine.kernels.static.pages import may_move
@@ -57,7 +57,7 @@ def densify(ctl: Control, index: Index, row):
     their range. False with ctl.error set."""
     if not index.next_dense.slabs:
         # Before there are more slots: keys that came in no order may have filled their range by now.
-        if (index.used + 1) * 2 <= index.slot_homes.count or not are_close(index):
+        if not are_full(index, index.used + 1) or not are_close(index):
             return True
         if not begin_densifying(ctl, index):
             return False
@@ -162,9 +162,9 @@ def end_densifying(ctl: Control, index: Index):
     """All slabs are where a dense index has them: it is one from now on."""
     coming = index.next_dense
     release(ctl, index.slabs.address, index.group_capacity * Slab.size)
-    release(ctl, index.slots.address, index.slot_homes.room * 4)
+    release(ctl, index.slots.address, index.slot_homes.room * 8)
     index.slabs = coming.slabs
-    index.slots = Numbers(0)
+    index.slots = Words(0)
     set_homes(slots_of(index), 0, 0)
     index.free_group = 0
     index.groups = coming.groups

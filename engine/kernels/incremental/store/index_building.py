@@ -18,7 +18,7 @@ from dlog.engine.kernels.incremental.store.groups import (
 )
 from dlog.engine.kernels.incremental.store.homes import set_homes
 from dlog.engine.kernels.incremental.store.implied import write_keys
-from dlog.engine.kernels.incremental.store.indexes import index_insert
+from dlog.engine.kernels.incremental.store.indexes import index_insert, warm_index, warming_steps
 from dlog.engine.kernels.incremental.store.keyed import hash_group, slots_of
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Index
@@ -26,6 +26,8 @@ from dlog.engine.kernels.row_structs import Slab, Slabs
 from dlog.engine.kernels.static.storage import release, resize, spare, zeroed
 
 ROWS_AHEAD = 16
+KEYS_AHEAD = 8
+"""Rows between two steps of what is asked for before the group of one is looked for."""
 FREE_SIZES = 124
 """Lists of freed slabs, by their sizes (`indexes.size_for`)."""
 
@@ -165,14 +167,14 @@ def drop_leading(index: Index):
 def clear_index(ctl: Control, index: Index):
     """Empties an index: one of row numbers and, where one column at most is its key, dense."""
     release(ctl, index.slabs.address, index.group_capacity * Slab.size)
-    release(ctl, index.slots.address, index.slot_homes.room * 4)
+    release(ctl, index.slots.address, index.slot_homes.room * 8)
     give_up_densifying(ctl, index)
     release(ctl, index.pool.address, index.pool_capacity * 4)
     index.low = 0
     index.groups = 0
     index.group_capacity = 0
     index.slabs = Slabs(0)
-    index.slots = Numbers(0)
+    index.slots = Words(0)
     index.used = 0
     index.free_group = 0
     index.values = 0
@@ -212,6 +214,9 @@ def assign_groups(ctl: Control, index: Index, groups: Numbers, rows):
     """groups[row] and the groups' sizes. A new group is a run of its first row, which one by hash is found by. An index by hash
     stays one: the numbers of groups that rows have already would mean others."""
     for row in range(rows):
+        for step in range(warming_steps(index), 0, -1):
+            if row + step * KEYS_AHEAD < rows:
+                warm_index(index, row + step * KEYS_AHEAD, step)
         group = group_of(ctl, index, row) if index.dense != 0 else hash_group(ctl, index, row)
         if group < 0:
             return False

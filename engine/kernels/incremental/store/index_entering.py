@@ -5,7 +5,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.index_building import build_index, clear_index, may_insert
-from dlog.engine.kernels.incremental.store.indexes import index_insert, known_group, warm_group, warm_slab
+from dlog.engine.kernels.incremental.store.indexes import index_insert, warm_index, warming_steps
 from dlog.engine.kernels.round_structs import Collection, Control, Index
 
 ROWS_AHEAD = 8
@@ -55,9 +55,9 @@ def enter_index(ctl: Control, collection: Collection, number):
         return build_index(ctl, index, last)
     rows = collection.new_rows.data
     for at in range(first, last):
-        if not fresh and at + 2 * ROWS_AHEAD < last:
-            warm_group(index, known_group(index, rows[at + 2 * ROWS_AHEAD]))
-            warm_slab(index, known_group(index, rows[at + ROWS_AHEAD]))
+        for step in range(0 if fresh else warming_steps(index), 0, -1):
+            if at + step * ROWS_AHEAD < last:
+                warm_index(index, rows[at + step * ROWS_AHEAD], step)
         row = at if fresh else rows[at]
         if not may_insert(index, row):
             return hold_rows(ctl, collection, index)

@@ -12,9 +12,17 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.densifying import copy_again, group_of
-from dlog.engine.kernels.incremental.store.groups import first_row, free_group, item_of_row, key_of, slab_at, slab_first
-from dlog.engine.kernels.incremental.store.homes import home_of
-from dlog.engine.kernels.incremental.store.keyed import hash_slot, remove_key, slots_of
+from dlog.engine.kernels.incremental.store.groups import free_group, item_of_row, key_of, slab_at, slab_first
+from dlog.engine.kernels.incremental.store.keyed import (
+    find_hashed,
+    group_in,
+    half_of,
+    home_of_half,
+    remove_key,
+    slot_with,
+    value_slot,
+    warm_row_key,
+)
 from dlog.engine.kernels.incremental.store.lists import push_change
 from dlog.engine.kernels.layout import RUN
 from dlog.engine.kernels.machine_structs import Numbers, Words
@@ -168,8 +176,8 @@ def index_remove(ctl: Control, index: Index, row):
     dense = index.dense != 0
     slot = 0
     if not dense:
-        slot = hash_slot(index, row)
-        group = index.slots[slot] - 1
+        slot = slot_with(index, row)
+        group = group_in(index.slots[slot])
     elif index.key_count > 0:
         group = key_of(index, 0, row) - index.low
     else:
@@ -276,25 +284,13 @@ def find_group(index: Index, values: Words):
         if index.key_count > 0:
             group = values[0] - index.low
         return group if 0 <= group < index.groups else -1
-    table = index.slots
-    if not table:
+    if not index.slots:
         return -1
-    keys = index.key_count
     hashed = 0
-    for k in range(keys):
+    for k in range(index.key_count):
         hashed = mix(hashed, values[k])
-    at = home_of(slots_of(index), (hashed >> 32) & 0xFFFFFFFF)
-    while True:
-        group = table[at] - 1
-        if group < 0:
-            return -1
-        row = first_row(index, group)
-        equal = True
-        for k in range(keys):
-            equal = equal and key_of(index, k, row) == values[k]
-        if equal:
-            return group
-        at += 1
+    half = half_of(hashed)
+    return group_in(index.slots[value_slot(index, values, half, home_of_half(index, half))])
 
 
 @kernel
@@ -322,6 +318,23 @@ def warm_slab(index: Index, group):
         slab = slab_at(index, group)
         if slab.capacity != 0 or index.values != 0:
             warm_items(index, slab)
+
+
+@kernel
+def warming_steps(index: Index):
+    """In how many steps `warm_index` asks for what is read."""
+    return 2 if index.dense != 0 else 4
+
+
+@kernel
+def warm_index(index: Index, row, step):
+    """One step of what is asked for of a row before it comes to an index, or goes; the last one is 1."""
+    if index.dense == 0:
+        warm_row_key(index, row, step)
+    elif step == 2:
+        warm_group(index, known_group(index, row))
+    else:
+        warm_slab(index, known_group(index, row))
 
 
 @kernel
@@ -381,7 +394,8 @@ def find_index_groups(index: Index, ctl: Control, registers: Words, n, buffer: W
         for i in range(min(n, 2 * GROUPS_AHEAD)):
             warm_group(index, groups[i])
         return
-    for i in range(n):
-        for k in range(keys):
-            buffer[k] = register(ctl, registers[k])[i]
-        groups[i] = find_group(index, buffer)
+    if index.dense == 0:
+        find_hashed(index, ctl, registers, n, buffer, groups)
+    else:
+        for i in range(n):
+            groups[i] = find_group(index, buffer)

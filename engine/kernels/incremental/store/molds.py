@@ -133,6 +133,6 @@ def free_history(ctl: Control, history: History, capacity):
 @kernel
 def free_index(ctl: Control, index: Index):
     index.slabs = Slabs(freed(ctl, index.slabs.address, index.group_capacity * Slab.size))
-    index.slots = Numbers(freed(ctl, index.slots.address, index.slot_homes.room * 4))
+    index.slots = Words(freed(ctl, index.slots.address, index.slot_homes.room * 8))
     index.pool = Numbers(freed(ctl, index.pool.address, index.pool_capacity * 4))
     give_up_densifying(ctl, index)

@@ -13,7 +13,7 @@ from dlog.engine.kernels.incremental.loop.changes import same_time
 from dlog.engine.kernels.incremental.store.densifying import copy_again
 from dlog.engine.kernels.incremental.store.groups import item_of_row, slab_at
 from dlog.engine.kernels.incremental.store.indexes import drop_group, extend_slab, place_of, shorten_slab
-from dlog.engine.kernels.incremental.store.keyed import hash_slot
+from dlog.engine.kernels.incremental.store.keyed import slot_with
 from dlog.engine.kernels.incremental.store.lists import list_free, sort_changes
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
@@ -63,7 +63,7 @@ def leave_group(ctl: Control, index: Index, gone: Changes, first, last):
 def take_rows(ctl: Control, index: Index, group, gone: Changes, first, last):
     slab = slab_at(index, group)
     if slab.count == last - first:
-        slot = hash_slot(index, gone.data[first].row) if index.dense == 0 else 0
+        slot = slot_with(index, gone.data[first].row) if index.dense == 0 else 0
         drop_group(index, group, slot)
         return True
     if slab.capacity == 0 and not extend_slab(ctl, index, slab):
