@@ -22,7 +22,15 @@ from dlog.engine.kernels.incremental.reduce.candidates import unlink
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current
 from dlog.engine.kernels.incremental.reduce.streamed import flush_grouped
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
-from dlog.engine.kernels.incremental.reduce.warming import warm_best, warm_change, warm_current, warm_rivals, warm_unlinked
+from dlog.engine.kernels.incremental.reduce.warming import (
+    AHEAD,
+    warm_best,
+    warm_change,
+    warm_current,
+    warm_rivals,
+    warm_sum,
+    warm_unlinked,
+)
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import (
     add_values,
@@ -198,6 +206,8 @@ def sum_round(ctl: Control, reduction: Reduction, derived: Changes, first, last,
     touched = groups.touched
     touched.count = 0
     for i in range(first, last):
+        if i + AHEAD < last:
+            warm_sum(groups, derived.data[i + AHEAD].row)
         change = derived.data[i]
         group = change.row
         if stamps[group] != tick:
@@ -207,6 +217,7 @@ def sum_round(ctl: Control, reduction: Reduction, derived: Changes, first, last,
         add_to_sum(op, sum_at(groups, group), change.value, change.diff)
     time = derived.data[first].time
     for i in range(touched.count):
+        warm_current(reduction, touched.data, i, touched.count)
         if not update_sum(ctl, reduction, touched.data[i], time):
             return False
     return True

@@ -12,6 +12,7 @@ from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.reduce.grouped import announce_group, group_word
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
+from dlog.engine.kernels.incremental.reduce.warming import warm_sum
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room
 from dlog.engine.kernels.layout import BLOCK
@@ -70,13 +71,6 @@ def warm_later(groups: Collection, rows: Words, first, last, n):
     """While contributions [first, last) are gone through, asks for the groups of as many that come later in the block."""
     for i in range(first + GROUPS_AHEAD, min(last + GROUPS_AHEAD, n)):
         warm_sum(groups, rows[i])
-
-
-@inlined
-def warm_sum(groups: Collection, group):
-    """Asks for a group's sum, and for when it was touched."""
-    prefetch(groups.grouping.sums.address + group * groups.grouping.sum_words * 8)
-    prefetch(groups.stamps.address + group * 4)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""What a round of a minimum or maximum looks at is asked for before: candidates that change, and the groups that they touch,
+"""What a round of a reduction looks at is asked for before: sums, or candidates that change and the groups that they touch,
 each of which leads to something else."""
 
 from __future__ import annotations
@@ -7,9 +7,10 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.reduce.candidate import candidate_at, candidate_group, next_candidate, warm_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_place
+from dlog.engine.kernels.incremental.reduce.sums import sum_at
 from dlog.engine.kernels.incremental.store.implied import warm_cell
 from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.round_structs import Reduction
+from dlog.engine.kernels.round_structs import Collection, Reduction
 from dlog.engine.kernels.row_structs import Changes
 
 UNLINKED_AHEAD, UNLINKED_STEP = 3, 8
@@ -58,11 +59,27 @@ def warm_current(reduction: Reduction, touched: Words, at, last):
     groups = reduction.groups
     result = reduction.result
     if at + 2 * AHEAD < last:
-        prefetch(head_place(groups, touched[at + 2 * AHEAD]))
+        warm_links(groups, touched[at + 2 * AHEAD])
     if at + AHEAD < last:
         row = current_of(groups, touched[at + AHEAD]) - 1
         if row >= 0:
             warm_cell(result.columns[reduction.value], row)
+
+
+@kernel
+def warm_links(groups: Collection, group):
+    """Asks for what says which row is a group's result."""
+    if groups.grouping.heads:
+        prefetch(head_place(groups, group))
+    else:
+        prefetch(groups.grouping.current.address + group * 4)
+
+
+@kernel
+def warm_sum(groups: Collection, group):
+    """Asks for a group's sum, and for when it was touched."""
+    prefetch(sum_at(groups, group).address)
+    prefetch(groups.stamps.address + group * 4)
 
 
 @kernel
