@@ -7,6 +7,7 @@ It stands on `dlog.engine.operators`.
 """
 
 from dlog.dataflow import moving
+from dlog.dataflow.clock import now
 from dlog.dataflow.collection import Arrangement, Collection, Variable
 from dlog.dataflow.expressions import Expression, apply, col, lit
 from dlog.dataflow.flow import Dataflow, Input, OperatorStatistics
@@ -34,4 +35,5 @@ __all__ = [
     "linear",
     "lit",
     "moving",
+    "now",
 ]

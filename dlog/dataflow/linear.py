@@ -14,6 +14,7 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
+from dlog.dataflow.clock import has_clock, split_filter
 from dlog.dataflow.expressions import Column, Expression, Values, column_or, expression
 from dlog.dataflow.kinds import Kind, decode, float_words
 from dlog.dataflow.rows import RowReader, shown_time, time_words, words_of
@@ -46,8 +47,13 @@ class Linear(ABC):
         return self._then(LinearStep("rename", _rename, (names,)))
 
     def filter(self, predicate: Expression) -> Self:
-        """The rows for which an expression holds."""
-        return self._then(LinearStep("filter", _filter, (expression(predicate),)))
+        """The rows for which an expression holds; where it compares `now()`, in the rounds for which it does."""
+        wanted = expression(predicate)
+        rest, spans = split_filter(wanted) if has_clock(wanted) else (wanted, [])
+        found = self if rest is None else self._then(LinearStep("filter", _filter, (rest,)))
+        for lower, upper in spans:
+            found = found.temporal(lower, upper)
+        return found
 
     def negate(self) -> Self:
         """All diffs with the other sign."""

@@ -1,0 +1,114 @@
+"""The clock in filters: `rows.filter((col("start") <= now()) & (now() < col("end")))`.
+
+Such a filter is a temporal one: each comparison with `now()` bounds the rounds in which a row is there, and what is to come
+waits by round, so nothing is looked at again while the clock stands between bounds. (Materialize's `mz_now()`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from dlog.dataclass import dataclass
+from dlog.dataflow.expressions import Binary, Comparison, Expression, Named, Values
+from dlog.dataflow.expressions import expression as expression_of
+from dlog.dataflow.kinds import Kind
+from dlog.dataflow.schema import Schema
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+LAST = 2**63 - 1
+"""A round that is never reached."""
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+
+
+@dataclass(frozen=True, eq=False)
+class Now(Expression):
+    """The round, which a filter compares with what rows have."""
+
+    def kind(self, schema: Schema) -> Kind:
+        raise misplaced()
+
+    def values(self, schema: Schema) -> Values:
+        raise misplaced()
+
+
+def now() -> Expression:
+    """The clock: the round, while rounds pass. `filter` takes it, compared (`<`, `<=`, `>`, `>=`, `==`) with expressions over
+    columns of integers; several comparisons, and others, are joined by `&`.
+
+    >>> from dlog.dataflow import Dataflow, col, now
+    >>> flow = Dataflow()
+    >>> offers = flow.input(name=str, start=int, end=int)
+    >>> valid = offers.filter((col("start") <= now()) & (now() < col("end"))).map("name").capture()
+    >>> offers.insert([("tea", 0, 2), ("rum", 1, 9)])
+    >>> flow.advance_to(3)
+    >>> sorted(valid)
+    [('rum',)]
+    """
+    return Now()
+
+
+def misplaced() -> DlogError:
+    """What is wrong where `now()` is no side of a comparison of a filter."""
+    notes = ('write `col("start") + 10 <= now()`, several of them joined by `&`',)
+    return DlogError(Diagnostic("bad-expression", "`now()` can only be compared, as it is, in a filter", notes=notes))
+
+
+def split_filter(predicate: Expression) -> tuple[Expression | None, list[tuple[Expression | None, Expression | None]]]:
+    """What a filter asks of rows alone (None: nothing), and the rounds from which on and until before which they are there."""
+    plain: Expression | None = None
+    lower: list[Expression] = []
+    upper: list[Expression] = []
+    for part in _parts(predicate):
+        if not has_clock(part):
+            plain = part if plain is None else plain & part
+        else:
+            _add_bounds(part, lower, upper)
+    return plain, list(zip_longest(lower, upper))
+
+
+def _parts(predicate: Expression) -> Iterator[Expression]:
+    """What `&` joins."""
+    if isinstance(predicate, Comparison) and predicate.sign == "&":
+        yield from _parts(predicate.left)
+        yield from _parts(predicate.right)
+    else:
+        yield predicate
+
+
+def has_clock(found: Any) -> bool:
+    """Whether an expression asks for the clock."""
+    match found:
+        case Now():
+            return True
+        case Comparison() | Binary():
+            return has_clock(found.left) or has_clock(found.right)
+        case Named():
+            return has_clock(found.inner)
+        case _:
+            return any(map(has_clock, getattr(found, "arguments", ())))
+
+
+def _add_bounds(part: Expression, lower: list[Expression], upper: list[Expression]) -> None:
+    """The bounds that a comparison with the clock sets. Raises DlogError where it is none, or another one."""
+    if not isinstance(part, Comparison) or part.sign not in _MIRRORED:
+        raise misplaced()
+    sign, bound = part.sign, part.right
+    if isinstance(bound, Now):
+        sign, bound = _MIRRORED[sign], part.left
+    elif not isinstance(part.left, Now):
+        raise misplaced()
+    if has_clock(bound):
+        raise misplaced()
+    if sign in (">=", ">", "=="):
+        lower.append(_following(bound) if sign == ">" else bound)
+    if sign in ("<=", "<", "=="):
+        upper.append(bound if sign == "<" else _following(bound))
+
+
+def _following(bound: Expression) -> Expression:
+    """The round behind one; the last one has none."""
+    return Binary("+", lambda round, one: np.minimum(round, LAST - one) + one, bound, expression_of(1))
