@@ -156,6 +156,7 @@ def _explain_if_asked(job: Job, program: Program) -> None:
 @switch("--progress", help="Write a line after each round, also after one that changes nothing.")
 @click.option("--up-to", metavar="ROUND", type=click.IntRange(min=0), help="End before this round of the changes.")
 @repeated("--key", "keys", metavar="RELATION=COLUMNS", help="Write what becomes of keys: upsert, delete")
+@repeated("--order", "orders", metavar="RELATION=COLUMNS", help="Sort a round's changes by these; -COLUMN: descending")
 @options.texts
 @options.jobs
 @options.memory
@@ -176,6 +177,7 @@ def watch(
     progress: bool,
     up_to: int | None,
     keys: tuple[str, ...],
+    orders: tuple[str, ...],
     texts: Texts,
     jobs: int,
     memory: int | None,
@@ -198,7 +200,7 @@ def watch(
     limits = memory, max_iterations
     job = Watch(program, stream, follow, facts, output, written, texts.include, texts.macros, jobs, *limits, state, sync.value)
     job = replace(job, engine=engine.value, workers=workers, modules=modules.names, module_folders=modules.folders)
-    job = replace(job, snapshot=snapshot, progress=progress, up_to=up_to, keys=keys)
+    job = replace(job, snapshot=snapshot, progress=progress, up_to=up_to, keys=keys, orders=orders)
     with prompt_interruption():
         run_watch(job)
 

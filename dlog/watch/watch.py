@@ -33,8 +33,8 @@ _MAX_CHANGES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """One use of `dlog watch`. `format` None: as the stream's; `snapshot` None: where there is no state from before. A key is
-    `relation=column,column`."""
+    """One use of `dlog watch`. `format` None: as the stream's; `snapshot` None: where there is no state from before. A key, or
+    an order, is `relation=column,column`."""
 
     program: Path
     stream: str = "-"
@@ -57,6 +57,7 @@ class Watch:
     progress: bool = False
     up_to: int | None = None
     keys: tuple[str, ...] = ()
+    orders: tuple[str, ...] = ()
 
 
 def watch(job: Watch) -> None:
@@ -89,14 +90,14 @@ def watched(program: Program) -> list[str]:
     return list(outputs) or list(program.derived)
 
 
-def keys_of(given: Sequence[str], relations: Sequence[str]) -> dict[str, list[str]]:
-    """Keys by relation. Raises DlogError for what is none."""
+def columns_of(given: Sequence[str], relations: Sequence[str], what: str, code: str) -> dict[str, list[str]]:
+    """Columns by relation, of `what`: keys or orders. Raises DlogError, with a code, for what is none."""
     found = {}
     for text in given:
         name, equals, columns = text.partition("=")
         if not equals or not columns or name not in relations:
             notes = (f"changes are written of {', '.join(relations)}",) if equals and columns else ()
-            raise DlogError(Diagnostic("bad-key", f"`{text}` is no key: write relation=column,column", notes=notes))
+            raise DlogError(Diagnostic(code, f"`{text}` is no {what}: write relation=column,column", notes=notes))
         found[name] = columns.split(",")
     return found
 
@@ -120,10 +121,12 @@ class _Watcher:
         there = job.progress or (snapshot and session.round > 0)
         self._first = (0 if self._new else self._mark) if there else None
         """The label of what there is at first, if that is to be written."""
-        keys = keys_of(job.keys, watched(session.program))
+        names = watched(session.program)
+        keys, orders = columns_of(job.keys, names, "key", "bad-key"), columns_of(job.orders, names, "order", "bad-order")
+        self._ordered = orders.keys()
         self._following = {
-            name: session.subscribe(name, snapshot=snapshot, key=keys.get(name), limit=MAX_COUNT)
-            for name in watched(session.program)
+            name: session.subscribe(name, snapshot=snapshot, key=keys.get(name), order=orders.get(name), limit=MAX_COUNT)
+            for name in names
         }
 
     def run(self) -> None:
@@ -210,7 +213,7 @@ class _Watcher:
         found: list[list[list[Line]]] = [[] for _ in labels]
         for name, subscription in self._following.items():
             for round, delivered in subscription.fetch():
-                found[round - first].append(list(lines_of(labels[round - first], name, delivered)))
+                found[round - first].append(list(lines_of(labels[round - first], name, delivered, name in self._ordered)))
         with whole():
             for label, changed in zip(labels, found, strict=True):
                 for lines in changed:

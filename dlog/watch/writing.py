@@ -44,13 +44,14 @@ class Line:
     key: Row | None = None
 
 
-def lines_of(round: int, relation: str, delivered: Delivered) -> Iterator[Line]:
-    """The changes of a round, in order: removals before additions; numbers by value, anything else by its text."""
+def lines_of(round: int, relation: str, delivered: Delivered, sorted_already: bool) -> Iterator[Line]:
+    """The changes of a round, in order, unless they are in one already: removals before additions; numbers by value, anything
+    else by its text."""
     if isinstance(delivered, Upserts):
         for key, row in sorted(delivered, key=lambda pair: _order(pair[0])):
             yield Line(round, relation, 0, row, key)
     else:
-        for row, diff in sorted(delivered, key=lambda change: (change[1], _order(change[0]))):
+        for row, diff in delivered if sorted_already else sorted(delivered, key=lambda c: (c[1], _order(c[0]))):
             yield Line(round, relation, diff, row)
 
 

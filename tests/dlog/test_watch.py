@@ -479,6 +479,15 @@ def test_what_becomes_of_keys_is_written_with_progress(watch: RunWatch, folder: 
     ]
 
 
+def test_changes_of_a_round_are_written_in_an_order(watch: RunWatch, folder: Path) -> None:
+    (folder / "prices.dl").write_text(PRICES)
+    stream = "".join(f"1,offer,+1,here,{item},{euros}\n" for item, euros in (("tea", 4), ("rum", 9), ("ice", 2), ("gin", 9)))
+    done = watch("prices.dl", stream + "2,offer,-1,here,tea,4\n", "--order", "best=-euros,item")
+    assert done.out == "1,best,+1,gin,9\n1,best,+1,rum,9\n1,best,+1,tea,4\n1,best,+1,ice,2\n2,best,-1,tea,4\n"
+    assert "`best` is no order" in watch("prices.dl", stream, "--order", "best").err
+    assert "no column `eros`" in watch("prices.dl", stream, "--order", "best=-eros").err
+
+
 def test_a_watch_ends_before_a_round(watch: RunWatch) -> None:
     assert watch("closure.dl", STREAM, "--up-to", "5").out == CHANGES.partition("5,")[0]
     assert watch("closure.dl", STREAM, "--up-to", "1").out == ""
