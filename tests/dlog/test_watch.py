@@ -72,7 +72,7 @@ def watch(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("header", ["", "round,relation,diff,from,to\n", "\ufeffround,relation,diff\n", "\n"])
-def test_changes_come_out_round_by_round(watch: RunWatch, header: str) -> None:
+def test_1_s_changes_come_out_round_by_round(watch: RunWatch, header: str) -> None:
     finished = watch("closure.dl", header + STREAM)
     assert (finished.code, finished.out, finished.err) == (0, CHANGES, "")
 
@@ -463,7 +463,7 @@ best(i, e) :- offer(_, i, _), e = min x : { offer(_, i, x) }.
 OFFERS = '1,offer,+1,here,tea,4\n2,offer,+1,there,tea,3\n2,offer,+1,there,rum,9\n4,offer,-1,there,rum,9\n'
 
 
-def test_what_becomes_of_keys_is_written_with_progress(watch: RunWatch, folder: Path) -> None:
+def test_1_s_what_becomes_of_keys_is_written_with_progress(watch: RunWatch, folder: Path) -> None:
     (folder / "prices.dl").write_text(PRICES)
     flags = "--key", "best=item", "--progress"
     assert watch("prices.dl", OFFERS, *flags).out == (

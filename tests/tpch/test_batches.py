@@ -25,7 +25,7 @@ def check(name: str, way: str, batch: int, data: Data) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", TABLE)
-def test_tables_may_come_in_batches(name: str, way: str, hundredth: Data) -> None:
+def test_3_7_tables_may_come_in_batches(name: str, way: str, hundredth: Data) -> None:
     check(name, way, 1000, hundredth)
 
 

@@ -25,7 +25,7 @@ def run(flow: Dataflow, batches: list[int]) -> None:
         flow.advance_to(end)
 
 
-def test_a_derivative_has_each_change_at_one_moment() -> None:
+def test_0_7_a_derivative_has_each_change_at_one_moment() -> None:
     flow = Dataflow()
     names = flow.input(name=str)
     scope = flow.scope.altneu()
@@ -41,7 +41,7 @@ def test_a_derivative_has_each_change_at_one_moment() -> None:
 
 @examples(50)
 @given(st.lists(change, max_size=12), ends)
-def test_integrating_a_derivative_gives_the_collection(changes: list, batches: list[int]) -> None:
+def test_0_8_integrating_a_derivative_gives_the_collection(changes: list, batches: list[int]) -> None:
     flow = Dataflow()
     given_rows = flow.input(a=int, b=int)
     back = given_rows.differentiate(flow.scope.altneu()).integrate()
@@ -71,7 +71,7 @@ def triangles_in_order(edges: Collection, nudged: bool) -> Collection:
     return by_ab.map("a", "b", "c").concat(by_ac.map("a", "b", "c"), by_bc.map("a", "b", "c")).integrate()
 
 
-def test_edges_that_come_together_make_one_triangle() -> None:
+def test_0_13_edges_that_come_together_make_one_triangle() -> None:
     flow = Dataflow()
     edges = flow.input(src=int, dst=int)
     right, wrong = triangles_in_order(edges, True).capture(), triangles_in_order(edges, False).capture()
@@ -83,7 +83,7 @@ def test_edges_that_come_together_make_one_triangle() -> None:
 
 @examples(50)
 @given(st.lists(change, max_size=14), ends)
-def test_delta_queries_of_triangles_are_joins(changes: list, batches: list[int]) -> None:
+def test_0_12_delta_queries_of_triangles_are_joins(changes: list, batches: list[int]) -> None:
     flow = Dataflow()
     edges = flow.input(src=int, dst=int)
     plain = edges.join(edges, on="src").rename(a="src", b="dst", c="dst_right").semijoin(edges, on={"b": "src", "c": "dst"})
@@ -97,7 +97,7 @@ def test_delta_queries_of_triangles_are_joins(changes: list, batches: list[int])
 
 @examples(50)
 @given(st.lists(st.tuples(change, st.integers(0, 2)), max_size=14), ends)
-def test_delta_queries_are_joins_in_loops_too(changes: list, batches: list[int]) -> None:
+def test_0_16_delta_queries_are_joins_in_loops_too(changes: list, batches: list[int]) -> None:
     """Edges come at rounds and iterations: their times are partially ordered."""
     flow = Dataflow()
     given_edges = flow.input(src=int, dst=int, iteration=int)
@@ -134,7 +134,7 @@ def extended(edges: Collection) -> Collection:
     return first.concat(*others)
 
 
-def test_no_more_values_are_proposed_than_the_smallest_relation_has() -> None:
+def test_0_17_no_more_values_are_proposed_than_the_smallest_relation_has() -> None:
     """A node of degree 1,000 has a million pairs of neighbours; each edge looks at about one value."""
     flow = Dataflow()
     edges = flow.input(src=int, dst=int)
@@ -182,7 +182,7 @@ def shop() -> tuple[Dataflow, Input, Input]:
     return flow, flow.input(item=str, customer=str), flow.input(item=str, price=int)
 
 
-def test_later_prices_change_no_bill() -> None:
+def test_0_10_later_prices_change_no_bill() -> None:
     flow, orders, prices = shop()
     bills = orders.asof_join(prices).map("customer", "price").capture(history=True)
     prices.insert([("bacon", 3), ("latte", 5)])
@@ -195,7 +195,7 @@ def test_later_prices_change_no_bill() -> None:
     assert bills.counts(3) == {("ada", 3): 1, ("bo", 4): 1}
 
 
-def test_a_retraction_takes_back_the_price_of_now_or_the_original_one() -> None:
+def test_0_11_a_retraction_takes_back_the_price_of_now_or_the_original_one() -> None:
     flow, orders, prices = shop()
     now = orders.asof_join(prices).map("customer", "price").capture()
     original = orders.asof_join(prices, retract="original").map("customer", "price").capture()

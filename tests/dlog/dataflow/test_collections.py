@@ -43,7 +43,7 @@ def test_a_map_changes_when_its_input_does() -> None:
     assert lengths.counts(9) == {("david", 5): 1}
 
 
-def test_explode_multiplies_diffs_also_by_negative_numbers() -> None:
+def test_1_2_explode_multiplies_diffs_also_by_negative_numbers() -> None:
     flow = Dataflow()
     counted = flow.input(key=str, count=int)
     copies = counted.explode("key", diff=col("count")).capture()
@@ -52,7 +52,7 @@ def test_explode_multiplies_diffs_also_by_negative_numbers() -> None:
     assert copies.counts() == {("a",): 1_000_000}
 
 
-def test_join_function_gives_rows_with_times_and_diffs() -> None:
+def test_1_6_join_function_gives_rows_with_times_and_diffs() -> None:
     """The example of its documentation: x copies of 2x from time 3x until 4x."""
     flow = Dataflow()
     numbers = flow.input(x=int)
@@ -63,7 +63,7 @@ def test_join_function_gives_rows_with_times_and_diffs() -> None:
         assert made.counts(time) == {(2 * x,): x for x in range(10) if 3 * x <= time < 4 * x}
 
 
-def test_linear_functions_compose() -> None:
+def test_1_7_linear_functions_compose() -> None:
     both = linear.map(y=col("x") + 1).filter(col("y") > 2).followed_by(linear.generate_series(1, "y", "k"))
     flow = Dataflow()
     numbers = flow.input(x=int)
@@ -85,7 +85,7 @@ def test_a_temporal_filter_shows_rows_for_a_while() -> None:
     assert seen == [set(), {"late"}, set(), {"soon"}, {"soon"}, set(), set()]
 
 
-def test_series_and_repeated_rows() -> None:
+def test_1_9_series_and_repeated_rows() -> None:
     flow = Dataflow()
     rows = flow.input(name=str, n=int)
     series = rows.generate_series(1, "n").capture()
@@ -96,7 +96,7 @@ def test_series_and_repeated_rows() -> None:
     assert repeated.counts() == {("a", 3): 3, ("c", -2): -2}
 
 
-def test_streams_of_changes_are_unpacked() -> None:
+def test_1_10_streams_of_changes_are_unpacked() -> None:
     """As Debezium writes them: a row before and after, of which one may be missing."""
     flow = Dataflow()
     log = flow.input(op=str, old_id=int, old_name=str, new_id=int, new_name=str)
@@ -110,7 +110,7 @@ def test_streams_of_changes_are_unpacked() -> None:
     assert table.counts() == {(1, "eve"): 1}
 
 
-def test_diffs_may_be_tuples_of_sums() -> None:
+def test_3_1_diffs_may_be_tuples_of_sums() -> None:
     """One count has a total of each: the first query of TPC-H is such a one."""
     flow = Dataflow()
     lines = flow.input(flag=str, quantity=int, price=float)
@@ -275,7 +275,7 @@ def test_collections_that_differ_are_told() -> None:
         flow.commit()
 
 
-def test_updates_can_be_watched() -> None:
+def test_1_12_updates_can_be_watched() -> None:
     flow, people = names()
     seen: list[object] = []
     people.inspect(lambda *update: seen.append(update))

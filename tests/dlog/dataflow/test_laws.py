@@ -51,5 +51,5 @@ def _scopes(built: Built):  # type: ignore[no-untyped-def]
 
 @examples(300)
 @given(terms(), changes, ends)
-def test_every_collection_is_right_at_every_time(term: Term, changed: Changes, batches: list[int]) -> None:
+def test_0_1_every_collection_is_right_at_every_time(term: Term, changed: Changes, batches: list[int]) -> None:
     check(term, changed, batches)

@@ -78,7 +78,7 @@ def test_every_round_of_the_window_is_what_its_inputs_give(story: Story, window:
     window=st.integers(1, 6),
     ends=st.lists(st.sampled_from(["goes on", "closes", "crashes", "checkpoints"]), min_size=1, max_size=6),
 )
-def test_history_survives_however_a_session_ends(story: Story, window: int, ends: list[str]) -> None:
+def test_2_18_history_survives_however_a_session_ends(story: Story, window: int, ends: list[str]) -> None:
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         s = dlog.session(story.case.text, history=window, threads=1, state=place, sync="never")
         states, done = states_by_round(story, s.round), 0

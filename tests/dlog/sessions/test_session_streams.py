@@ -154,7 +154,7 @@ def test_rounds_that_change_nothing_come_only_as_progress() -> None:
     assert [(round, len(changes)) for round, changes in progress.fetch()] == [(1, 1), (2, 0), (3, 1), (6, 0)]
 
 
-def test_a_subscription_starts_in_the_past_or_the_future_and_ends() -> None:
+def test_1_s_a_subscription_starts_in_the_past_or_the_future_and_ends() -> None:
     s = dlog.session(DEGREES, history=10)
     late = s.subscribe("edge", as_of=3, up_to=5)
     for i in range(1, 7):

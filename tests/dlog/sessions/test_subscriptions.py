@@ -23,7 +23,7 @@ PRICES = ".decl price(item: symbol, euros: number)\n"
 
 @examples(50)
 @given(story=stories(random_programs(), most=8), data=st.data())
-def test_subscribers_that_join_at_any_round_get_the_relation_exactly(story: Story, data: st.DataObject) -> None:
+def test_1_s_subscribers_that_join_at_any_round_get_the_relation_exactly(story: Story, data: st.DataObject) -> None:
     with dlog.session(story.case.text, history=4, threads=1) as s:
         states, done, joined = states_by_round(story, s.round), 0, []
         every = s.round + len(story.rounds)
@@ -69,14 +69,14 @@ def summed_from(before: Any, items: list[Any], upto: int) -> set[str]:
     return {row for row, times in count.items() if times}
 
 
-def test_progress_goes_up_to_the_end_inside_a_commit_of_many_rounds() -> None:
+def test_1_s_progress_goes_up_to_the_end_inside_a_commit_of_many_rounds() -> None:
     s = dlog.session(".decl n(x: number)\n")
     found = s.subscribe("n", up_to=4, progress=True)
     s.apply([(1, "n", 1, (1,)), (5, "n", 1, (2,))])
     assert [(n, len(c)) for n, c in found.fetch()] == [(0, 0), (1, 1), (3, 0)]
 
 
-def test_a_subscription_that_ends_before_it_begins_gets_nothing() -> None:
+def test_1_s_a_subscription_that_ends_before_it_begins_gets_nothing() -> None:
     s = dlog.session(".decl n(x: number)\n", {"n": [(1,)]})
     found = [s.subscribe("n", as_of=as_of, up_to=1, progress=True) for as_of in (None, 3)]
     s.apply([(2, "n", 1, (2,)), (4, "n", 1, (3,))])
@@ -159,7 +159,7 @@ def test_who_subscribes_after_a_restart_misses_nothing(reopen: Open, ends: str) 
 # -------------------------------------------------------------------------------------------------------------- envelopes
 
 
-def test_upserts_say_what_becomes_of_each_key() -> None:
+def test_1_s_upserts_say_what_becomes_of_each_key() -> None:
     s = dlog.session(PRICES, {"price": [("tea", 3), ("rum", 9)]}, history=5)
     prices = s.subscribe("price", key="item")
     later = s.subscribe("price", key=["item"], snapshot=False)
@@ -217,7 +217,7 @@ def test_a_key_that_is_none_ends_the_subscription() -> None:
     assert prices.closed
 
 
-def test_the_changes_of_a_round_come_in_order() -> None:
+def test_1_s_the_changes_of_a_round_come_in_order() -> None:
     s = dlog.session(PRICES)
     up, down = s.subscribe("price", order="euros"), s.subscribe("price", order=["-item", "euros"])
     s.insert("price", [("tea", 30), ("rum", -9), ("ale", 4), ("tea", 5)])

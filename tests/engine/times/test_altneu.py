@@ -9,7 +9,7 @@ from dlog.engine.times.altneu import AltNeu
 POINTS = [AltNeu(t, neu) for t in itertools.product(range(3), repeat=2) for neu in (False, True)]
 
 
-def test_joins_and_meets_are_the_closest_bounds() -> None:
+def test_0_9_joins_and_meets_are_the_closest_bounds() -> None:
     for a, b in itertools.product(POINTS, repeat=2):
         upper, lower = a.join(b), a.meet(b)
         assert a.less_equal(upper) and b.less_equal(upper) and lower.less_equal(a) and lower.less_equal(b)

@@ -49,7 +49,7 @@ def test_times_of_different_depth_are_refused() -> None:
 
 
 @given(time_lists(), st.data())
-def test_an_antichain_is_minimal_and_keeps_its_meaning(given_times: tuple[int, list[Time]], data: st.DataObject) -> None:
+def test_2_10_an_antichain_is_minimal_and_keeps_its_meaning(given_times: tuple[int, list[Time]], data: st.DataObject) -> None:
     depth, listed = given_times
     antichain = Antichain.of(listed)
     for a in antichain:

@@ -44,7 +44,7 @@ def shaped_updates(draw: st.DrawFn) -> tuple[int, int, list[Update]]:
 
 @examples(4 * EXAMPLES)
 @given(shaped_updates())
-def test_a_layer_is_its_updates_sorted_and_summed(given_updates: tuple[int, int, list[Update]]) -> None:
+def test_2_6_a_layer_is_its_updates_sorted_and_summed(given_updates: tuple[int, int, list[Update]]) -> None:
     arity, depth, updates = given_updates
     layer = layer_of(updates, arity, depth)
     expected = sorted((row, time, diff) for (row, time), diff in summed(updates).items())
@@ -147,7 +147,7 @@ def test_sorted_updates_stay_as_they_are() -> None:
     assert [c.tolist() for c in layer.columns()] == [data.tolist(), (data * 2**33).tolist()]
 
 
-def test_settled_history_is_rows_alone() -> None:
+def test_2_14_settled_history_is_rows_alone() -> None:
     layer = build([np.arange(1000) * 7, np.arange(1000)], (0,), 1)
     assert layer is not None and layer.settled
     assert layer.nbytes == 8 * 1000
@@ -219,7 +219,7 @@ def test_rows_are_found_by_prefix_in_any_order(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("gap", [1, 2**20])
-def test_dense_first_columns_have_an_index(gap: int) -> None:
+def test_2_13_dense_first_columns_have_an_index(gap: int) -> None:
     rng = np.random.default_rng(0)
     data = [rng.integers(-40, 40, 600) * gap, rng.integers(0, 9, 600)]
     layer = build(data, (0,), 1)

@@ -52,7 +52,7 @@ def grown(rounds: int, rows: int, effort: int = 2, span: int = 1 << 40) -> Spine
 # -------------------------------------------------------------------------------------------------------------- compaction
 
 
-def test_changes_that_no_reader_tells_apart_vanish() -> None:
+def test_0_3_changes_that_no_reader_tells_apart_vanish() -> None:
     spine = Spine(1, 1)
     handle = spine.handle()
     for round in range(17):
@@ -70,7 +70,7 @@ def test_changes_that_no_reader_tells_apart_vanish() -> None:
         handle.read_at((18,))
 
 
-def test_advancing_readers_alone_changes_no_batch() -> None:
+def test_2_11_advancing_readers_alone_changes_no_batch() -> None:
     spine = Spine(1, 1)
     handle = spine.handle()
     insert(spine, 0, ((FRANK,), (0,), 1))
@@ -116,7 +116,7 @@ def test_times_that_may_still_change_are_refused() -> None:
         handle.updates_between(at(0), at(2))
 
 
-def test_changes_are_refused_where_history_was_moved_onto_them() -> None:
+def test_3_4_changes_are_refused_where_history_was_moved_onto_them() -> None:
     spine = Spine(1, 1)
     handle = spine.handle()
     insert(spine, 0, ((FRANK,), (0,), 1))
@@ -127,7 +127,7 @@ def test_changes_are_refused_where_history_was_moved_onto_them() -> None:
     assert handle.updates_between(at(2), at(2)).rows == 0
 
 
-def test_settled_rows_take_no_room_for_times_and_diffs() -> None:
+def test_2_4_settled_rows_take_no_room_for_times_and_diffs() -> None:
     spine = grown(rounds=16, rows=MANY // 16, span=1 << 20)
     spine.settle()
     (batch,) = spine.batches
@@ -222,7 +222,7 @@ def test_without_columns_a_trace_counts() -> None:
 # ----------------------------------------------------------------------------------------------------- descriptions, levels
 
 
-def test_batches_that_do_not_touch_are_not_merged() -> None:
+def test_2_15_batches_that_do_not_touch_are_not_merged() -> None:
     first, other = batch_of([((1,), (0,), 1)], 1, at(0), at(1)), batch_of([((1,), (2,), 1)], 1, at(2), at(3))
     with pytest.raises(InternalError, match="not contiguous"):
         Merge((first, other), at(0))
@@ -243,7 +243,7 @@ def test_rounds_without_updates_make_no_batch() -> None:
     assert spine.batches[0].description.upper == at(51)
 
 
-def test_batches_of_later_iterations_are_skipped() -> None:
+def test_2_16_batches_of_later_iterations_are_skipped() -> None:
     """A batch of rounds 3 to 5 and iterations 4 to 6 says nothing to a reader at iterations 2 to 3."""
     description = Description(at(3, 4), at(5, 6), at(0, 0))
     assert not description.may_reach((9, 3)) and description.may_reach((9, 4))
@@ -261,7 +261,7 @@ def test_reads_skip_batches_that_come_later() -> None:
 
 
 @pytest.mark.parametrize("effort", [0, 1, 2, 4])
-def test_there_are_few_batches(effort: int) -> None:
+def test_2_7_there_are_few_batches(effort: int) -> None:
     most = 0
     for rounds in (100, 300):
         spine = grown(rounds, 8, effort)
@@ -270,7 +270,7 @@ def test_there_are_few_batches(effort: int) -> None:
     assert most <= (8 * 300).bit_length() + 4
 
 
-def test_no_insert_does_more_than_its_share_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_2_12_no_insert_does_more_than_its_share_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """With fueled merging the work of one insert depends on the levels, not on the size of the trace; without, it does."""
     tallied = []
     original = Merge.work
@@ -315,7 +315,7 @@ def test_exerting_comes_to_an_end() -> None:
 # ------------------------------------------------------------------------------------------------------- readers and memory
 
 
-def test_a_cursor_outlives_merges_and_its_handle() -> None:
+def test_2_8_a_cursor_outlives_merges_and_its_handle() -> None:
     spine = Spine(1, 1)
     handle = spine.handle()
     insert(spine, 0, ((1,), (0,), 1))
@@ -402,7 +402,7 @@ frontiers = st.lists(times(2), min_size=1, max_size=3)
 
 
 @given(frontiers, times(2))
-def test_merging_moves_times_to_where_no_reader_tells_the_difference(frontier: list[Time], time: Time) -> None:
+def test_2_9_merging_moves_times_to_where_no_reader_tells_the_difference(frontier: list[Time], time: Time) -> None:
     """The time that an update is moved to is at or before exactly those readers' times that the time itself is."""
     since, start = Antichain.of(frontier), Antichain.start(2)
     batch = batch_of([((1,), time, 2)], 1, start, at(20, 0))
