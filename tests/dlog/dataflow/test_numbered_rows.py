@@ -121,6 +121,21 @@ def test_1_7_following_is_one_after_the_other(steps: list[str], changed: list) -
     flow.advance_to(16)
 
 
+def test_1_8_nothing_without_state_is_left_between_joins() -> None:
+    flow = Dataflow()
+    one, two, three = (flow.input(k=int, x=int) for _ in range(3))
+    pairs = one.filter(col("x") > 0).join(two.map("x", k=col("k") + 1), on="k")
+    linked = pairs.map(k="x_right", y=col("x") * 10).filter(col("y") < 30).negate().negate()
+    found = linked.join_map(three.rename(z="x"), "y", z=col("z") + 1, on="k").filter(col("z") > 5).capture()
+    assert Counter(type(o).__name__ for o in flow.operators) == {"Source": 3, "Arrange": 4, "Join": 2, "Capture": 1}
+    assert "Join -> (map, filter, negate, negate) 7\n7 Arrange -> " in flow.explain()
+    one.insert([(1, 1), (1, 0), (1, 2), (1, 3)])
+    two.insert([(0, 7), (0, 8)])
+    three.insert([(7, 5), (8, 4), (7, 9)])
+    flow.commit()
+    assert found.counts() == {(10, 6): 1, (10, 10): 1, (20, 6): 1, (20, 10): 1}
+
+
 @examples(50)
 @given(timed, timed)
 def test_1_5_a_pair_is_there_from_the_join_of_its_times_as_often_as_both(left: list, right: list) -> None:
