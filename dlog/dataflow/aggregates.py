@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dlog.dataclass import dataclass
+from dlog.dataflow.given import check_shape, diffs_of, lists_of, pair_of
 from dlog.dataflow.kinds import Kind, Objects, comparable, decode, float_words, word_floats
 from dlog.dataflow.rows import rows_of, words_of
 from dlog.dataflow.schema import Schema
@@ -43,7 +44,7 @@ def totals(kinds: Sequence[Kind]) -> Logic:
                 amounts[ours] = word_floats(values[ours]) * groups.diffs[ours]
                 sums.append(groups.sums(amounts))
             else:
-                sums.append(groups.sums(np.where(ours, groups.diffs, 0)))
+                sums.append(groups.sums_of_diffs(ours))
         there = np.zeros(groups.count, bool)
         for column in sums:
             there |= column != 0
@@ -72,8 +73,8 @@ class Threshold(Sums):
 
 def _are_whole(counts: np.ndarray) -> bool:
     if counts.dtype.kind == "f":
-        return bool(np.all(np.isfinite(counts) & (np.floor(counts) == counts)))
-    return counts.dtype.kind in "biu"
+        return bool(np.all(np.floor(counts) == counts) and np.all(np.abs(counts) < 2**63))
+    return counts.dtype.kind in "bi" or (counts.dtype.kind == "u" and bool(np.all(counts < 2**63)))
 
 
 def at_least_once(counts: np.ndarray) -> np.ndarray:
@@ -122,7 +123,7 @@ def top(count: int, ordering: Ordering) -> Callable[[Groups], Outcome]:
 
     def run(groups: Groups) -> Outcome:
         rows, owners = ordering.sort(groups)
-        diffs = groups.diffs[rows]
+        diffs = np.minimum(groups.diffs[rows], count)  # no more are taken, and sums of more may need too many bits
         before = np.cumsum(diffs) - diffs
         begins = np.flatnonzero(np.diff(owners, prepend=-1))
         before -= np.repeat(before[begins], np.diff(begins, append=len(owners)))
@@ -142,11 +143,13 @@ def by_group(
         key_rows = rows_of(keys, groups.keys, groups.count, objects)
         rows = list(zip(rows_of(values, groups.columns, len(groups.diffs), objects), groups.diffs.tolist(), strict=True))
         starts = groups.starts.tolist()
-        found = [list(function(key, rows[starts[g] : starts[g + 1]])) for g, key in enumerate(key_rows)]
+        calls = ((key, rows[starts[g] : starts[g + 1]]) for g, key in enumerate(key_rows))
+        found = lists_of("reduce", "(row, count)", function, calls)
         owners = np.repeat(np.arange(groups.count), [len(each) for each in found])
         flat = [each for made_rows in found for each in made_rows]
+        check_shape("reduce", "(row, count)", flat, 2)
         columns, _ = words_of(made, [row for row, _ in flat], objects)
-        return Outcome(owners, columns, np.array([diff for _, diff in flat], np.int64))
+        return Outcome(owners, columns, diffs_of("reduce", [diff for _, diff in flat]))
 
     return run
 
@@ -159,7 +162,8 @@ def by_batch(
 
     def run(groups: Groups) -> Outcome:
         given = _decoded(keys, groups.keys, objects), _decoded(values, groups.columns, objects)
-        found, owners = function(*given, groups.diffs, groups.starts)
+        outcome = function(*given, groups.diffs, groups.starts)
+        found, owners = pair_of("reduce_batches", "(columns, numbers of groups)", outcome)
         columns, rows = words_of(made, found, objects)
         return Outcome(np.asarray(owners, np.int64), columns, np.ones(rows, np.int64))
 

@@ -39,7 +39,10 @@ class Collection(Calculus):
         gets a collection in a loop, whose scope others `enter`."""
         loop = self.scope.loop()
         variable = Variable(loop, self.enter(loop))
-        return variable.set(step(variable)).leave()
+        try:
+            return variable.set(step(variable)).leave()
+        finally:
+            self.graph.undefined.discard(variable)  # what a function that fails has left reaches nothing
 
     # ------------------------------------------------------------------------------------------------------------ event time
 
@@ -75,7 +78,7 @@ class Collection(Calculus):
         return Captured(self.scope, self.schema, operator)
 
     def inspect(self, show: Show) -> Collection:
-        """Shows each update to a function of row, time and diff."""
+        """Shows each update to a function of row, time and diff: a number, or a tuple of the components that `explode` gave."""
 
         def show_all(delta: Delta) -> None:
             for update in updates_of(self.scope, self.schema, delta):
@@ -104,7 +107,7 @@ class Collection(Calculus):
 
 class Variable(Collection):
     """A collection of a loop whose definition, its `meaning`, is given later: at the first iteration it is what it starts from,
-    then what its definition was at the iteration before."""
+    then what its definition was at the iteration before. A dataflow with a variable that has none does not run."""
 
     start: Collection | None
     meaning: Collection | None
@@ -121,6 +124,7 @@ class Variable(Collection):
             self._check_together(start)
             start._connect_terms(self._operator_)
             start._changed("later", feedback.next_iteration).negate()._connect_terms(self._operator_)
+        self.graph.undefined.add(self)
 
     def set(self, definition: Collection) -> Collection:
         """Defines it; returns the definition, in the order of its columns."""
@@ -130,6 +134,7 @@ class Variable(Collection):
         assert isinstance(found, Collection)
         found._changed("later", feedback.next_iteration)._connect_terms(self._operator_, feedback=True)
         self.meaning = found
+        self.graph.undefined.discard(self)
         return found
 
 

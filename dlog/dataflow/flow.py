@@ -19,6 +19,7 @@ from dlog.engine.operators.imports import Import
 from dlog.engine.operators.inputs import Source
 from dlog.engine.operators.operator import Function, Operator
 from dlog.engine.operators.scheduler import Scheduler
+from dlog.engine.trace.overflow import diff_overflow
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
@@ -87,6 +88,7 @@ class Dataflow:
     def advance_to(self, round: int) -> None:
         """Does all rounds before this one, in one batch: what comes out is exact at each of them."""
         high = whole("round", round, self.round + 1, f"a round after the present one, {self.round}")
+        self._graph.check_defined()
         scheduler = self._graph.scheduler
         scheduler.begin(high)
         scheduler.run()
@@ -149,9 +151,11 @@ class Input(Collection):
         found = self._reader.updates(rows)
         count, present = found.rows, self.graph.scheduler.rounds.high
         found.times[:] = number_or_numbers("at", present if at is None else at, count)
-        found.diffs[:] = number_or_numbers("diffs", diffs, count)
+        found.diffs[:] = numbers = number_or_numbers("diffs", diffs, count)
         if count and at is not None and int(found.rounds.min()) < present:
             raise DlogError(Diagnostic("round-done", f"round {int(found.rounds.min())} is done: the present one is {present}"))
+        if numbers == -(2**63) if isinstance(numbers, int) else (numbers == -(2**63)).any():
+            raise diff_overflow("an update takes rows away")
         if not isinstance(diffs, int) or not diffs:
             found = found.only(found.diffs != 0)
         if found.rows:

@@ -12,17 +12,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from dlog.arguments import bad_argument
+from dlog.arguments import MAX_COUNT, bad_argument
 from dlog.dataclass import dataclass
 from dlog.dataflow.clock import has_clock, split_filter
 from dlog.dataflow.expressions import Column, Expression, Values, column_or, expression
-from dlog.dataflow.kinds import Kind, decode, float_words
+from dlog.dataflow.given import check_shape, diffs_of, lists_of, pair_of
+from dlog.dataflow.kinds import Kind, decode
 from dlog.dataflow.rows import RowReader, shown_time, time_words, words_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.site import Bound, LinearStep, Site
+from dlog.dataflow.weights import check_series, constant, part, summed_parts, weighted
 from dlog.dataflow.windows import sliding
 from dlog.engine.operators.delta import Delta, repeated, together
-from dlog.engine.trace.layer import sums_of_equal
+from dlog.engine.trace.overflow import products
 from dlog.engine.values.array_pool import RecurringBlocks
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -245,7 +247,7 @@ def _flat_map(function: Callable[..., Any], made: Schema, site: Site) -> Bound:
     schema = site.schema.with_columns(made.names, made.kinds)
 
     def run(delta: Delta) -> Delta:
-        found = [list(function(*row)) for row in site.rows(delta)]
+        found = lists_of("flat_map", "rows", function, site.rows(delta))
         columns, _ = words_of(made, [row for rows in found for row in rows], site.objects)
         chosen = delta.only(np.repeat(np.arange(delta.rows), [len(rows) for rows in found]))
         return chosen.with_columns((*columns, *site.hidden(chosen)))
@@ -257,7 +259,7 @@ def _flat_map_batches(function: Callable[..., Any], made: Schema, site: Site) ->
     schema = site.schema.with_columns(made.names, made.kinds)
 
     def run(delta: Delta) -> Delta:
-        found, owners = function(_values(site, delta))
+        found, owners = pair_of("flat_map_batches", "(columns, numbers of rows)", function(_values(site, delta)))
         columns, _ = words_of(made, found, site.objects)
         chosen = delta.only(np.asarray(owners, np.int64))
         return chosen.with_columns((*columns, *site.hidden(chosen)))
@@ -269,14 +271,15 @@ def _join_function(function: Callable[..., Any], made: Schema, site: Site) -> Bo
     schema = site.schema.with_columns(made.names, made.kinds)
 
     def run(delta: Delta) -> Delta:
-        found = [list(function(*row)) for row in site.rows(delta)]
+        found = lists_of("join_function", "(row, time, diff)", function, site.rows(delta))
         flat = [each for updates in found for each in updates]
+        check_shape("join_function", "(row, time, diff)", flat, 3)
         columns, _ = words_of(made, [row for row, _, _ in flat], site.objects)
         times = [time_words(time, site.scope.depth, site.scope.scale) for _, time, _ in flat]
-        diffs = np.array([diff for _, _, diff in flat], np.int64)
+        diffs = diffs_of("join_function", [diff for _, _, diff in flat])
         chosen = delta.only(np.repeat(np.arange(delta.rows), [len(updates) for updates in found]))
         met = np.maximum(chosen.times, np.array(times, np.int64).reshape(len(times), -1).T) if times else chosen.times
-        return Delta((*columns, *site.hidden(chosen)), met, chosen.diffs * diffs)
+        return Delta((*columns, *site.hidden(chosen)), met, products(chosen.diffs, diffs, "`join_function`"))
 
     return schema, run
 
@@ -291,44 +294,20 @@ def _explode(chosen: list[tuple[str, Expression]], weights: list[Expression], si
         raise bad_argument("diff", "a number, or a tuple of numbers", ", ".join(k.__name__ for k in kinds))
     kinds = tuple(float if k is float else int for k in kinds)
     values = [w.values(site.schema) for w in weights]
+    constants = [constant(w, site.schema) for w in weights]
     if kinds == (int,):
-        return mapped, lambda delta: _weighted(run_map(delta), values[0](site.frame(delta)))
+        return mapped, lambda delta: weighted(run_map(delta), values[0](site.frame(delta)), "`explode`")
     plain(site.schema, "`explode` to another group")
     schema = Schema(mapped.names, mapped.kinds, kinds)
 
     def run(delta: Delta) -> Delta:
         rows, frame = run_map(delta), site.frame(delta)
         if float not in kinds:
-            return _summed_parts(rows, [value(frame) for value in values])
+            return summed_parts(rows, [value(frame) for value in values], constants)
         parts = enumerate(zip(kinds, values, strict=True))
-        return together([_part(rows, k, kind, value(frame)) for k, (kind, value) in parts])
+        return together([part(rows, k, kind, value(frame)) for k, (kind, value) in parts])
 
     return schema, run
-
-
-def _weighted(delta: Delta, weights: np.ndarray) -> Delta:
-    return _without_zeros(Delta(delta.columns, delta.times, delta.diffs * weights.astype(np.int64)))
-
-
-def _summed_parts(delta: Delta, weights: Sequence[np.ndarray]) -> Delta:
-    """All components of diffs, which are integers: of each row and time the sums of its weights times their diffs, as often far
-    fewer than there are rows. There is an array of `weights` for each component."""
-    return Delta.of_block(sums_of_equal(delta.described(), weights), delta.arity + 2)
-
-
-def _part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:
-    """One component of diffs: the sum of the weights of the rows, each times its diff. An amount that goes cancels with its
-    coming, as it has the same value and the other sign."""
-    if kind is float:
-        values, signs = float_words(np.abs(weights)), np.where(weights < 0, -1, weights != 0)  # NaN is an amount, too
-    else:
-        values, signs = np.zeros(delta.rows, np.int64), weights.astype(np.int64)
-    columns = (*delta.columns, np.full(delta.rows, component, np.int64), values)
-    return _without_zeros(Delta(columns, delta.times, delta.diffs * signs))
-
-
-def _without_zeros(delta: Delta) -> Delta:
-    return delta.only(delta.diffs != 0)
 
 
 def _generate_series(start: Expression, stop: Expression, name: str, site: Site) -> Bound:
@@ -338,8 +317,9 @@ def _generate_series(start: Expression, stop: Expression, name: str, site: Site)
 
     def run(delta: Delta) -> Delta:
         frame = site.frame(delta)
-        first = first_of(frame)
-        counts = np.maximum(last_of(frame) - first + 1, 0)
+        first, last = first_of(frame), last_of(frame)
+        check_series(first, last)
+        counts = np.where(last < first, 0, last - first + 1)
         owners, numbers = repeated(first, counts)
         chosen = delta.only(owners)
         return chosen.with_columns((*chosen.columns[:split], numbers, *chosen.columns[split:]))
@@ -349,7 +329,7 @@ def _generate_series(start: Expression, stop: Expression, name: str, site: Site)
 
 def _repeat_row(times: Expression, site: Site) -> Bound:
     (values,) = _numbers(site, times)
-    return site.schema, lambda delta: _weighted(delta, values(site.frame(delta)))
+    return site.schema, lambda delta: weighted(delta, values(site.frame(delta)), "`repeat_row`")
 
 
 def _numbers(site: Site, *expressions: Expression) -> list[Values]:
@@ -373,7 +353,7 @@ def _unpack_changes(halves: list[tuple[Mapping[str, str], str, int]], site: Site
         parts = []
         for _, run, present, sign in bound:
             kept = delta.only(present(site.frame(delta)).astype(bool))
-            parts.append(_weighted(run(kept), np.full(kept.rows, sign)))
+            parts.append(run(kept) if sign > 0 else _negated(run(kept)))
         return together(parts)
 
     return bound[0][0], unpack
@@ -387,16 +367,21 @@ def _temporal(lower: Expression | None, upper: Expression | None, site: Site) ->
 
     def run(delta: Delta) -> Delta:
         frame = site.frame(delta)
-        start = delta.rounds if starts is None else np.maximum(delta.rounds, starts(frame) * site.scope.scale)
+        start = delta.rounds if starts is None else np.maximum(delta.rounds, _rounds(starts(frame), site.scope.scale))
         came = Delta(delta.columns, np.concatenate([start[None, :], delta.times[1:]]), delta.diffs)
         if ends is None:
             return came
-        end = ends(frame) * site.scope.scale
+        end = _rounds(ends(frame), site.scope.scale)
         kept = end > start
         gone = Delta(delta.columns, np.concatenate([end[None, :], delta.times[1:]]), -delta.diffs)
         return together([came.only(kept), gone.only(kept)])
 
     return site.schema, run
+
+
+def _rounds(bounds: np.ndarray, scale: int) -> np.ndarray:
+    """Rounds as a scope counts them, none beyond what nobody comes to."""
+    return bounds if scale == 1 else np.clip(bounds, 0, MAX_COUNT - 1) * scale
 
 
 def _delay(function: Callable[[Any], Any], site: Site) -> Bound:

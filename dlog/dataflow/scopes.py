@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Any
 
 from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
@@ -19,10 +20,19 @@ class DataflowGraph:
 
     scheduler: Scheduler
     objects: Objects = field(default_factory=Objects)
+    undefined: set[Any] = field(default_factory=set)
+    """Variables that have no definition yet."""
 
     @property
     def operators(self) -> list[Operator]:
         return [operator for operator in self.scheduler.operators if isinstance(operator, Operator)]
+
+    def check_defined(self) -> None:
+        """Refuses to run while a variable has no definition: it would be empty, whatever it starts from."""
+        if self.undefined:
+            names = ", ".join(sorted({f"({variable.schema})" for variable in self.undefined}))
+            note = "`set` it to what it is at the next iteration"
+            raise DlogError(Diagnostic("never-defined", f"a variable of a loop has no definition: {names}", notes=(note,)))
 
     def check_open(self) -> None:
         """Refuses more operators once rounds are done: they would have missed them."""

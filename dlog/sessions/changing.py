@@ -52,6 +52,8 @@ class Changing(Reading):
         self._transaction: Transaction | None = None
         self._mark: int | None = None
         self._dataflow: SessionDataflow | None = None
+        self._fed: set[str] = set()
+        """Relations that are fed by collections."""
 
     def _use(self, engine: RoundsEngine, program: rules.Program, durable: Durable | None = None) -> None:
         super()._use(engine, program)
@@ -311,11 +313,14 @@ class Changing(Reading):
             return found
 
     def feed(self, relation: str, collection: Collection) -> None:
-        """Has a relation's rows be those that a collection has: its changes are staged as they come, for the next commit."""
+        """Has a relation's rows be those that a collection has: its changes are staged as they come, for the next commit.
+
+        Rows that are inserted beside it stay until they are removed, or until the collection loses them: the relation has a row
+        once. Raises DlogError where another collection feeds the relation, or its columns are of other names or kinds."""
         from dlog.sessions.collections import feed as fed
 
         with self._lock:
-            fed(self, self.taking(relation), collection)
+            fed(self, self._fed, self.taking(relation), collection)
 
     def history(self, rounds: int | timedelta) -> None:
         """How many past rounds `at` and `diff` can read from now on, or for how long."""

@@ -24,6 +24,15 @@ _KINDS: dict[rules.Kind, Kind] = {
     rules.Kind.RECORD: object,
 }
 
+_TAKEN: dict[rules.Kind, tuple[Kind, ...]] = {
+    rules.Kind.NUMBER: (int, bool, object),
+    rules.Kind.UNSIGNED: (int, bool, object),
+    rules.Kind.FLOAT: (float, int, bool, object),
+    rules.Kind.SYMBOL: (str, object),
+    rules.Kind.RECORD: (object,),
+}
+"""Kinds of columns that fill those of relations; values of kind `object` are looked at when they come."""
+
 
 class Followed(Protocol):
     """What a dataflow needs of its session."""
@@ -70,13 +79,22 @@ class SessionDataflow:
             subscription.close()
 
 
-def feed(session: Followed, relation: rules.Relation, collection: Collection) -> None:
-    """Has a relation's rows be those of a collection: its changes are staged as they come."""
+def feed(session: Followed, fed: set[str], relation: rules.Relation, collection: Collection) -> None:
+    """Has a relation's rows be those of a collection: its changes are staged as they come. `fed` are the relations that others
+    feed, to which it is added. Raises DlogError where it is one of them, or its columns are not those of the collection."""
     names = [name for name, _ in relation.attributes]
     if set(collection.columns) != set(names):
         message = f"the columns of `{relation.name}` are {', '.join(names)}, not {', '.join(collection.columns)}"
         raise DlogError(Diagnostic("bad-columns", message))
     schema, objects, types = collection.schema, collection.graph.objects, dict(relation.attributes)
+    for name, type in types.items():
+        if schema.kind(name) not in _TAKEN[type.kind]:
+            given = schema.kind(name).__name__
+            message = f"column `{name}` of `{relation.name}` is {type.name}, that of the collection {given}"
+            raise DlogError(Diagnostic("unlike-columns", message))
+    if relation.name in fed:
+        note = f"feed it one collection: `session.feed({relation.name!r}, one.concat(other))`"
+        raise DlogError(Diagnostic("fed-twice", f"a collection feeds `{relation.name}` already", notes=(note,)))
 
     def stage(delta: Delta) -> None:
         net = Delta(delta.columns, np.zeros_like(delta.times), delta.diffs).consolidated()
@@ -87,6 +105,7 @@ def feed(session: Followed, relation: rules.Relation, collection: Collection) ->
                 change(relation.name, {name: _dated(types[name], column) for name, column in decoded.items()})
 
     collection.distinct()._operator(Inspect, stage)
+    fed.add(relation.name)
 
 
 def _dated(type: rules.Type, column: Any) -> Any:

@@ -13,7 +13,7 @@ from dlog.engine.operators.operator import Function, Operator, joined, same
 from dlog.engine.operators.readings import Reading, Trace
 from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.scope import Scope
-from dlog.engine.operators.sum_table import MAX_ENTRIES, SumTable
+from dlog.engine.operators.sum_table import SumTable
 
 
 class Indexed(Operator):
@@ -68,7 +68,7 @@ class Arrange(Indexed):
             return
         if not self._begun:
             self._begin()
-        if self.table is not None and self.table.rows + delta.rows > MAX_ENTRIES:
+        if self.table is not None and not self.table.has_room(delta):
             self._leave_table(self.rounds.low)
         if self.table is not None:
             self.emit(delta)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dlog.engine.times import columns as T
 from dlog.engine.trace.layer import Described, Layer, build, build_block, keep
+from dlog.engine.trace.overflow import weight_of
 from dlog.engine.trace.pages import Pages
 from dlog.engine.values.array_pool import RecurringBlocks
 
@@ -100,17 +101,25 @@ class Delta:
             return Described(self.layer.words, self.layer)
         return Described.of(self.columns, self.times, self.diffs)
 
+    @property
+    def weight(self) -> int:
+        """At least the sum of all |diff|; rounded, where that is much."""
+        if self.layer is not None:
+            return self.layer.weight
+        return weight_of(self.diffs if self._block is None else self._block[-1])
+
     def in_order_of_rounds(self) -> Delta:
         rounds = self.rounds
         return self if (rounds[:-1] <= rounds[1:]).all() else self.only(np.argsort(rounds, kind="stable"))
 
     def built(self, pages: Pages | None = None) -> Layer | None:
-        """The same updates in order of (row, time), each pair once, without zeros; None where they cancel out."""
+        """The same updates in order of (row, time), each pair once, without zeros; None where they cancel out. Raises
+        DlogError where their diffs add up beyond 64 bits."""
         if self.layer is not None:
             return self.layer
         if self._block is not None:
-            return build_block(self._block, self.arity, pages)
-        return build(self.columns, self.times, self.diffs, pages)
+            return build_block(self._block, self.arity, pages, checked=True)
+        return build(self.columns, self.times, self.diffs, pages, checked=True)
 
     def consolidated(self) -> Delta:
         """The same as updates."""

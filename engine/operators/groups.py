@@ -12,6 +12,7 @@ from dlog.engine.kernels.trace.reducing import active_rounds, change_outcomes, c
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.readings import Matches, Reading
 from dlog.engine.trace.layer import Layer, address_of, build
+from dlog.engine.trace.overflow import HEAVY, check_runs, weight_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,6 +104,14 @@ class Groups:
         """The sum over each group of a value for each row."""
         return np.asarray(np.add.reduceat(values, self.starts[:-1])) if self.count else values[:0]
 
+    def sums_of_diffs(self, chosen: np.ndarray | None = None) -> np.ndarray:
+        """The sum over each group of its diffs, those of the chosen rows alone. Raises DlogError where one needs more than 64
+        bits."""
+        diffs = self.diffs if chosen is None else np.where(chosen, self.diffs, 0)
+        if weight_of(diffs) >= HEAVY:
+            check_runs(diffs, self.starts[:-1], "the diffs of a group")
+        return self.sums(diffs)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
@@ -131,9 +140,8 @@ class Sums(ABC):
         """How often the row of each group is there, by the sums, of each component an array; never where all are zero."""
 
     def __call__(self, groups: Groups) -> Outcome:
-        parts = groups.columns[0] if self.components > 1 else np.zeros(len(groups.diffs), np.int64)
-        weights = (np.where(parts == component, groups.diffs, 0) for component in range(self.components))
-        sums = np.array([groups.sums(each) for each in weights])
+        chosen = [groups.columns[0] == k for k in range(self.components)] if self.components > 1 else [None]
+        sums = np.array([groups.sums_of_diffs(rows) for rows in chosen])
         diffs = self.diffs(sums)
         kept = np.flatnonzero(diffs)
         return Outcome(kept, tuple(sums[: self.shown, kept]), diffs[kept])

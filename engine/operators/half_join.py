@@ -14,10 +14,10 @@ import numpy as np
 from dlog.dataclass import dataclass
 from dlog.engine.operators.arrange import Arranged
 from dlog.engine.operators.delta import Delta, Moment, together
-from dlog.engine.operators.join import products
 from dlog.engine.operators.operator import Operator, joined
 from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.scope import Scope
+from dlog.engine.trace.overflow import products
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +50,7 @@ class Relation:
         depth = len(mine.times)
         carried = [np.maximum(t, m) for t, m in zip(mine.columns[-depth:], met.times, strict=True)]
         columns = (*mine.columns[:-depth], *met.columns[len(key) :], *carried)
-        return Delta(columns, mine.times, products(mine.diffs, met.diffs))
+        return Delta(columns, mine.times, products(mine.diffs, met.diffs, "a half-join"))
 
 
 class HalfJoin(Operator):

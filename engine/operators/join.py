@@ -15,7 +15,7 @@ from dlog.engine.operators.readings import Reading, key_of
 from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.scope import Scope
 from dlog.engine.times import columns as T
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.engine.trace.overflow import products
 
 OUTPUT_ROWS = 1 << 22
 """Pairs that are made at a time, unless one row has more."""
@@ -55,16 +55,4 @@ class Join(Operator):
         new, old = delta.only(matches.probes), matches.delta
         first, second = (old, new) if swapped else (new, old)
         columns = (*first.columns, *second.columns[self.keys :])
-        self.emit(Delta(columns, T.join(new.times, old.times), products(new.diffs, old.diffs)))
-
-
-def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Diffs multiplied. Raises DlogError where that could need more than 64 bits."""
-    found = left * right
-    if len(found) and _largest(left) * _largest(right) >= 2**63:
-        raise DlogError(Diagnostic("diff-overflow", "a join multiplies diffs beyond 64 bits"))
-    return np.asarray(found)
-
-
-def _largest(diffs: np.ndarray) -> int:
-    return max(int(diffs.max()), -int(diffs.min()))
+        self.emit(Delta(columns, T.join(new.times, old.times), products(new.diffs, old.diffs, "a join")))

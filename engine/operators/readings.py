@@ -12,12 +12,13 @@ import numpy as np
 
 from dlog.dataclass import dataclass
 from dlog.engine.kernels.trace.gathering import gather_layers, seek_layers
-from dlog.engine.operators.delta import Columns, Delta
+from dlog.engine.operators.delta import Columns, Delta, run_starts, together
 from dlog.engine.operators.scope import Rounds
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.layer import Layer, address_of
+from dlog.engine.trace.overflow import HEAVY, check_history
 from dlog.engine.trace.spine import Spine
 
 CATCH_UP_ROWS = 1 << 12
@@ -101,6 +102,7 @@ class Trace:
     def __init__(self, arity: int, depth: int) -> None:
         self.spine = Spine(arity, depth)
         self.slack = 0
+        self._weight = 0  # at least the sum of all |diff|
         self._unmerged = 0  # updates that have come since merging was last made up for
         self.keeps_all = False
         self._handle = self.spine.handle()
@@ -125,12 +127,33 @@ class Trace:
         """Adds the updates of a moment; returns them consolidated, if any are left."""
         self.forget_before(rounds.low)
         layer = delta.built(self.spine.pages)
+        if layer is not None:
+            self._weigh(layer)
         self.spine.insert(Batch.holding(self.spine.upper, rounds.after(moment), layer, Antichain.start(self.depth)))
         if layer is None:
             return None
         self._reading = None
         self._unmerged += layer.rows
         return Delta.of_layer(layer)
+
+    @property
+    def heavy(self) -> bool:
+        """Whether sums of its diffs, of whichever rows, may need more than 64 bits."""
+        if self._weight >= HEAVY:  # much may have cancelled out
+            self._weight = sum(max(layer.weight, layer.rows) for layer in self.reading().layers)
+        return self._weight >= HEAVY
+
+    def _weigh(self, layer: Layer) -> None:
+        """Raises DlogError where rows of a layer to be inserted would be there too often."""
+        before = self.heavy
+        self._weight += layer.weight
+        if before or self._weight >= HEAVY:
+            columns, times, diffs = layer.updates()
+            starts = run_starts(columns, layer.rows)
+            found = self.reading().lookup([column[starts] for column in columns], len(starts))
+            owners = np.repeat(np.arange(len(starts)), np.diff(starts, append=layer.rows))
+            every = together([Delta((owners,), times, diffs), found.delta.with_columns((found.probes,))])
+            check_history(every.columns[0], every.times, every.diffs, "the diffs of a row")
 
     def begin_with(self, delta: Delta, end: int) -> None:
         """Adds all that has accumulated before a round to a trace that is empty."""

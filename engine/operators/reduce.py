@@ -47,7 +47,8 @@ class ReduceTotal(Operator):
         delta = joined(arrived[0])
         if delta is None:
             return
-        if isinstance(self.logic, Sums):
+        heavy = self.source.source.table is None and self.source.source.trace.heavy
+        if isinstance(self.logic, Sums) and not heavy:  # the others look whether a sum needs more than 64 bits
             self.emit(self._changed_sums(delta, self.logic))
             return
         active = Active.of_delta(delta, self.keys, before=True)

@@ -9,6 +9,7 @@ from dlog.engine.kernels.trace_structs import SumTable as Header
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.groups import Sums
 from dlog.engine.trace.layer import address_of
+from dlog.engine.trace.overflow import HEAVY, weight_of
 
 MIN_ENTRIES = 1 << 6
 MAX_ENTRIES = 1 << 19
@@ -22,6 +23,7 @@ class SumTable:
 
     def __init__(self, keys: int, components: int) -> None:
         self.keys, self.components = keys, components
+        self._weight = 0  # at least the sum of all |sum|
         self._make(MIN_ENTRIES)
 
     def _make(self, capacity: int) -> None:
@@ -41,6 +43,14 @@ class SumTable:
     def rows(self) -> int:
         """How many keys have sums."""
         return int(self._header[_AT.entries] - self._header[_AT.zeros])
+
+    def has_room(self, delta: Delta) -> bool:
+        """Whether updates may be added: they are not of too many keys, and no sum can need more than 64 bits."""
+        weight = delta.weight
+        self._weight += weight
+        if self._weight >= HEAVY:  # much may have cancelled out
+            self._weight = weight_of(self.updates()[1]) + weight
+        return self.rows + delta.rows <= MAX_ENTRIES and self._weight < HEAVY
 
     def changed(self, delta: Delta, logic: Sums) -> Delta:
         """Adds updates at totally ordered times, of which there are some, each key's in ascending order of rounds; what changes

@@ -20,6 +20,7 @@ from dlog.engine.kernels.trace.sorting import build_layer
 from dlog.engine.kernels.trace.summing import sum_equal_updates, write_equal_sums
 from dlog.engine.kernels.trace_structs import Field, LayerHeader, PackedField, Varied
 from dlog.engine.times.lattice import Time
+from dlog.engine.trace.overflow import HEAVY, check_sums
 from dlog.engine.trace.pages import Pages, allocate
 from dlog.grammar.diagnostics import InternalError
 
@@ -189,21 +190,26 @@ class Described:
 
 
 def build(
-    columns: Sequence[np.ndarray], times: np.ndarray | Time, diffs: np.ndarray | int, pages: Pages | None = None
+    columns: Sequence[np.ndarray],
+    times: np.ndarray | Time,
+    diffs: np.ndarray | int,
+    pages: Pages | None = None,
+    checked: bool = False,
 ) -> Layer | None:
     """A layer of unsorted updates; None where they cancel out. Columns are int64 (or int32), times (depth, n) or one time for
-    all, diffs int64 or one for all. Something must have n entries."""
+    all, diffs int64 or one for all. Something must have n entries. Sums of diffs wrap around; where they are `checked`,
+    DlogError is raised for those beyond 64 bits."""
     fields = [*columns, *times, diffs]
     described = _describe(len(columns), len(times), fields)
-    return _built(np.array(described, np.int64), pages) if described[_HEADER.rows] else None
+    return _built(np.array(described, np.int64), pages, checked) if described[_HEADER.rows] else None
 
 
-def build_block(block: np.ndarray, arity: int, pages: Pages | None = None) -> Layer | None:
+def build_block(block: np.ndarray, arity: int, pages: Pages | None = None, checked: bool = False) -> Layer | None:
     """The same of updates whose fields lie in a contiguous block of words: so many columns, times, diffs."""
-    return _built(_described(block, arity), pages) if block.shape[1] else None
+    return _built(_described(block, arity), pages, checked) if block.shape[1] else None
 
 
-def _built(described: np.ndarray, pages: Pages | None) -> Layer | None:
+def _built(described: np.ndarray, pages: Pages | None, checked: bool) -> Layer | None:
     """A layer of the updates that these words describe."""
     size, rows, fields = len(described), int(described[_HEADER.rows]), (len(described) - _FIELDS) // _SIZE
     source = allocate(PackedField.place.size * fields + rows * (fields + 3) + 8)
@@ -211,8 +217,17 @@ def _built(described: np.ndarray, pages: Pages | None) -> Layer | None:
     memory = allocate(size + rows * fields + (rows + 1) // 2 + 8 if rows > 1 else size, pages)
     writing = address_of(memory)
     build_layer(address_of(described), writing, writing + 8 * size, address_of(source))
+    if checked and described[-1] >= HEAVY:  # the sum of all |diff|, which the kernel has left there
+        _check_weight(Described(described, None))
     found = int(memory[_HEADER.rows])
     return Layer(memory[:size], memory, found, writing) if found else None
+
+
+def _check_weight(updates: Described) -> None:
+    """Raises DlogError where diffs of equal rows and times add up beyond 64 bits."""
+    block = np.empty((updates.fields, updates.rows), np.int64)
+    unpack_layer(updates.address, address_of(block))
+    check_sums(tuple(block[:-1]), block[-1], "the diffs of a row")
 
 
 def sums_of_equal(updates: Described, weights: Sequence[np.ndarray]) -> np.ndarray:

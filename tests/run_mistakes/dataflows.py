@@ -58,7 +58,7 @@ again.set(again.distinct())""",
         "Dataflow, Variable",
     ),
     "diff-overflow": _flow(
-        "A join would multiply how often rows are there beyond 64 bits: is a `distinct` missing before it?",
+        "A sum, or how often rows are there, would need more than 64 bits: is a `distinct` missing before a join?",
         """numbers.join(numbers.rename(x="x", z="y")).capture()
 numbers.update([(1, 2)], 2**40)
 flow.commit()""",
@@ -67,6 +67,13 @@ flow.commit()""",
         "An operator needs to know how often rows are there, and `explode` has given them other diffs: add these up first.",
         'numbers.explode("x", diff=(1, col("y"))).watermark("x", lateness=5)',
         "Dataflow, col",
+    ),
+    "fed-twice": _flow(
+        "A collection is to feed a relation that another one feeds already: feed it one, which may be their `concat`.",
+        """s = dlog.session(".decl r(x: number, y: number)")
+s.feed("r", numbers)
+s.feed("r", numbers.distinct())""",
+        "Dataflow\nimport dlog",
     ),
     "import-behind": _flow(
         "A dataflow is to do rounds that the one has not done from which it imports an arrangement: commit there first.",
@@ -79,6 +86,13 @@ other.commit()""",
         """s = dlog.rules(numbers=numbers.map("x")).session()
 s.remove("pairs", (1, 2))
 s.commit()""",
+    ),
+    "never-defined": _flow(
+        "A dataflow is to run while a variable of a loop has no definition, without which it would always be empty: `set` it.",
+        """loop = flow.scope.loop()
+Variable(loop, numbers.enter(loop)).leave().capture()
+flow.commit()""",
+        "Dataflow, Variable",
     ),
     "no-altneu-scope": _flow(
         "`integrate` and `neu` are for what is in an alt/neu scope: `differentiate` brings a collection into one.",
@@ -153,6 +167,12 @@ numbers.update([(1, 2)], 2**31)
 flow.commit()""",
         "Dataflow, moving",
     ),
+    "too-many-numbers": _flow(
+        "`generate_series` makes a row of each number between two bounds, and there are too many of them.",
+        """numbers.generate_series("x", "y").capture()
+numbers.insert([(0, 2**50)])
+flow.commit()""",
+    ),
     "two-dataflows": _flow(
         "Two collections are of two dataflows: make both in one, or import an arrangement of the other one.",
         "numbers.concat(Dataflow().input(x=int, y=int))",
@@ -170,11 +190,11 @@ flow.commit()""",
         "dlog.rules(found=flow.input(x=int).distinct())",
     ),
     "unlike-collections": _flow(
-        "Two collections that are put together do not have the same columns: `map` and `rename` make them alike.",
+        "Two collections that are put together do not have the same columns, or diffs: `map` and `rename` make them alike.",
         "numbers.concat(flow.input(x=int, z=int))",
     ),
     "unlike-columns": _flow(
-        "The columns by which two collections are joined are of two kinds: `map` makes one of the kind of the other.",
+        "Columns by which collections are joined, or that feed a relation, are of two kinds: `map` makes them of one.",
         'numbers.join(flow.input(x=str, z=int), on="x")',
     ),
 }

@@ -64,6 +64,42 @@ def test_a_collection_fills_a_relation() -> None:
         s.feed("edge", Dataflow().input(x=int))
 
 
+def test_a_relation_is_fed_by_one_collection() -> None:
+    s, flow = dlog.session(PATHS), Dataflow()
+    rows = flow.input(x=int, y=int)
+    s.feed("edge", rows)
+    with pytest.raises(DlogError, match=r"a collection feeds `edge` already(.|\n)*concat") as caught:
+        s.feed("edge", rows.filter(col("x") > 1))
+    assert caught.value.diagnostics[0].code == "fed-twice"
+    rows.insert([(1, 2)])
+    flow.commit()
+    s.commit()
+    assert set(s["edge"]) == {(1, 2)}
+
+
+def test_rows_beside_a_collection_stay_until_it_loses_them() -> None:
+    s, flow = dlog.session(PATHS, {"edge": [(1, 2), (3, 4)]}), Dataflow()
+    rows = flow.input(x=int, y=int)
+    s.feed("edge", rows)
+    rows.insert([(1, 2)])
+    rows.remove([(1, 2)], at=1)
+    for found in ({(1, 2), (3, 4)}, {(3, 4)}):
+        flow.commit()
+        s.commit()
+        assert set(s["edge"]) == found
+
+
+@pytest.mark.parametrize(
+    ("type", "kind"),
+    [("number", str), ("number", float), ("unsigned", str), ("float", str), ("symbol", int), ("date", str)],
+)
+def test_collections_of_other_kinds_are_not_fed(type: str, kind: type) -> None:
+    s = dlog.session(f".decl r(x: {type})\n")
+    with pytest.raises(DlogError, match=f"column `x` of `r` is {type}, that of the collection {kind.__name__}"):
+        s.feed("r", Dataflow().input(x=kind))
+    s.feed("r", Dataflow().input(x=object))
+
+
 def test_what_follows_from_a_session_can_come_back_a_round_later() -> None:
     s = dlog.session(PATHS + ".decl doubled(x: number, y: number)\n")
     s.feed("doubled", s.collection("path").map("x", y=col("y") * 2))

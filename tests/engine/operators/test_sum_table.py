@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.dataflow import Dataflow, col
-from dlog.engine.operators import arrange
+from dlog.engine.operators import sum_table
 from dlog.engine.operators.arrange import Arrange
 from dlog.engine.operators.delta import Delta
 from dlog.engine.operators.sum_table import MIN_ENTRIES, SumTable
@@ -93,7 +93,7 @@ def test_what_is_left_of_a_table_goes_to_a_trace(changes: list, step: int, limit
         numbers.update([each], diff, at=round)
     tables = [operator for operator in flow.operators if isinstance(operator, Arrange) and operator.summed]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrange, "MAX_ENTRIES", limit)
+        patch.setattr(sum_table, "MAX_ENTRIES", limit)
         while flow.round < 9:
             flow.advance_to(min(flow.round + step, 9))
             assert all(not table.trace.spine.rows for table in tables if table.table is not None)

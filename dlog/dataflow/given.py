@@ -1,0 +1,60 @@
+"""What users' functions give, looked at before it is used: mistakes are told by the operator that has called them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dlog.codec import value_preview
+from dlog.engine.trace.overflow import diff_overflow
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+
+def wrong_outcome(operator: str, expected: str, given: Any) -> DlogError:
+    """
+    >>> print(wrong_outcome("flat_map", "rows", None))
+    error: the function of `flat_map` must give rows, not None
+    """
+    return DlogError(Diagnostic("bad-rows", f"the function of `{operator}` must give {expected}, not {value_preview(given)}"))
+
+
+def lists_of(operator: str, expected: str, function: Callable[..., Any], calls: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """What a function gives for each call, which is to be any number of something. Raises DlogError for what is no iterable."""
+    found = []
+    for arguments in calls:
+        given = function(*arguments)
+        try:
+            each = iter(given)
+        except TypeError:
+            raise wrong_outcome(operator, f"any number of {expected}", given) from None
+        found.append(list(each))
+    return found
+
+
+def check_shape(operator: str, expected: str, given: Iterable[Any], size: int) -> None:
+    """Raises DlogError for what is no tuple, or list, of so many values."""
+    for each in given:
+        if not isinstance(each, tuple | list) or len(each) != size:
+            raise wrong_outcome(operator, f"any number of {expected}", each)
+
+
+def pair_of(operator: str, expected: str, given: Any) -> tuple[Any, Any]:
+    """Columns, and for each row the number of what it is for."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise wrong_outcome(operator, expected, given)
+    return given[0], given[1]
+
+
+def diffs_of(operator: str, given: list[Any]) -> np.ndarray:
+    """Whole numbers as diffs. Raises DlogError for what is none, or needs more than 64 bits."""
+    array = np.asarray(given) if given else np.empty(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "biu":
+        strange = [each for each in given if not isinstance(each, int | np.integer)]
+        if strange:
+            raise wrong_outcome(operator, "whole numbers as diffs", strange[0])
+        raise diff_overflow(f"`{operator}` gives diffs")
+    if array.dtype == np.uint64 and (array >= 2**63).any():
+        raise diff_overflow(f"`{operator}` gives diffs")
+    return array.astype(np.int64)

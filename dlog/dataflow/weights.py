@@ -1,0 +1,67 @@
+"""Diffs that linear operators multiply: by a weight of each row, or by one for each component."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dlog.dataflow.expressions import Expression
+from dlog.dataflow.kinds import Kind, float_words
+from dlog.dataflow.schema import Schema
+from dlog.engine.operators.delta import Delta
+from dlog.engine.trace.layer import sums_of_equal
+from dlog.engine.trace.overflow import HEAVY, check_sums, largest, products, weight_of
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+MOST_NUMBERS = 2**30
+"""Numbers that `generate_series` gives of the rows that come at once: each is a row, with some words of memory."""
+
+
+def weighted(delta: Delta, weights: np.ndarray, what: str) -> Delta:
+    """Diffs times whole numbers, zeros left out. Raises DlogError where one needs more than 64 bits."""
+    diffs = products(delta.diffs, weights.astype(np.int64), what)
+    return _without_zeros(Delta(delta.columns, delta.times, diffs))
+
+
+def constant(weight: Expression, schema: Schema) -> int | None:
+    """The size of a weight that is the same for all rows."""
+    operand = weight.operand(schema)
+    return abs(int(operand)) if isinstance(operand, np.generic) and weight.kind(schema) is not float else None
+
+
+def summed_parts(delta: Delta, weights: Sequence[np.ndarray], constants: Sequence[int | None]) -> Delta:
+    """All components of diffs, which are integers: of each row and time the sums of its weights times their diffs, as often far
+    fewer than there are rows. There is an array of `weights` for each component; `constants` has the size of those that are the
+    same for all rows."""
+    weight = weight_of(delta.diffs)
+    for each, same in zip(weights, constants, strict=True):
+        if weight * (largest(each) if same is None else same) >= HEAVY:
+            parts = products(delta.diffs, each.astype(np.int64), "`explode`")
+            check_sums((*delta.columns, *delta.times), parts, "the diffs of a row")
+    return Delta.of_block(sums_of_equal(delta.described(), weights), delta.arity + 2)
+
+
+def part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:
+    """One component of diffs: the sum of the weights of the rows, each times its diff. An amount that goes cancels with its
+    coming, as it has the same value and the other sign."""
+    if kind is float:
+        values, signs = float_words(np.abs(weights)), np.where(weights < 0, -1, weights != 0)  # NaN is an amount, too
+    else:
+        values, signs = np.zeros(delta.rows, np.int64), weights.astype(np.int64)
+    columns = (*delta.columns, np.full(delta.rows, component, np.int64), values)
+    return _without_zeros(Delta(columns, delta.times, products(delta.diffs, signs, "`explode`")))
+
+
+def _without_zeros(delta: Delta) -> Delta:
+    return delta.only(delta.diffs != 0)
+
+
+def check_series(first: np.ndarray, last: np.ndarray) -> None:
+    """Raises DlogError where there are too many numbers from the first ones to the last ones."""
+    numbers = np.maximum(last.astype(np.float64) - first + 1, 0)
+    if np.add.reduce(numbers) > MOST_NUMBERS:
+        most = int(numbers.argmax())
+        longest = f"from {first[most]} to {last[most]}"
+        message = f"`generate_series` gives more than {MOST_NUMBERS:,} rows at once, the most of them {longest}"
+        raise DlogError(Diagnostic("too-many-numbers", message))
