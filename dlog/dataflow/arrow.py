@@ -163,11 +163,11 @@ class TableReader:
 
     def _by_arrow(self, table: pa.Table, place: int, words: np.ndarray) -> np.ndarray | None:
         """Writes a column's words; or returns its values, if they are to be none."""
-        kind, column = self.schema.kinds[place], table.column(place)
+        name, kind, column = self.schema.names[place], self.schema.kinds[place], table.column(place)
         if kind is str and not self.numbered:
-            texts = column_of(kind, column, repeated=False)
+            texts = column_of(name, kind, column, repeated=False)
             return texts if isinstance(texts, np.ndarray) else unnumbered(texts)
-        words[:] = encode(kind, column_of(kind, column), self.objects)
+        words[:] = encode(kind, column_of(name, kind, column), self.objects)
         return None
 
 
@@ -185,9 +185,9 @@ def _read_types() -> tuple[tuple[Kind, pa.DataType, ArrowValues], ...]:
     )
 
 
-def column_of(kind: Kind, given: pa.Array | pa.ChunkedArray, repeated: bool = True) -> Any:
+def column_of(name: str, kind: Kind, given: pa.Array | pa.ChunkedArray, repeated: bool = True) -> Any:
     """An array, or Python's values; of texts each different one once, unless they are not to be told apart. Raises DlogError
-    for what cannot be read."""
+    for what cannot be read, and for nulls: but among floats they are NaN, among objects None."""
     import pyarrow as pa
 
     try:
@@ -195,11 +195,15 @@ def column_of(kind: Kind, given: pa.Array | pa.ChunkedArray, repeated: bool = Tr
     except pa.ArrowInvalid as error:
         raise _beyond_memory(error) from None
     try:
-        return _values_of(kind, column, repeated)
+        values = _values_of(kind, column, repeated)
     except UnicodeDecodeError as error:
         raise _no_text(error) from None
     except pa.ArrowException as error:
         raise bad_rows(f"a column of {column.type} cannot be read: {error}") from None
+    if kind in (int, bool, str) and column.null_count:
+        row = int(np.argmax(column.is_null().to_numpy()))
+        raise bad_rows(f"column `{name}` has a null in row {row + 1}, where {kind.__name__} is meant")
+    return values
 
 
 def _values_of(kind: Kind, column: pa.ChunkedArray, repeated: bool) -> Any:

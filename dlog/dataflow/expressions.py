@@ -386,7 +386,13 @@ def apply(function: Callable[..., Any], *arguments: Any, kind: Kind = int) -> Ex
 
 
 def expression(value: Any) -> Expression:
-    """The value itself if it is an expression, else as a literal."""
+    """The value itself if it is an expression, else as a literal. Raises DlogError for a function, which is neither."""
+    if callable(value) and not isinstance(value, type):
+        note = (
+            '`apply(function, "x")` makes an expression of a function of numbers, with `kind=bool` for `filter`; '
+            "`flat_map` takes any Python function of rows, `map_batches` one of columns"
+        )
+        raise bad_argument("expression", "over columns, or a value", value, note)
     return value if isinstance(value, Expression) else Literal(value)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dlog.dataflow.kinds import decode
+import numpy as np
+
+from dlog.dataflow.kinds import decode, word_floats
 from dlog.dataflow.rows import Row, rows_of, shown_time, time_words
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import Scope
-from dlog.engine.operators.delta import Delta
+from dlog.engine.operators.delta import Delta, run_starts
 from dlog.engine.operators.sinks import Capture
 from dlog.engine.times.frontier import Antichain
 from dlog.tabular import Tabular
@@ -17,15 +19,30 @@ from dlog.tabular import Tabular
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Update = tuple[Row, Any, int]
-"""A row, a time as `shown_time` has it, and a diff."""
+Update = tuple[Row, Any, Any]
+"""A row, a time as `shown_time` has it, and a diff: an integer, or a tuple of its components."""
 
 
 def updates_of(scope: Scope, schema: Schema, delta: Delta) -> list[Update]:
-    """A delta as tuples."""
+    """A consolidated delta as tuples."""
+    diffs: list[Any] = delta.diffs.tolist()
+    if schema.diffs:
+        delta, diffs = _with_tuples(schema, delta)
     rows = rows_of(schema, delta.columns, delta.rows, scope.graph.objects)
     times = [shown_time(tuple(time), scope.inner.scale) for time in delta.times.T.tolist()]
-    return list(zip(rows, times, delta.diffs.tolist(), strict=True))
+    return list(zip(rows, times, diffs, strict=True))
+
+
+def _with_tuples(schema: Schema, delta: Delta) -> tuple[Delta, list[Any]]:
+    """An update for all parts of each row and time, and the tuples of the sums of each component."""
+    named = delta.columns[: len(schema.names)]
+    delta = delta.only(np.lexsort([*delta.times[::-1], *named[::-1]]))
+    *columns, components, values = delta.columns
+    starts, sums = run_starts([*columns, *delta.times], delta.rows), []
+    for number, kind in enumerate(schema.diffs):
+        amounts = word_floats(values) * delta.diffs if kind is float else delta.diffs
+        sums.append(np.add.reduceat(np.where(components == number, amounts, 0), starts).tolist())
+    return delta.only(starts), list(zip(*sums, strict=True))
 
 
 class Captured(Tabular):
@@ -53,7 +70,6 @@ class Captured(Tabular):
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table, each as often as it is there."""
-        import numpy as np
         import pyarrow as pa
 
         delta = self._at()
@@ -87,4 +103,4 @@ class Probe:
         return any(each != words and all(a <= b for a, b in zip(each, words, strict=True)) for each in self.frontier)
 
 
-Show = Callable[[Row, Any, int], object]
+Show = Callable[[Row, Any, Any], object]

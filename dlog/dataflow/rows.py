@@ -107,8 +107,8 @@ def _of_tuples(schema: Schema, rows: list[Any]) -> tuple[list[Any], int]:
 def _named(schema: Schema, columns: dict[str, Any]) -> tuple[list[Any], int]:
     if set(columns) != set(schema.names):
         raise bad_rows(f"the columns are {', '.join(schema.names)}, not {', '.join(map(str, columns))}")
-    given = zip(schema.kinds, (columns[name] for name in schema.names), strict=True)
-    found = [column_of(k, c) if is_column(c) else _array(c) if isinstance(c, np.ndarray) else list(c) for k, c in given]
+    given = ((name, kind, columns[name]) for name, kind in zip(schema.names, schema.kinds, strict=True))
+    found = [column_of(n, k, c) if is_column(c) else _array(c) if isinstance(c, np.ndarray) else list(c) for n, k, c in given]
     lengths = {len(column) for column in found}
     if len(lengths) > 1:
         raise bad_rows("the columns are not of one length")

@@ -80,7 +80,14 @@ def column_names(name: str, given: Any) -> tuple[str, ...]:
 
 
 def mismatch(what: str, left: Schema, right: Schema) -> DlogError:
-    return DlogError(Diagnostic("unlike-collections", f"{what}: ({left}) and ({right})"))
+    message = f"{what}: ({left}) and ({right})"
+    if left.diffs != right.diffs:
+        message = f"{what}: the diffs of one are {_shown(left.diffs)}, those of the other {_shown(right.diffs)}"
+    return DlogError(Diagnostic("unlike-collections", message))
+
+
+def _shown(diffs: tuple[Kind, ...]) -> str:
+    return f"tuples ({', '.join(kind.__name__ for kind in diffs)})" if diffs else "integers"
 
 
 def plain(schema: Schema, what: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlog.dataflow import Dataflow
 from dlog.dataflow.arrow import TableReader
 from dlog.dataflow.kinds import Kind, Objects, decode
 from dlog.dataflow.schema import Schema
@@ -112,8 +113,16 @@ def test_nulls_are_refused_and_none_among_the_rows_is_not(column: str) -> None:
     place = full.column_names.index(column)
     holed = full.set_column(place, column, pa.array([None, full[column][1].as_py()], full[column].type))
     assert read(SCHEMA, holed.slice(1)) == [[2], ["y"], [0.5]]
-    with pytest.raises(DlogError, match=r"is no (int|str)"):
+    with pytest.raises(DlogError, match=f"column `{column}` has a null in row 1"):
         read(SCHEMA, holed)
+
+
+def test_nulls_of_columns_are_told_with_their_rows() -> None:
+    rows = Dataflow().input(a=int, b=bool, c=float)
+    for name, column in [("a", pa.array([1, None])), ("a", pa.nulls(2)), ("b", pa.array([True, None]))]:
+        given = {"a": [1, 2], "b": [True, False], "c": pa.array([0.5, None]), name: column}
+        with pytest.raises(DlogError, match=f"column `{name}` has a null in row {2 - (column.null_count == 2)}, where"):
+            rows.insert(given)
 
 
 def test_texts_beyond_their_memory_are_refused() -> None:

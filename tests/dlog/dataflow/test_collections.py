@@ -85,6 +85,16 @@ def test_a_temporal_filter_shows_rows_for_a_while() -> None:
     assert seen == [set(), {"late"}, set(), {"soon"}, {"soon"}, set(), set()]
 
 
+@pytest.mark.parametrize("end", [2**62 - 1, 2**62, 2**63 - 1])
+def test_temporal_filters_without_an_end_are_the_same_in_an_altneu_scope(end: int) -> None:
+    flow = Dataflow()
+    rows = flow.input(start=int, end=int)
+    shown = rows.enter(flow.scope.altneu()).temporal("start", "end").leave().capture()
+    rows.insert([(1, end), (-(2**63), end), (end, end), (0, 1)])
+    flow.advance_to(3)
+    assert shown.counts() == {(1, end): 1, (-(2**63), end): 1}
+
+
 def test_1_9_series_and_repeated_rows() -> None:
     flow = Dataflow()
     rows = flow.input(name=str, n=int)
@@ -283,6 +293,19 @@ def test_1_12_updates_can_be_watched() -> None:
     assert seen == [(("frank",), 6, 1), (("frank",), 8, 1), (("david",), 8, 1)]
 
 
+@pytest.mark.parametrize(("first", "second"), [(5, 5), (5.5, 0.5)])
+def test_updates_with_tuples_are_shown_once_with_their_sums(first: float, second: float) -> None:
+    flow = Dataflow()
+    rows = flow.input(k=int, v=type(first))
+    seen: list[object] = []
+    rows.explode("k", diff=(1, col("v"), 0)).inspect(lambda *update: seen.append(update))
+    rows.insert([(1, first), (1, second), (2, first)])
+    rows.remove([(1, first)], at=1)
+    flow.advance_to(2)
+    both, one = (2, first + second, 0), (1, first, 0)
+    assert seen == [((1,), 0, both), ((1,), 1, tuple(-x for x in one)), ((2,), 0, one)]
+
+
 def test_a_loop_that_never_ends_is_ended() -> None:
     flow = Dataflow(max_iterations=50)
     numbers = flow.input(x=int)
@@ -304,6 +327,27 @@ def test_a_variable_may_start_empty() -> None:
     assert reached.counts() == {(1,): 1, (2,): 1, (3,): 1}
 
 
+def test_a_variable_without_a_definition_does_not_run() -> None:
+    flow = Dataflow()
+    start, loop = flow.input(x=int), flow.scope.loop()
+    variable = Variable(loop, start.enter(loop))
+    left = variable.leave().capture()
+    start.insert([1])
+    with pytest.raises(DlogError, match="a variable of a loop has no definition: \\(x: int\\)"):
+        flow.commit()
+    variable.set(variable.distinct())
+    flow.commit()
+    assert left.counts() == {(1,): 1}
+
+
+def test_a_loop_that_could_not_be_made_is_forgotten() -> None:
+    flow = Dataflow()
+    start = flow.input(x=int)
+    with pytest.raises(DlogError, match="unknown column"):
+        start.iterate(lambda inner: inner.map("y"))
+    flow.commit()
+
+
 # ------------------------------------------------------------------------------------------------------------ what is refused
 
 
@@ -318,6 +362,14 @@ def test_a_variable_may_start_empty() -> None:
         (lambda f, c: c.join(f.input(z=int)), "no column is in both"),
         (lambda f, c: c.join(f.input(z=int), on={"y": "z"}), "`y` is str, `z` is int"),
         (lambda f, c: c.concat(f.input(x=int)), "concat: \\(x: int, y: str\\) and \\(x: int\\)"),
+        (
+            lambda f, c: c.concat(c.explode("x", "y", diff=(1, 0.5))),
+            "concat: the diffs of one are integers, those of the other tuples \\(int, float\\)",
+        ),
+        (lambda f, c: c.filter(lambda x, y: x > 1), "over columns, or a value, not <function(.|\n)*`apply(.|\n)*`flat_map`"),
+        (lambda f, c: c.map(lambda x, y: x), "`map_batches` one of columns"),
+        (lambda f, c: c.map(z=lambda x, y: x), "`map_batches` one of columns"),
+        (lambda f, c: c.join_map(c, z=lambda x, y: x, on="x"), "`map_batches` one of columns"),
         (lambda f, c: c.concat(c.enter(f.scope.loop())), "in two scopes"),
         (lambda f, c: c.concat(Dataflow().input(x=int, y=str)), "of two dataflows"),
         (lambda f, c: c.leave(), "no scope that could be left"),
@@ -337,6 +389,49 @@ def test_mistakes_are_told(wrong: object, message: str) -> None:
     collection = flow.input(x=int, y=str)
     with pytest.raises(DlogError, match=message):
         wrong(flow, collection)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda c: c.flat_map(lambda x: None, y=int), "function of `flat_map` must give any number of rows, not None"),
+        (lambda c: c.join_function(lambda x: 3, y=int), "must give any number of \\(row, time, diff\\), not 3"),
+        (lambda c: c.join_function(lambda x: [(x,)], y=int), "of `join_function` must give any number of .* not \\(1,\\)"),
+        (lambda c: c.join_function(lambda x: [x], y=int), "of `join_function` must give any number of .* not 1"),
+        (lambda c: c.join_function(lambda x: [((x,), 0, 0.5)], y=int), "must give whole numbers as diffs, not 0.5"),
+        (lambda c: c.reduce("x", lambda key, rows: None, y=int), "`reduce` must give any number of \\(row, count\\), not None"),
+        (lambda c: c.reduce("x", lambda key, rows: [1], y=int), "of `reduce` must give any number of \\(row, count\\), not 1"),
+        (lambda c: c.flat_map_batches(lambda columns: columns, y=int), "must give \\(columns, numbers of rows\\), not {"),
+        (lambda c: c.reduce_batches("x", lambda *groups: None, y=int), "must give \\(columns, numbers of groups\\), not None"),
+        (lambda c: c.generate_series(0, 2**50), "`generate_series` gives more than .* rows at once, .* from 0 to"),
+        (lambda c: c.generate_series(-(2**63), 2**63 - 1), "from -9223372036854775808 to 9223372036854775807"),
+    ],
+)
+def test_functions_that_give_something_else_are_told(wrong: object, message: str) -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    wrong(rows).capture()
+    rows.insert([1])
+    with pytest.raises(DlogError, match=message):
+        flow.commit()
+
+
+def test_what_functions_raise_is_theirs() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    rows.flat_map(lambda x: (y + None for y in [x]), y=int).capture()
+    rows.insert([1])
+    with pytest.raises(TypeError, match="unsupported operand"):
+        flow.commit()
+
+
+def test_series_that_end_before_they_begin_are_empty() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int, y=int)
+    series = rows.generate_series("x", "y", "n").capture()
+    rows.insert([(2**63 - 1, -(2**63)), (2**63 - 2, 2**63 - 1), (1, 0)])
+    flow.commit()
+    assert [n for _, _, n in sorted(series)] == [2**63 - 2, 2**63 - 1]
 
 
 def test_rounds_that_are_done_stay_as_they_are() -> None:
