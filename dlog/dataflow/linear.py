@@ -21,9 +21,9 @@ from dlog.dataflow.kinds import Kind, decode
 from dlog.dataflow.rows import RowReader, shown_time, time_words, words_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.site import Bound, LinearStep, Site
-from dlog.dataflow.weights import check_series, constant, part, summed_parts, weighted
+from dlog.dataflow.weights import constant, part, series, summed_parts, weighted
 from dlog.dataflow.windows import sliding
-from dlog.engine.operators.delta import Delta, repeated, together
+from dlog.engine.operators.delta import Delta, together
 from dlog.engine.trace.overflow import products
 from dlog.engine.values.array_pool import RecurringBlocks
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -317,10 +317,7 @@ def _generate_series(start: Expression, stop: Expression, name: str, site: Site)
 
     def run(delta: Delta) -> Delta:
         frame = site.frame(delta)
-        first, last = first_of(frame), last_of(frame)
-        check_series(first, last)
-        counts = np.where(last < first, 0, last - first + 1)
-        owners, numbers = repeated(first, counts)
+        owners, numbers = series(first_of(frame), last_of(frame))
         chosen = delta.only(owners)
         return chosen.with_columns((*chosen.columns[:split], numbers, *chosen.columns[split:]))
 

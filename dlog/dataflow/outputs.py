@@ -14,6 +14,7 @@ from dlog.dataflow.scopes import Scope
 from dlog.engine.operators.delta import Delta, run_starts
 from dlog.engine.operators.sinks import Capture
 from dlog.engine.times.frontier import Antichain
+from dlog.engine.trace.overflow import check_runs
 from dlog.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ class Captured(Tabular):
         return pa.table({n: pa.array(decode(k, c, self._scope.graph.objects)) for n, k, c in columns})
 
     def __len__(self) -> int:
-        return int(self._at().diffs.clip(0).sum())
+        diffs = self._at().diffs.clip(0)
+        check_runs(diffs, np.zeros(min(len(diffs), 1), np.int64), "the rows that are there")
+        return int(diffs.sum())
 
     def _title(self) -> str:
         rows = len(self)

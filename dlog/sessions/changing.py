@@ -39,6 +39,7 @@ from dlog.sessions.text import is_name
 
 if TYPE_CHECKING:
     from dlog.dataflow import Collection
+    from dlog.engine.operators.scheduler import Scheduler
     from dlog.sessions.collections import SessionDataflow
     from dlog.sessions.persistence.durable import Durable
 
@@ -52,8 +53,8 @@ class Changing(Reading):
         self._transaction: Transaction | None = None
         self._mark: int | None = None
         self._dataflow: SessionDataflow | None = None
-        self._fed: set[str] = set()
-        """Relations that are fed by collections."""
+        self._fed: dict[str, Scheduler] = {}
+        """Relations that are fed by collections, and by what these are run."""
 
     def _use(self, engine: RoundsEngine, program: rules.Program, durable: Durable | None = None) -> None:
         super()._use(engine, program)

@@ -10,6 +10,7 @@ from dlog.dataflow import Collection, Dataflow, Input
 from dlog.dataflow.kinds import Kind, decode
 from dlog.engine.ir import rules
 from dlog.engine.operators.delta import Delta
+from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.sinks import Inspect
 from dlog.engine.values.domains import to_numpy
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -79,9 +80,10 @@ class SessionDataflow:
             subscription.close()
 
 
-def feed(session: Followed, fed: set[str], relation: rules.Relation, collection: Collection) -> None:
+def feed(session: Followed, fed: dict[str, Scheduler], relation: rules.Relation, collection: Collection) -> None:
     """Has a relation's rows be those of a collection: its changes are staged as they come. `fed` are the relations that others
-    feed, to which it is added. Raises DlogError where it is one of them, or its columns are not those of the collection."""
+    feed, and what these are run by; it is added there. Raises DlogError where it is one of them, unless what feeds it has
+    failed for good, or where its columns are not those of the collection."""
     names = [name for name, _ in relation.attributes]
     if set(collection.columns) != set(names):
         message = f"the columns of `{relation.name}` are {', '.join(names)}, not {', '.join(collection.columns)}"
@@ -92,7 +94,7 @@ def feed(session: Followed, fed: set[str], relation: rules.Relation, collection:
             given = schema.kind(name).__name__
             message = f"column `{name}` of `{relation.name}` is {type.name}, that of the collection {given}"
             raise DlogError(Diagnostic("unlike-columns", message))
-    if relation.name in fed:
+    if relation.name in fed and not fed[relation.name].failed:
         note = f"feed it one collection: `session.feed({relation.name!r}, one.concat(other))`"
         raise DlogError(Diagnostic("fed-twice", f"a collection feeds `{relation.name}` already", notes=(note,)))
 
@@ -105,7 +107,7 @@ def feed(session: Followed, fed: set[str], relation: rules.Relation, collection:
                 change(relation.name, {name: _dated(types[name], column) for name, column in decoded.items()})
 
     collection.distinct()._operator(Inspect, stage)
-    fed.add(relation.name)
+    fed[relation.name] = collection.graph.scheduler
 
 
 def _dated(type: rules.Type, column: Any) -> Any:

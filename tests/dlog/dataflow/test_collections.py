@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dlog
-from dlog.dataflow import Dataflow, Variable, apply, col, linear, lit
+from dlog.dataflow import Dataflow, Variable, apply, col, linear, lit, weights
 from dlog.dataflow.expressions import Expression
 from dlog.dataflow.kinds import Objects
 from dlog.dataflow.schema import Schema
@@ -413,6 +413,19 @@ def test_functions_that_give_something_else_are_told(wrong: object, message: str
     wrong(rows).capture()
     rows.insert([1])
     with pytest.raises(DlogError, match=message):
+        flow.commit()
+
+
+def test_series_without_memory_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arrays: np.ndarray) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(weights, "repeated", fail)
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    rows.generate_series(0, "x").capture()
+    rows.insert([2**29])
+    with pytest.raises(DlogError, match="more rows than there is memory for at once, the most of them from 0 to 536870912"):
         flow.commit()
 
 

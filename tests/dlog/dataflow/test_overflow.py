@@ -164,9 +164,16 @@ def test_functions_give_diffs_of_64_bits(diff: int) -> None:
 def test_the_first_rows_are_right_however_often_they_are_there() -> None:
     flow, rows, first = made(lambda rows: rows.top_k(3, "v", by="k"))
     rows.update([(1, 1), (1, 2), (1, 3)], [1, HALF, HALF])
-    rows.update([(2, 1), (2, 2), (2, 3)], [HALF, HALF, HALF])
+    rows.update([(2, 1), (2, 2), (2, 3), (2, 4)], HALF)
     flow.commit()
     assert first.counts() == {(1, 1): 1, (1, 2): 2, (2, 1): 3}
+
+
+def test_rows_that_nobody_can_number_are_refused() -> None:
+    flow, rows, seen = made(lambda rows: rows)
+    rows.update([(key, 1) for key in range(5)], HALF)
+    flow.commit()
+    refused(lambda: len(seen))
 
 
 def test_a_loop_that_doubles_rows_is_refused() -> None:

@@ -77,6 +77,17 @@ def test_a_relation_is_fed_by_one_collection() -> None:
     assert set(s["edge"]) == {(1, 2)}
 
 
+def test_a_dataflow_that_has_failed_can_be_made_anew() -> None:
+    s, flow = dlog.session(PATHS), Dataflow()
+    rows = flow.input(x=int, y=int)
+    s.feed("edge", rows)
+    rows.assert_empty()
+    rows.insert([(1, 2)])
+    with pytest.raises(DlogError, match="is there 1 times"):
+        flow.commit()
+    s.feed("edge", Dataflow().input(x=int, y=int))
+
+
 def test_rows_beside_a_collection_stay_until_it_loses_them() -> None:
     s, flow = dlog.session(PATHS, {"edge": [(1, 2), (3, 4)]}), Dataflow()
     rows = flow.input(x=int, y=int)
