@@ -16,6 +16,7 @@ from dlog.dataflow.expressions import DeltaFrame, Expression, column_or, lit
 from dlog.dataflow.kinds import Kind, encode
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.windows import Windows
+from dlog.engine.trace.overflow import HEAVY, check_runs, largest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +48,8 @@ def count() -> Aggregate:
 
 
 def sum(column: Any) -> Aggregate:
-    """The sum of a column or expression."""
-    return Aggregate("sum", column_or(column), None, lambda windows, values: windows.reduced(np.add, values))
+    """The sum of a column or expression. One of integers that needs more than 64 bits is refused."""
+    return Aggregate("sum", column_or(column), None, _sum)
 
 
 def mean(column: Any) -> Aggregate:
@@ -84,6 +85,18 @@ def first(column: Any) -> Aggregate:
 def last(column: Any) -> Aggregate:
     """The value of the last event."""
     return Aggregate("last", column_or(column), None, lambda windows, values: values[windows.high - 1])
+
+
+def _sum(windows: Windows, values: np.ndarray) -> np.ndarray:
+    sizes = windows.sizes
+    if len(sizes) and values.dtype == np.int64 and largest(values) * int(sizes.max()) >= HEAVY:
+
+        def add(part: np.ndarray, starts: np.ndarray, places: np.ndarray) -> np.ndarray:
+            check_runs(values[places], starts, "the values of a window")
+            return np.asarray(np.add.reduceat(values[places], starts))
+
+        return windows.each(add, np.int64)
+    return windows.reduced(np.add, values)
 
 
 def _mean(windows: Windows, values: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dlog.dataflow import Dataflow, Variable, col, lit
+from dlog.dataflow import Dataflow, Variable, col, lit, moving
 from dlog.dataflow.collection import Collection
 from dlog.dataflow.flow import Input
 from dlog.dataflow.outputs import Captured
@@ -71,6 +71,15 @@ def test_sums_of_64_bits_are_exact(operator: Callable[[Collection], Collection])
             rows.insert([(1, comes)])
             flow.commit()
     assert {row for row in sums.counts() if 2**63 - 1 in row}
+
+
+def test_moving_sums_beyond_64_bits_are_refused() -> None:
+    flow, rows, sums = made(lambda rows: rows.moving("k", rows=2, total=moving.sum("v")).map("k", "total"))
+    rows.insert([(1, HALF), (2, HALF - 1), (3, -HALF)])
+    flow.commit()
+    assert sums.counts() == {(1, HALF): 1, (2, 2**63 - 1): 1, (3, -1): 1}
+    rows.insert([(0, HALF)])
+    refused(flow.commit)
 
 
 def test_many_large_sums_of_different_keys_are_exact() -> None:
