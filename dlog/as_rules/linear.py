@@ -69,9 +69,10 @@ class LinearOperators:
         for first, last in self._cases(body, schema, [start, stop]):
             number = self._fresh.variable("number", int)
             size = T.plus(T.minus(last.term, first.term), T.ONE)
-            some = Constraint(">", size, T.ZERO)  # a range to less than its first value would go down
+            # A range to less than its first value would go down; and the size wraps around.
+            some = [Constraint("<=", first.term, last.term), Constraint(">", size, T.ZERO)]
             shown = T.plus(first.term, number)
-            made = _where(body, [first, last]).where([some]).with_columns({**body.columns, name: shown})
+            made = _where(body, [first, last]).where(some).with_columns({**body.columns, name: shown})
             yield replace(made, series=(*made.series, Series(number, size, shown)))
 
     def tumbling_window(
