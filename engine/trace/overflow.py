@@ -45,10 +45,11 @@ def products(left: np.ndarray, right: np.ndarray, what: str) -> np.ndarray:
 
 
 def largest(numbers: np.ndarray) -> int:
-    """The largest |number|, 0 without any."""
+    """At least the largest |number|, and less than twice as much; 0 without any."""
     if len(numbers) <= FEW:
         return max(map(abs, numbers.tolist()), default=0)
-    return max(int(np.maximum.reduce(numbers)), -int(np.minimum.reduce(numbers)))
+    bits = int(np.bitwise_or.reduce(numbers))
+    return bits if bits >= 0 else max(int(np.maximum.reduce(numbers)), -int(np.minimum.reduce(numbers)))
 
 
 def check_runs(diffs: np.ndarray, starts: np.ndarray, what: str) -> None:
