@@ -1,0 +1,148 @@
+"""What dataflows refuse, and what they say."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dlog.dataflow import Dataflow, Variable, col, lit, weights
+from dlog.grammar.diagnostics import DlogError
+
+
+@pytest.mark.parametrize("given", [float("nan"), float("inf"), 0.5, 1j, "one"])
+def test_a_threshold_gives_whole_numbers(given: Any) -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    rows.threshold(lambda counts: np.full(counts.shape, given)).capture()
+    rows.insert([1])
+    with pytest.raises(DlogError, match="the function of `threshold` must give a whole number for each it gets"):
+        flow.commit()
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
+def test_numbers_beyond_64_bits_are_refused_where_they_are_written(number: int) -> None:
+    with pytest.raises(DlogError, match=f"{number} is beyond 64 bits"):
+        _ = col("x") + number
+    with pytest.raises(DlogError, match=f"{number} is beyond 64 bits"):
+        lit(number)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda f, c: c.map("z"), "unknown column `z`"),
+        (lambda f, c: c.map(col("x") + 1), "must be names, or expressions with a name"),
+        (lambda f, c: c.filter(col("x") + 1), "an expression that is true or false"),
+        (lambda f, c: c.map(z=col("x") + col("y")), "no `\\+` of int and str"),
+        (lambda f, c: bool(col("x") == 1), "neither true nor false"),
+        (lambda f, c: c.join(f.input(z=int)), "no column is in both"),
+        (lambda f, c: c.join(f.input(z=int), on={"y": "z"}), "`y` is str, `z` is int"),
+        (lambda f, c: c.concat(f.input(x=int)), "concat: \\(x: int, y: str\\) and \\(x: int\\)"),
+        (
+            lambda f, c: c.concat(c.explode("x", "y", diff=(1, 0.5))),
+            "concat: the diffs of one are integers, those of the other tuples \\(int, float\\)",
+        ),
+        (lambda f, c: c.filter(lambda x, y: x > 1), "over columns, or a value, not <function(.|\n)*`apply(.|\n)*`flat_map`"),
+        (lambda f, c: c.map(lambda x, y: x), "`map_batches` one of columns"),
+        (lambda f, c: c.map(z=lambda x, y: x), "`map_batches` one of columns"),
+        (lambda f, c: c.join_map(c, z=lambda x, y: x, on="x"), "`map_batches` one of columns"),
+        (lambda f, c: c.concat(c.enter(f.scope.loop())), "in two scopes"),
+        (lambda f, c: c.concat(Dataflow().input(x=int, y=str)), "of two dataflows"),
+        (lambda f, c: c.leave(), "no scope that could be left"),
+        (lambda f, c: c.integrate(), "alt/neu scope"),
+        (lambda f, c: c.enter(f.scope.loop()).scope.altneu(), "no alt/neu scope within a loop"),
+        (lambda f, c: Variable(f.scope, c), "has to be in a loop"),
+        (lambda f, c: c.explode("x", diff=(1, 2)).distinct(), "needs diffs that are integers"),
+        (lambda f, c: c.explode("x", diff=(1, 2)).count("one"), "needs 2 names"),
+        (lambda f, c: c.insert([(1,)]), "is no row of"),
+        (lambda f, c: c.insert([("a", "b")]), "is no int"),
+        (lambda f, c: c.insert([(1, 2)]), "is no str"),
+        (lambda f, c: f.input(x=list), "must be int, float, bool, str or object"),
+    ],
+)
+def test_mistakes_are_told(wrong: object, message: str) -> None:
+    flow = Dataflow()
+    collection = flow.input(x=int, y=str)
+    with pytest.raises(DlogError, match=message):
+        wrong(flow, collection)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda c: c.flat_map(lambda x: None, y=int), "function of `flat_map` must give any number of rows, not None"),
+        (lambda c: c.join_function(lambda x: 3, y=int), "must give any number of \\(row, time, diff\\), not 3"),
+        (lambda c: c.join_function(lambda x: [(x,)], y=int), "of `join_function` must give any number of .* not \\(1,\\)"),
+        (lambda c: c.join_function(lambda x: [x], y=int), "of `join_function` must give any number of .* not 1"),
+        (lambda c: c.join_function(lambda x: [((x,), 0, 0.5)], y=int), "must give whole numbers as diffs, not 0.5"),
+        (lambda c: c.reduce("x", lambda key, rows: None, y=int), "`reduce` must give any number of \\(row, count\\), not None"),
+        (lambda c: c.reduce("x", lambda key, rows: [1], y=int), "of `reduce` must give any number of \\(row, count\\), not 1"),
+        (lambda c: c.flat_map_batches(lambda columns: columns, y=int), "must give \\(columns, numbers of rows\\), not {"),
+        (lambda c: c.reduce_batches("x", lambda *groups: None, y=int), "must give \\(columns, numbers of groups\\), not None"),
+        (lambda c: c.generate_series(0, 2**50), "`generate_series` gives more than .* rows at once, .* from 0 to"),
+        (lambda c: c.generate_series(-(2**63), 2**63 - 1), "from -9223372036854775808 to 9223372036854775807"),
+    ],
+)
+def test_functions_that_give_something_else_are_told(wrong: object, message: str) -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    wrong(rows).capture()
+    rows.insert([1])
+    with pytest.raises(DlogError, match=message):
+        flow.commit()
+
+
+def test_series_without_memory_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arrays: np.ndarray) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(weights, "repeated", fail)
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    rows.generate_series(0, "x").capture()
+    rows.insert([2**29])
+    with pytest.raises(DlogError, match="more rows than there is memory for at once, the most of them from 0 to 536870912"):
+        flow.commit()
+
+
+def test_what_functions_raise_is_theirs() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    rows.flat_map(lambda x: (y + None for y in [x]), y=int).capture()
+    rows.insert([1])
+    with pytest.raises(TypeError, match="unsupported operand"):
+        flow.commit()
+
+
+def test_rounds_that_are_done_stay_as_they_are() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    flow.advance_to(3)
+    with pytest.raises(DlogError, match="round 2 is done"):
+        rows.insert([1], at=2)
+    with pytest.raises(DlogError, match="operators can be added no longer"):
+        rows.distinct()
+
+
+@pytest.mark.parametrize("diffs", [2**63, 2**64, 1.5, [1, 2**63]])
+def test_diffs_that_are_no_whole_numbers_of_64_bits_are_refused(diffs: Any) -> None:
+    given = Dataflow().input("given", x=int)
+    rows = [(1,), (2,)][: len(diffs) if isinstance(diffs, list) else 1]
+    with pytest.raises(DlogError, match="`diffs` must be a whole number of 64 bits"):
+        given.update(rows, diffs)
+
+
+@pytest.mark.parametrize("shape", [(), (2, 1), (2, 2)])
+@pytest.mark.parametrize("kind", [int, float, bool, str])
+def test_columns_of_several_dimensions_are_refused(kind: type, shape: tuple[int, ...]) -> None:
+    flow = Dataflow()
+    rows, given = flow.input(x=kind), flow.input(n=int)
+    given.map_batches(lambda _: {"x": np.zeros(shape, kind)}, x=kind).capture()
+    with pytest.raises(DlogError, match=f"an array of shape {re.escape(str(shape))} is no column"):
+        rows.insert({"x": np.zeros(shape, kind)})
+    given.insert([0, 1])
+    with pytest.raises(DlogError, match="is no column"):
+        flow.commit()
