@@ -87,7 +87,7 @@ class Numbers:
 
     def _insert(self, columns: Columns, diffs: np.ndarray) -> None:
         spine, round = self._spine, self._round
-        self._handle.advance(Antichain.at(round))  # rounds before are told apart no longer
+        self._handle.set_logical_compaction(Antichain.at(round))  # rounds before are told apart no longer
         spine.insert(Batch.of(spine.upper, Antichain.at(round + 1), columns, (round,), diffs, pages=spine.pages))
         layers = [layer for batch in spine.batches for layer in batch.layers]
         self._round, self._reading = round + 1, Reading(layers, self._arity, 1)

@@ -14,20 +14,24 @@ from dlog.dataflow.flow import Dataflow, Input, OperatorStatistics
 from dlog.dataflow.linear import linear
 from dlog.dataflow.outputs import Captured, Probe
 from dlog.dataflow.scopes import Scope
+from dlog.dataflow.traces import Batch, Cursor, TraceReader
 from dlog.dataflow.watermarks import Watermarked
 from dlog.engine.times.altneu import AltNeu
 
 __all__ = [
     "AltNeu",
     "Arrangement",
+    "Batch",
     "Captured",
     "Collection",
+    "Cursor",
     "Dataflow",
     "Expression",
     "Input",
     "OperatorStatistics",
     "Probe",
     "Scope",
+    "TraceReader",
     "Variable",
     "Watermarked",
     "apply",

@@ -13,6 +13,7 @@ from dlog.dataflow.calculus import Calculus
 from dlog.dataflow.outputs import Captured, Probe, Show, updates_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.scopes import Scope
+from dlog.dataflow.traces import Batch, InspectBatches, Layout, TraceReader
 from dlog.dataflow.watermarks import Watermarked, watermarked
 from dlog.engine.operators import feedback
 from dlog.engine.operators.arrange import Arranged, Indexed
@@ -149,6 +150,22 @@ class Arrangement:
     def enter(self, scope: Scope) -> Arrangement:
         """The same index, in a scope within."""
         return self.collection.enter(scope).arrange_by_key(*self.keys)
+
+    def trace(self) -> TraceReader:
+        """A reader of its history, from where that has been compacted to: it holds it back until it moves on, or is dropped."""
+        return TraceReader(self._layout, self.arranged)
+
+    def inspect_batches(self, show: Callable[[Batch], object]) -> Arrangement:
+        """Shows each batch of updates to a function, as soon as the index has it."""
+        self.collection.graph.check_open()
+        InspectBatches(self.collection.graph.scheduler, self._layout.inner, self.arranged, self._layout, show)
+        return self
+
+    @property
+    def _layout(self) -> Layout:
+        schema = self.collection.schema
+        ordered = schema.select((*self.keys, *schema.others(self.keys)))
+        return Layout(self.collection.scope, self.arranged.source.scope, ordered, len(self.keys))
 
     @property
     def readers(self) -> int:

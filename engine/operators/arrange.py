@@ -29,6 +29,9 @@ class Indexed(Operator):
     def hold(self) -> None:
         """Has it keep the trace for whoever may want to read it."""
 
+    def catch_up(self) -> None:
+        """Has the trace end where the dataflow has come to, though nothing may have come there."""
+
     def now(self) -> Reading:
         """All up to its last moment, that included."""
         return self.trace.reading()
@@ -59,6 +62,9 @@ class Arrange(Indexed):
         self._held = True
         self._leave_table(self.rounds.high)
 
+    def catch_up(self) -> None:
+        self.trace.end_at((self.scheduler.done * self.scope.scale, *(0,) * (self.scope.depth - 1)))
+
     def before(self) -> Reading:
         return self._before
 
@@ -74,6 +80,7 @@ class Arrange(Indexed):
             self.emit(delta)
             return
         self._before = self.trace.reading()
+        self.trace.end_at(self.rounds.start(self.scope.depth - 1))
         inserted = self.trace.insert(delta, self.rounds, moment)
         if inserted is not None:
             self.emit(inserted)

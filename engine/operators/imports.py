@@ -37,7 +37,7 @@ class Import(Indexed):
             since = Antichain.start(1)
         cursor = Cursor(spine.arity, spine.depth, spine.batches, since, Antichain.at(high))
         found = cursor.updates_between(Antichain.at(low), Antichain.at(high))
-        self._handle.advance(Antichain.at(max(high - 1, *self._handle.frontier.elements[0])))
+        self._handle.set_logical_compaction(Antichain.at(max(high - 1, *self._handle.frontier.elements[0])))
         self.emit(Delta(found.columns, found.times, found.diffs))
 
     def now(self) -> Reading:

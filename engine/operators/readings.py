@@ -159,11 +159,23 @@ class Trace:
         """Adds all that has accumulated before a round to a trace that is empty."""
         self.insert(delta, Rounds(end, end), ())
 
+    def end_at(self, time: Time) -> None:
+        """Has it end no earlier, where nothing more has come until then; and rounds before that told apart no longer."""
+        self.forget_before(time[0])
+        upper = self.spine.upper
+        if upper.elements != (time,) and upper.precedes(end := Antichain((time,))):
+            self.spine.insert(Batch.holding(upper, end, None, Antichain.start(self.depth)))
+
+    def exert(self, fuel: int) -> bool:
+        """Merges about so many updates; whether there is more to merge."""
+        self._reading = None
+        return self.spine.exert(fuel)
+
     def forget_before(self, round: int) -> None:
         """Has rounds before this one, and before what `slack` asks for, told apart no longer; unless all are kept."""
         start: Time = (max(round - self.slack, 0), *(0,) * (self.depth - 1))
         if not self.keeps_all and self._handle.frontier.elements != (start,):
-            self._handle.advance(Antichain((start,)))
+            self._handle.set_logical_compaction(Antichain((start,)))
             if self._unmerged >= CATCH_UP_ROWS:
                 # What is merged already began before these rounds could be forgotten, and is merged once more.
                 while self.spine.exert(MERGED_PER_ROW * self._unmerged) and self._unmerged:

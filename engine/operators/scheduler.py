@@ -132,6 +132,11 @@ class Scheduler:
         path = self._paths[number]
         return path if not moment else (path[0], *chain.from_iterable(zip(moment, path[1:], strict=True)))
 
+    @property
+    def done(self) -> int:
+        """The first round that is not done, those of the batch at work included."""
+        return self.rounds.low if self.failed else self.rounds.high
+
     def next_round(self) -> int | None:
         """The first round for which something waits already."""
         waiting = ((o.later.next_round(), o.scope.scale) for o in self._expected())

@@ -110,7 +110,7 @@ class ChangeTrace:
     def forget(self, oldest: int) -> None:
         """Gives up rounds before `oldest`."""
         if oldest > self.begin:
-            self._handle.advance(Antichain.at(oldest))
+            self._handle.set_logical_compaction(Antichain.at(oldest))
             self._spine.drop_before(Antichain.at(oldest + 1))
             if self._waiting and oldest >= self._waiting[-1].last:
                 self._waiting, self._rows = [], 0

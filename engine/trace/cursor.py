@@ -113,12 +113,17 @@ class Cursor:
 
     def _check_complete(self, upper: Antichain) -> None:
         if not upper.precedes(self.upper):
-            notes = (f"complete: before {self.upper}",)
-            raise DlogError(Diagnostic("time-incomplete", f"times before {upper} are not complete yet", notes=notes))
+            raise DlogError(incomplete(upper, self.upper))
 
 
 def _compacted(message: str, since: Antichain) -> Diagnostic:
     return Diagnostic("time-compacted", message, notes=(f"history has been compacted to {since}: read there or later",))
+
+
+def incomplete(wanted: Antichain, upper: Antichain) -> Diagnostic:
+    """The mistake that all before a frontier is asked for, and a trace has only what is before `upper`."""
+    notes = (f"complete: before {upper}",)
+    return Diagnostic("time-incomplete", f"times before {wanted} are not complete yet", notes=notes)
 
 
 def _time_text(time: Time) -> str:

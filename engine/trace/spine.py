@@ -9,21 +9,24 @@ wait until there are some of them, and go to a level as one.
 
 `since` says from when on times are told apart. It only moves forward, and only merges act on it: a merge compacts to what
 `since` was when it began. `exert` merges and compacts while there is nothing else to do. `effort` 0 finishes a merge at once.
+
+A reader may also ask that batches are kept apart from a frontier on, so that it can read what was there through the end of
+any of them: these are merged with nothing until all such readers have moved on.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from threading import RLock
 
 from dlog.engine.times.frontier import Antichain
-from dlog.engine.times.lattice import Time
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.cursor import Cursor, TimedUpdates
 from dlog.engine.trace.description import Description
+from dlog.engine.trace.handle import TraceHandle, too_late
 from dlog.engine.trace.merge import ALL, Merge
 from dlog.engine.trace.pages import RELEASE_BYTES, Pages
-from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
+from dlog.grammar.diagnostics import DlogError, InternalError
 
 Level = Batch | Merge | None
 
@@ -45,25 +48,33 @@ class Spine:
         self._levels: list[Level] = []
         self._waiting: list[Batch] = []  # the newest ones,
         self._waiting_rows = 0  # and their updates
-        self._handles: set[TraceHandle] = set()
+        self._apart: deque[Batch] = deque()  # newer ones, which readers want kept apart,
+        self._merges_to: Antichain | None = None  # those that end beyond this
+        self.merged_to = self.upper
+        """Where the newest batch ends that is not kept apart."""
+        self.handles: set[TraceHandle] = set()
         self.pages = Pages()
         """Where large blocks go that no one reads any more; have large batches built with it."""
-        self._absorbed: Batch | None = None  # the newest batch's successor starts where this one, empty, does
-        self._lock = RLock()
+        self.lock = RLock()
 
     # ------------------------------------------------------------------------------------------------------------- reading
 
     @property
     def batches(self) -> tuple[Batch, ...]:
         """All batches that have rows, the oldest first; those being merged one by one."""
-        with self._lock:
-            found: list[Batch] = []
-            for level in reversed(self._levels):
-                if isinstance(level, Merge):
-                    found += level.batches
-                elif level is not None:
-                    found.append(level)
-            return (*found, *self._waiting)
+        with self.lock:
+            return (*self._mergeable, *self._apart)
+
+    @property
+    def _mergeable(self) -> list[Batch]:
+        """Those that nobody wants kept apart."""
+        found: list[Batch] = []
+        for level in reversed(self._levels):
+            if isinstance(level, Merge):
+                found += level.batches
+            elif level is not None:
+                found.append(level)
+        return found + self._waiting
 
     @property
     def rows(self) -> int:
@@ -79,46 +90,54 @@ class Spine:
 
     def handle(self, frontier: Antichain | None = None) -> TraceHandle:
         """A reader of its own, which keeps times from `frontier` (by default `since`) on apart."""
-        with self._lock:
+        with self.lock:
             start = self.since if frontier is None else frontier
             if not self.since.precedes(start):
-                raise DlogError(_too_late(start, self.since))
+                raise DlogError(too_late(start, self.since))
             made = TraceHandle(self, start)
-            self._handles.add(made)
-            self._move_since()
+            self.handles.add(made)
+            self.move_since()
             return made
 
     # ------------------------------------------------------------------------------------------------------------- writing
 
     def insert(self, batch: Batch) -> None:
         """Adds the updates of the times from `upper` on. Its lower frontier must be this trace's upper one."""
-        with self._lock:
+        with self.lock:
             if batch.description.lower != self.upper:
                 raise InternalError("trace", f"batch {batch.description} does not follow a trace that ends at {self.upper}")
             self.upper = batch.description.upper
-            if not batch.layers:
-                self._absorbed = self._absorbed or batch
+            if batch.layers:
+                self._apart.append(batch)
+                self._join_apart()
+
+    def _join_apart(self) -> None:
+        """Has batches that nobody wants kept apart any longer join the others."""
+        apart, limit = self._apart, self._merges_to
+        while apart and (limit is None or apart[0].description.upper.precedes(limit)):
+            self._join(apart.popleft())
+
+    def _join(self, batch: Batch) -> None:
+        if batch.description.lower != self.merged_to:
+            batch = _from(batch, self.merged_to)  # nothing happened in between
+        self.merged_to = batch.description.upper
+        rows = batch.rows
+        self._work_on_all(8 * self.effort << _level_of(rows) if self.effort else ALL)
+        waits = self.effort > 0 and 2 * rows <= WAITING_ROWS
+        if not waits or self._waiting_rows + rows > WAITING_ROWS:
+            self._introduce_waiting()
+        if waits:
+            self._waiting.append(batch)
+            self._waiting_rows += rows
+            if len(self._waiting) < WAITING_BATCHES:
                 return
-            if self._absorbed is not None:
-                batch = _from(batch, self._absorbed.description.lower)
-                self._absorbed = None
-            rows = batch.rows
-            self._work_on_all(8 * self.effort << _level_of(rows) if self.effort else ALL)
-            waits = self.effort > 0 and 2 * rows <= WAITING_ROWS
-            if not waits or self._waiting_rows + rows > WAITING_ROWS:
-                self._introduce_waiting()
-            if waits:
-                self._waiting.append(batch)
-                self._waiting_rows += rows
-                if len(self._waiting) < WAITING_BATCHES:
-                    return
-                self._introduce_waiting()
-            else:
-                self._introduce(batch)
-            if self.effort == 0:
-                self._work_on_all(ALL)
-            self._lower_top()
-            self.pages.give_back(max(RELEASE_BYTES, 16 * batch.nbytes))
+            self._introduce_waiting()
+        else:
+            self._introduce(batch)
+        if self.effort == 0:
+            self._work_on_all(ALL)
+        self._lower_top()
+        self.pages.give_back(max(RELEASE_BYTES, 16 * batch.nbytes))
 
     def _introduce_waiting(self) -> None:
         """Has the batches that wait become one of a level."""
@@ -129,7 +148,7 @@ class Spine:
     def drop_before(self, frontier: Antichain) -> None:
         """Drops the oldest batches whose updates are all before `frontier`: of a trace of changes, whose readers add up what
         comes from a time on."""
-        with self._lock:
+        with self.lock:
             for level in reversed(range(len(self._levels))):
                 at = self._levels[level]
                 newest = at.batches[-1] if isinstance(at, Merge) else at
@@ -143,11 +162,13 @@ class Spine:
             else:
                 self._waiting = [b for b in self._waiting if not b.description.upper.precedes(frontier)]
                 self._waiting_rows = sum(batch.rows for batch in self._waiting)
+                while not self._waiting and self._apart and self._apart[0].description.upper.precedes(frontier):
+                    self.merged_to = self._apart.popleft().description.upper
             self._lower_top()
 
     def exert(self, fuel: int = 1 << 16) -> bool:
         """Merges while there is nothing else to do: about `fuel` updates. False when it is one batch, compacted to `since`."""
-        with self._lock:
+        with self.lock:
             self._introduce_waiting()
             if not self.merging and not self._start_idle_merge():
                 return False
@@ -228,7 +249,7 @@ class Spine:
     # ---------------------------------------------------------------------------------------------------------- idle merges
 
     def _wants_merging(self) -> bool:
-        found = self.batches
+        found = self._mergeable
         return len(found) > 1 or (len(found) == 1 and not _compact(found[0], self.since))
 
     def _start_idle_merge(self) -> bool:
@@ -251,65 +272,20 @@ class Spine:
 
     # -------------------------------------------------------------------------------------------------------------- readers
 
-    def _move_since(self) -> None:
+    def move_merging(self) -> None:
+        """Batches are kept apart from where the slowest reader wants that."""
+        wanted = [handle.apart.elements for handle in self.handles if handle.apart is not None]
+        self._merges_to = Antichain.of(time for elements in wanted for time in elements) if wanted else None
+        self._join_apart()
+
+    def move_since(self) -> None:
         """`since` is where the slowest readers are; without readers it stays."""
-        if len(self._handles) == 1:
-            (handle,) = self._handles
+        if len(self.handles) == 1:
+            (handle,) = self.handles
             self.since = handle.frontier
-        elif self._handles:
-            frontiers = {handle.frontier.elements for handle in self._handles}
+        elif self.handles:
+            frontiers = {handle.frontier.elements for handle in self.handles}
             self.since = Antichain.of(time for elements in frontiers for time in elements)
-
-
-class TraceHandle:
-    """A reader with a frontier of its own: it may read from there on, and what it has given up may be compacted away as soon as
-    no other reader needs it."""
-
-    def __init__(self, spine: Spine, frontier: Antichain) -> None:
-        self._spine: Spine | None = spine
-        self.frontier = frontier
-
-    def advance(self, frontier: Antichain) -> None:
-        """Gives up all times not in advance of `frontier`, which its own must precede."""
-        spine = self._open()
-        with spine._lock:
-            if not self.frontier.precedes(frontier):
-                raise DlogError(_too_late(frontier, self.frontier))
-            self.frontier = frontier
-            spine._move_since()
-
-    def drop(self) -> None:
-        """Ends reading; cursors taken before stay valid."""
-        if self._spine is not None:
-            spine, self._spine = self._spine, None
-            with spine._lock:
-                spine._handles.discard(self)
-                spine._move_since()
-
-    def cursor(self) -> Cursor:
-        """The trace as it is now."""
-        spine = self._open()
-        with spine._lock:
-            return Cursor(spine.arity, spine.depth, spine.batches, self.frontier, spine.upper)
-
-    def read_at(self, time: Time) -> TimedUpdates:
-        """The collection at `time`."""
-        return self.cursor().read_at(time)
-
-    def updates_between(self, lower: Antichain, upper: Antichain) -> TimedUpdates:
-        """The updates at times from `lower` on and not from `upper` on."""
-        return self.cursor().updates_between(lower, upper)
-
-    def _open(self) -> Spine:
-        if self._spine is None:
-            raise InternalError("trace", "a dropped handle is used")
-        return self._spine
-
-    def __enter__(self) -> TraceHandle:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.drop()
 
 
 def _level_of(rows: int) -> int:
@@ -325,11 +301,3 @@ def _compact(batch: Batch, since: Antichain) -> bool:
     """Whether merging the batch with nothing would leave it as it is."""
     settled = all(layer.settled for layer in batch.layers)
     return settled or batch.description.since == since
-
-
-def _too_late(wanted: Antichain, held: Antichain) -> Diagnostic:
-    return Diagnostic(
-        "time-compacted",
-        f"times from {wanted} on are no longer kept apart",
-        notes=(f"history has been compacted to {held}: read there or later",),
-    )

@@ -100,9 +100,9 @@ def grow(data: np.ndarray, effort: int) -> tuple[np.ndarray, int, Spine]:
         start = time.thread_time_ns()
         batch = Batch.of(rounds[round], rounds[round + 1], (data[round, 0], data[round, 1]), (round,), 1)
         spine.insert(batch)
-        handle.advance(rounds[max(round - 1, 0)])
+        handle.set_logical_compaction(rounds[max(round - 1, 0)])
         latencies[round] = time.thread_time_ns() - start
         if round % 64 == 63:
             batches = max(batches, len(spine.batches))
-    handle.advance(rounds[-2])
+    handle.set_logical_compaction(rounds[-2])
     return latencies, batches, spine

@@ -35,6 +35,13 @@ flow.advance_to(3)
 numbers.insert([(1, 2)])
 flow.commit()""",
     ),
+    "batches-merged": _flow(
+        "A trace is to be read through a frontier where it has given up that batches are kept apart: they may be merged there.",
+        """trace = numbers.arrange_by_key("x").trace()
+flow.advance_to(7)
+trace.set_physical_compaction(5)
+trace.set_physical_compaction(3)""",
+    ),
     "dataflow-begun": _flow(
         "Operators are added once rounds have been done, which they would have missed: make them before the first commit.",
         "flow.commit()\nnumbers.distinct()",
@@ -172,6 +179,12 @@ flow.commit()""",
         """numbers.generate_series("x", "y").capture()
 numbers.insert([(0, 2**50)])
 flow.commit()""",
+    ),
+    "trace-dropped": _flow(
+        "A trace is used that has been dropped: take another one of the arrangement.",
+        """with numbers.arrange_by_key("x").trace() as trace:
+    flow.commit()
+trace.cursor()""",
     ),
     "two-dataflows": _flow(
         "Two collections are of two dataflows: make both in one, or import an arrangement of the other one.",

@@ -153,7 +153,7 @@ class Keyed:
 
     def _insert(self, columns: Sequence[np.ndarray], updates: Updates) -> None:
         time = max(updates.last, self._spine.upper.elements[0][0])
-        self._handle.advance(Antichain.at(time))
+        self._handle.set_logical_compaction(Antichain.at(time))
         self._spine.insert(Batch.of(self._spine.upper, Antichain.at(time + 1), columns, (time,), updates.diffs))
 
     def _rows_by_key(self, keys: Sequence[np.ndarray], rows: int) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]:

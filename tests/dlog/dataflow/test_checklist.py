@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dlog.dataflow
 from dlog.dataflow import Collection, Dataflow, Input
 from dlog.engine.operators.delta import Delta
 from dlog.engine.operators.reduce import Reduce, ReduceTotal
@@ -56,6 +57,30 @@ def test_every_row_of_the_list_links_to_tests_of_which_the_first_has_its_number(
         for name, path in links:
             assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), (number, name)
     assert len(set(first)) == len(first)
+
+
+OTHERWISE = {
+    "count_u", "count_total", "count_total_u", "count_total_core", "group", "group_arranged", "arrange", "DefaultKeyTrace",
+    "UnsignedWrapper", "Arranged", "stream", "trace", "TraceReader", "advance_by", "distinguish_since", "do_work",
+    "advance", "frontier", "since", "Layer", "LayerMerge", "Merge", "Description", "Cache", "BatchReader", "cursor",
+    "cursor_through", "seek_key", "key_valid", "key", "step_key", "map_times", "new_collection_from", "scope", "scoped",
+    "Child", "AltNeu::alt", "AltNeu::neu", "less_equal", "join", "meet", "delay", "neu", "Differentiate", "Integrate",
+    "dogsdogsdogs", "neg", "Abelian", "Diff", "Semigroup", "Multiply", "inner", "as_collection", "flat_map", "unary_stream",
+    "Map", "Filter", "Project", "TAIL", "SUBSCRIBE",
+}  # fmt: skip
+"""Names of the documents that are no methods of collections here, or others."""
+
+
+def test_all_names_of_the_documents_are_told_and_lead_to_names_of_the_api() -> None:
+    table = PAGE[PAGE.index("### Names") :]
+    told = re.findall(r"^\| (.*) \| (.*) \|$", table, re.MULTILINE)[1:]
+    there = {name for row, _ in told for name in re.findall(r"`([\w:]+)", row)}
+    assert there >= OTHERWISE
+    rows = Dataflow().input(x=int)
+    public = {name for each in dlog.dataflow.__all__ for name in (each, *dir(getattr(dlog.dataflow, each)))}
+    public |= {*dir(rows), *dir(rows.propose()), "lower", "upper"}
+    here = {name for _, row in told for name in re.findall(r"`([A-Za-z_.]+)(?:\(.*?\))?`", row)}
+    assert {part for name in here for part in name.split(".")} <= public
 
 
 def test_0_2_operators_without_state_hold_nothing() -> None:

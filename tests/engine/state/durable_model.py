@@ -62,7 +62,7 @@ class Writer:
         columns = updates(changes, round)
         upper = Antichain.at(round + 1)
         self.spine.insert(Batch.of(self.spine.upper, upper, columns.columns, (round,), columns.diffs))
-        self.handle.advance(Antichain.at(round))
+        self.handle.set_logical_compaction(Antichain.at(round))
 
     def commit(self) -> int:
         round = self.round + 1

@@ -45,7 +45,7 @@ def grown(rounds: int, rows: int, effort: int = 2, span: int = 1 << 40) -> Spine
     for round in range(rounds):
         columns = rng.integers(0, span, (2, rows))
         spine.insert(Batch.of(at(round), at(round + 1), list(columns), (round,), 1))
-        handle.advance(at(round))
+        handle.set_logical_compaction(at(round))
     return spine
 
 
@@ -62,7 +62,7 @@ def test_0_3_changes_that_no_reader_tells_apart_vanish() -> None:
     insert(spine, 19, ((FRANK,), (19,), -1))
     insert(spine, 20)
     assert rows_of(handle.read_at((18,))) == {(FRANK,): 1, (DAVID,): 1}
-    handle.advance(at(20))
+    handle.set_logical_compaction(at(20))
     spine.settle()
     assert spine.rows == 1
     assert rows_of(handle.read_at((20,))) == {(DAVID,): 1}
@@ -76,7 +76,7 @@ def test_2_11_advancing_readers_alone_changes_no_batch() -> None:
     insert(spine, 0, ((FRANK,), (0,), 1))
     insert(spine, 1, ((FRANK,), (1,), -1))
     before = spine.batches
-    handle.advance(at(1))
+    handle.set_logical_compaction(at(1))
     handle.read_at((1,))
     assert spine.batches == before
 
@@ -86,7 +86,7 @@ def test_the_slowest_reader_holds_history() -> None:
     slow, fast = spine.handle(), spine.handle()
     insert(spine, 0, ((FRANK,), (0,), 1))
     insert(spine, 1, ((FRANK,), (1,), -1))
-    fast.advance(at(1))
+    fast.set_logical_compaction(at(1))
     assert spine.since == at(0)
     spine.settle()
     assert rows_of(slow.read_at((0,))) == {(FRANK,): 1}
@@ -100,7 +100,7 @@ def test_a_reader_cannot_start_in_the_past() -> None:
     spine = Spine(1, 1)
     handle = spine.handle()
     insert(spine, 0)
-    handle.advance(at(1))
+    handle.set_logical_compaction(at(1))
     with pytest.raises(DlogError, match="no longer kept apart"):
         spine.handle(at(0))
     assert spine.handle().frontier == at(1)
@@ -121,7 +121,7 @@ def test_3_4_changes_are_refused_where_history_was_moved_onto_them() -> None:
     handle = spine.handle()
     insert(spine, 0, ((FRANK,), (0,), 1))
     insert(spine, 1, ((DAVID,), (1,), 1))
-    handle.advance(at(1))
+    handle.set_logical_compaction(at(1))
     with pytest.raises(DlogError, match="no longer told apart"):
         handle.updates_between(at(1), at(2))
     assert handle.updates_between(at(2), at(2)).rows == 0
@@ -139,10 +139,10 @@ def test_a_row_that_comes_twice_is_one_row() -> None:
     spine = Spine(1, 1)
     handle = spine.handle()
     spine.insert(batch_of([((FRANK,), (0,), 1), ((FRANK,), (1,), 1), ((DAVID,), (0,), 1)], 1, at(0), at(2)))
-    handle.advance(at(1))
+    handle.set_logical_compaction(at(1))
     assert rows_of(handle.read_at((1,))) == {(FRANK,): 2, (DAVID,): 1}
     insert(spine, 2, ((FRANK,), (2,), -1))
-    handle.advance(at(2))
+    handle.set_logical_compaction(at(2))
     spine.settle()
     assert spine.rows == 2
     assert rows_of(handle.read_at((2,))) == {(FRANK,): 1, (DAVID,): 1}
@@ -168,7 +168,7 @@ def test_an_index_is_given_up_where_few_rows_come_out() -> None:
     times = np.ones((1, rows // 2), np.int64)
     times[0, -50:] = 2
     spine.insert(Batch.of(at(1), at(3), [np.arange(1, rows, 2)], times, 1))
-    handle.advance(at(1))
+    handle.set_logical_compaction(at(1))
     spine.settle()
     settled, opened = spine.batches[0].layers
     assert (settled.rows, settled.indexed) == (rows - 50, True)
@@ -184,7 +184,7 @@ def test_rows_that_are_there_twice_stay_open() -> None:
     handle = spine.handle()
     insert(spine, 0, ((1,), (0,), 1), ((2,), (0,), 1))
     insert(spine, 1, ((1,), (1,), 1))
-    handle.advance(at(1))
+    handle.set_logical_compaction(at(1))
     spine.settle()
     (batch,) = spine.batches
     assert [(layer.rows, layer.settled) for layer in batch.layers] == [(1, True), (1, False)]
@@ -200,7 +200,7 @@ def test_a_long_history_of_one_row_is_kept_and_then_compacted() -> None:
         spine.insert(batch_of(made, 1, at(round, 0), at(round + 1, 0)))
     spine.settle()
     assert spine.rows == 40 * 9
-    handle.advance(at(39, 0))
+    handle.set_logical_compaction(at(39, 0))
     spine.settle()
     assert spine.rows <= 9
     (batch,) = spine.batches
@@ -214,7 +214,7 @@ def test_without_columns_a_trace_counts() -> None:
         insert(spine, round, ((), (round,), 1 if round % 3 else -1))
     assert rows_of(handle.read_at((99,))) == {(): 66 - 34}
     assert rows_of(handle.read_at((1,))) == {}
-    handle.advance(at(99))
+    handle.set_logical_compaction(at(99))
     spine.settle()
     assert rows_of(handle.read_at((99,))) == {(): 32}
 
@@ -323,7 +323,7 @@ def test_2_8_a_cursor_outlives_merges_and_its_handle() -> None:
     cursor = handle.cursor()
     for round in range(2, 40):
         insert(spine, round, ((1,), (round,), 1 if round % 2 else -1), ((round,), (round,), 1))
-    handle.advance(at(39))
+    handle.set_logical_compaction(at(39))
     spine.settle()
     handle.drop()
     assert rows_of(cursor.read_at((0,))) == {(1,): 1}

@@ -15,8 +15,10 @@ from dlog.engine.operators.readings import Reading
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace import spine
+from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.cursor import Cursor, TimedUpdates
-from dlog.engine.trace.spine import Spine, TraceHandle
+from dlog.engine.trace.handle import TraceHandle
+from dlog.engine.trace.spine import Spine
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.kernels.workbench import EXAMPLES, Row
 from tests.engine.trace.model import Update, accumulated, batch_of, rows_of, summed, updates_of
@@ -52,6 +54,7 @@ class Traces(RuleBasedStateMachine):
         self.spine = Spine(2, depth, effort)
         self.updates: list[Update] = []
         self.round, self.depth = 0, depth
+        self.ends: dict[int, int] = {0: 0}  # how many updates there were when a batch ended
         return multiple(self.spine.handle())
 
     def at(self, round: int, iteration: int = 0) -> Time:
@@ -68,6 +71,7 @@ class Traces(RuleBasedStateMachine):
         self.spine.insert(batch_of(made, 2, self.frontier(self.round), self.frontier(self.round + rounds)))
         self.updates += made
         self.round += rounds
+        self.ends[self.round] = len(self.updates)
 
     @rule(count=st.integers(10, 60), seed=st.integers(0, 99))
     def insert_many(self, count: int, seed: int) -> None:
@@ -77,6 +81,7 @@ class Traces(RuleBasedStateMachine):
         self.spine.insert(batch_of(made, 2, self.frontier(self.round), self.frontier(self.round + 1)))
         self.updates += made
         self.round += 1
+        self.ends[self.round] = len(self.updates)
 
     @rule(fuel=st.sampled_from([1, 5, 100]))
     def exert(self, fuel: int) -> None:
@@ -85,7 +90,12 @@ class Traces(RuleBasedStateMachine):
     @rule()
     def settle(self) -> None:
         self.spine.settle()
-        assert len(self.spine.batches) <= 1
+        assert len(self.spine.batches) <= 1 or self.apart()
+
+    def apart(self) -> list[Batch]:
+        """Batches that some reader keeps apart."""
+        wanted = [handle.apart for handle in self.spine.handles if handle.apart is not None]
+        return [b for b in self.spine.batches if any(not b.description.upper.precedes(each) for each in wanted)]
 
     # ------------------------------------------------------------------------------------------------------------- readers
 
@@ -100,10 +110,40 @@ class Traces(RuleBasedStateMachine):
         if corner and self.depth == 2:  # two incomparable elements
             frontier = Antichain.of([self.at(first[0] + ahead, iteration + 1), self.at(first[0] + ahead + 1, 0)])
         if handle.frontier.precedes(frontier):
-            handle.advance(frontier)
+            handle.set_logical_compaction(frontier)
         else:
             with pytest.raises(DlogError, match="no longer kept apart"):
-                handle.advance(frontier)
+                handle.set_logical_compaction(frontier)
+
+    @rule(handle=handles, ahead=st.integers(-1, 3))
+    def keep_apart(self, handle: TraceHandle, ahead: int) -> None:
+        before = handle.apart
+        round = max(0, (self.round - 2 if before is None else before.elements[0][0]) + ahead)
+        if before is None or before.precedes(self.frontier(round)):
+            handle.set_physical_compaction(self.frontier(round))
+            assert handle.apart is not None and self.frontier(round).precedes(handle.apart)
+        else:
+            with pytest.raises(DlogError, match="no longer kept apart"):
+                handle.set_physical_compaction(self.frontier(round))
+
+    @rule(handle=handles, back=st.integers(-1, 5))
+    def read_through(self, handle: TraceHandle, back: int) -> None:
+        round = max(0, self.round - back)
+        frontier = self.frontier(round)
+        if round > self.round:
+            with pytest.raises(DlogError, match="not complete yet"):
+                handle.cursor_through(frontier)
+            return
+        kept = handle.apart is not None and handle.apart.precedes(frontier)
+        try:
+            cursor = handle.cursor_through(frontier)
+        except DlogError as error:
+            assert error.diagnostics[0].code == "batches-merged"
+            assert not (kept and round in self.ends)
+            return
+        found = [u for b in cursor.batches for layer in b.layers for u in updates_of(TimedUpdates(*layer.updates()))]
+        expected = [u for u in self.updates if u[1][0] < round]
+        assert summed((row, (), d) for row, _, d in found) == summed((row, (), d) for row, _, d in expected)
 
     @rule(handle=consumes(handles))
     def drop(self, handle: TraceHandle) -> None:
@@ -175,8 +215,9 @@ class Traces(RuleBasedStateMachine):
             return
         batches = self.spine.batches
         for earlier, later in itertools.pairwise(batches):
-            assert earlier.description.upper == later.description.lower
-        assert len(batches) <= 2 * (len(self.updates).bit_length() + 1)
+            touch = earlier.description.upper == later.description.lower
+            assert touch or (later in self.apart() and earlier.description.upper.precedes(later.description.lower))
+        assert len(batches) - len(self.apart()) <= 2 * (len(self.updates).bit_length() + 1)
         assert all(b.description.since.precedes(self.spine.since) for b in batches)
 
 
