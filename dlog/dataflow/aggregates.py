@@ -97,13 +97,14 @@ class Ordering:
         owners = groups.owners[rows]
         if self.places == (0,) and self.kinds[0] not in (str, object) and not self.descending[0]:
             return rows, owners  # groups are in this order
-        by = [self._words(groups, rows, k) for k in range(len(self.places))]
+        by = self.words(tuple(column[rows] for column in groups.columns))
         order = np.lexsort([*by[::-1], owners])  # equal ones keep their order, which is that of the columns
         return rows[order], owners[order]
 
-    def _words(self, groups: Groups, rows: np.ndarray, k: int) -> np.ndarray:
-        words = comparable(self.kinds[k], groups.columns[self.places[k]][rows], self.objects)
-        return ~words if self.descending[k] else words
+    def words(self, columns: Columns) -> list[np.ndarray]:
+        """What rows are compared by first, then second and so on."""
+        found = (comparable(kind, columns[place], self.objects) for place, kind in zip(self.places, self.kinds, strict=True))
+        return [~words if down else words for words, down in zip(found, self.descending, strict=True)]
 
 
 def first(ordering: Ordering) -> Callable[[Groups], Outcome]:

@@ -13,8 +13,11 @@ from dlog.dataflow.aggregates import Ordering
 from dlog.dataflow.base import Base, Definition
 from dlog.dataflow.expressions import DeltaFrame, Expression
 from dlog.dataflow.kinds import Kind
+from dlog.dataflow.outputs import updates_of
 from dlog.dataflow.schema import Schema, column_names, plain
+from dlog.engine.operators.delta import Delta
 from dlog.engine.operators.groups import Logic
+from dlog.engine.operators.insert_only import FirstInserted
 from dlog.engine.operators.reduce import reduction
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -65,33 +68,57 @@ class Reductions(Base):
         totals = self.explode(*keys, diff=(1, *columns.values())).count("#rows", *columns)
         return totals.map(*keys, *columns)
 
-    def min(self, column: str, by: Any = None) -> Self:
-        """The least value of a column in each group."""
-        return self._extreme(column, by, False)
+    def min(self, column: str, by: Any = None, *, insert_only: bool = False) -> Self:
+        """The least value of a column in each group. Of a collection whose rows never go, `insert_only` keeps one row of each
+        group, and refuses one that goes."""
+        return self._extreme(column, by, False, insert_only)
 
-    def max(self, column: str, by: Any = None) -> Self:
-        """The greatest value of a column in each group."""
-        return self._extreme(column, by, True)
+    def max(self, column: str, by: Any = None, *, insert_only: bool = False) -> Self:
+        """The greatest value of a column in each group; `insert_only` as for `min`."""
+        return self._extreme(column, by, True, insert_only)
 
-    def _extreme(self, column: str, by: Any, descending: bool) -> Self:
+    def _extreme(self, column: str, by: Any, descending: bool, insert_only: bool) -> Self:
         keys = column_names("by", by)
         chosen = self._ordered((*keys, column)) if {*keys, column} == {*self.schema.names} else self.map(*keys, column)
-        logic = aggregates.first(chosen._ordering(keys, (column,), (descending,)))
-        definition = Definition("max" if descending else "min", (self,), (keys, column))
-        return chosen._reduced(keys, logic, chosen.schema, definition)
+        ordering = chosen._ordering(keys, (column,), (descending,))
+        name = "max" if descending else "min"
+        definition = Definition(name, (self,), (keys, column))
+        if insert_only:
+            return chosen._first_inserted(name, keys, 1, ordering, definition)
+        return chosen._reduced(keys, aggregates.first(ordering), chosen.schema, definition)
 
-    def top_k(self, count: int, order: Any, by: Any = None, descending: bool = False) -> Self:
+    def top_k(self, count: int, order: Any, by: Any = None, descending: bool = False, *, insert_only: bool = False) -> Self:
         """The first rows of each group in the order of some columns, so many in all; rows that are there several times count as
-        often. Among equal ones the other columns decide, objects by which was met first."""
+        often. Among equal ones the other columns decide, objects by which was met first. `insert_only` as for `min`: so many
+        rows of each group are kept."""
         plain(self.schema, "`top_k`")
         count = whole("count", count, 1, "a whole number, 1 or more")
         keys, names = column_names("by", by), column_names("order", order)
         others = self._tie_breakers((*keys, *names))
         ordering = self._ordering(keys, (*names, *others), (descending,) * len(names) + (False,) * len(others))
-        logic = aggregates.top(count, ordering)
-        ordered = self.schema.select((*keys, *self.schema.others(keys)))
+        ordered = self._ordered((*keys, *self.schema.others(keys)))
         definition = Definition("top_k", (self,), (count, keys, names, descending))
-        return self._reduced(keys, logic, ordered, definition)._ordered(self.schema.names)
+        if insert_only:
+            found = ordered._first_inserted("top_k", keys, count, ordering, definition)
+        else:
+            found = self._reduced(keys, aggregates.top(count, ordering), ordered.schema, definition)
+        return found._ordered(self.schema.names)
+
+    def _first_inserted(self, name: str, keys: tuple[str, ...], count: int, ordering: Ordering, definition: Definition) -> Self:
+        """The first rows of each group, where none goes. The key's columns come first."""
+        if self.scope.inner.depth > 1:
+            note = "in a loop rows are taken back and come again from round to round: leave out `insert_only` there"
+            raise DlogError(Diagnostic("partially-ordered", f"`{name}` with `insert_only` is in a loop", notes=(note,)))
+
+        def refused(delta: Delta) -> DlogError:
+            ((row, round, _),) = updates_of(self.scope, self.schema, delta)
+            shown = ", ".join(f"{column}={value!r}" for column, value in zip(self.schema.names, row, strict=True))
+            note = "without `insert_only` rows may go: then all of them are kept"
+            message = f"`{name}` with `insert_only` is given a row that goes, in round {round}: {shown}"
+            return DlogError(Diagnostic("row-gone", message, notes=(note,)))
+
+        operator = self._operator(FirstInserted, self.schema.arity, len(keys), count, ordering.words, refused)
+        return self._emitted(operator, self.schema, definition)
 
     def _tie_breakers(self, known: tuple[str, ...]) -> tuple[str, ...]:
         """The other columns, where rows do not stand in their order anyway: texts have numbers."""

@@ -153,6 +153,12 @@ numbers.iterate(step)""",
         "Rows are given for a round that has been done: give them for the present one, or for a later one.",
         "flow.advance_to(3)\nnumbers.insert([(1, 2)], at=1)",
     ),
+    "row-gone": _flow(
+        "A row goes from a collection of which `insert_only` has said that none does: leave it out there, and rows may go.",
+        """numbers.max("y", by="x", insert_only=True).capture()
+numbers.remove([(1, 2)])
+flow.commit()""",
+    ),
     "time-compacted": _flow(
         "A time is read whose updates have been merged with later ones: `history=True` keeps them apart.",
         """seen = numbers.capture()
