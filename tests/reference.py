@@ -43,7 +43,8 @@ A table function gives any number of rows for its arguments, each of which is a 
 n).` It may stand wherever a functor may; its arguments get their values from elsewhere. Where it stands in a negated atom, the
 rule holds for each of its rows that the atom's relation does not have. One that gives several columns has them named beside
 it: `[i, x] = f(n)`; `_` stands for one that is not needed, and `x = f(n)` takes the last one. No row comes twice. In an
-aggregate each distinct binding of the names in its body is one match; a call without a name counts as if it had one.
+aggregate each distinct binding of the names in its body is one match; a call without a name counts as if it had one. None
+repeats a row: [how often one is there](../language.md#how-often-a-row-is-there) is a column.
 """
 _AGGREGATES = """# Aggregates
 

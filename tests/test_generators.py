@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.dataflow import Dataflow
 from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.table_functions import DEEPEST_JSON, TABLE_FUNCTIONS
 from dlog.engine.values import backtracking
@@ -337,3 +338,42 @@ def test_values_of_a_long_range_are_not_made_to_be_looked_up(tmp_path: Path) -> 
     program.write_text(f"{declared}r(x) :- n(a, b), x = range(a, b), m(x).\n")
     plan = explain_plan(program, (), (), None)
     assert plan.index("scan n(a, b)") < plan.index("generate x = range(a, b)") < plan.index("if m(x)")
+
+
+COPIES = """.decl bag(x: number, times: number)
+.decl copy(x: number, number: number)
+copy(x, i) :- bag(x, n), n > 0, i = range(0, n).
+.decl often(x: number, times: number)
+often(x, c) :- bag(x, _), c = count : { copy(x, _) }.
+"""
+
+
+@examples(20)
+@given(st.dictionaries(st.integers(0, 5), st.integers(-3, 6), max_size=6))
+def test_copies_of_rows_are_numbered(bag: dict[int, int]) -> None:
+    """As often as a collection has a row that is repeated, a relation has the row with a number of its own."""
+    flow = Dataflow()
+    rows = flow.input(x=int, times=int)
+    repeated = rows.repeat_row("times").map("x").capture()
+    rows.insert([*bag.items()])
+    flow.commit()
+    result = dlog.run(COPIES, {"bag": [*bag.items()]})
+    assert set(result["copy"]) == {(x, i) for (x,), count in repeated.counts().items() for i in range(count)}
+    assert dict(result["often"]) == {x: max(times, 0) for x, times in bag.items()}
+    assert in_a_session(COPIES, {"bag": [*bag.items()]})["copy"] == set(result["copy"])
+
+
+@pytest.mark.parametrize(
+    ("call", "note"),
+    [
+        ("repeat(x)", "number the copies, `i = range(0, n)`"),
+        ("repeat_row(x)", "number the copies"),
+        ("generate_series(1, x)", "`i = range(1, n + 1)`"),
+        ("unnest(x)", "json_each"),
+    ],
+)
+def test_table_functions_of_other_languages_lead_to_those_there_are(call: str, note: str) -> None:
+    with pytest.raises(dlog.DlogError) as refused:
+        dlog.run(f".decl n(x: number)\n.decl p(x: number)\np(y) :- n(x), y = {call}.\n.output p")
+    (mistake,) = refused.value.diagnostics
+    assert mistake.code == "unknown-functor" and note in mistake.notes[0]

@@ -23,7 +23,7 @@ from dlog.engine.ir.aggregates import is_user_aggregate
 from dlog.engine.ir.functors import find_functor, written_functors
 from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Kind, Relation, Type, UserFunctor
-from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
+from dlog.engine.ir.table_functions import CALLED_ELSEWHERE, TABLE_FUNCTIONS, TableFunction
 from dlog.grammar.alike_clauses import AlikeClause
 from dlog.grammar.source import NOWHERE, Source, Span
 from dlog.grammar.suggest import closest
@@ -392,7 +392,8 @@ def _check_table_call(call: Call, row: TableFunction, problems: Problems) -> Non
 
 
 def _unknown_functor(call: Call, resolved: Resolved, problems: Problems) -> None:
-    note = suggestion(call.name, written_functors()) or "a relation is read by a condition of its own: `p(x), y = x + 1`"
+    note = CALLED_ELSEWHERE.get(call.name) or suggestion(call.name, written_functors())
+    note = note or "a relation is read by a condition of its own: `p(x), y = x + 1`"
     if call.name == PRINT:
         note = f"`{PRINT}(...)` has no value: it stands beside the conditions of a body"
     if call.name in resolved.relations:

@@ -222,6 +222,20 @@ _ROWS: Final = (
 )
 
 TABLE_FUNCTIONS: Final = {row.name: row for row in _ROWS}
+_COPIES: Final = "a relation has a row once or not: number the copies, `i = range(0, n)`, or sum up how often it is there"
+_NUMBERS: Final = "`i = range(1, n + 1)` gives the numbers from 1 to n"
+_ELEMENTS: Final = "`[key, type, value] = json_each(text)` takes a JSON array or object apart"
+CALLED_ELSEWHERE: Final = {
+    "repeat": _COPIES,
+    "repeat_row": _COPIES,
+    "generate_series": _NUMBERS,
+    "unnest": _ELEMENTS,
+    "json_array_elements": _ELEMENTS,
+    "jsonb_array_elements": _ELEMENTS,
+    "jsonb_each": _ELEMENTS,
+    "regexp_split_to_table": '`[index, part] = split(text, ",")` takes a text apart',
+}
+"""Names of table functions of other languages, and what does the same."""
 
 
 def is_aggregate(function: str) -> bool:
