@@ -29,6 +29,7 @@ tails   commits of 64 rows to relations that grow to millions: the longest
 tpch    the 22 queries of TPC-H (q1 ... q22) maintained while orders come and go, beside DuckDB computing them anew (--scale)
 tpch-batches  queries 1 and 13 while their tables come in batches: rules, collections, and with the general operator (--scale)
 history sessions with a history: commits, reads of past rounds, a million rounds
+activation  a graph of operators in static order, by the queue, and fused: where changes touch a growing share of it
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle, datatoad and the compiler of FlowLog are
@@ -43,6 +44,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tests.bench import (
+    activation,
     collections,
     equivalence,
     files,
@@ -107,6 +109,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "workers": workers.run,
     "late": late.run,
     "collections": collections.run,
+    "activation": activation.run,
     "history": history.run,
     "spine": spine.run,
     "tails": tails.run,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dlog.pipeline import compile_program
-from tests.bench import engine_datatoad, engine_flowlog, engine_rust, inputs, rivals, spark_bulk, spark_graphframes
+from tests.bench import activation, engine_datatoad, engine_flowlog, engine_rust, inputs, rivals, spark_bulk, spark_graphframes
 from tests.bench.engine_souffle import printed_sizes, without_rules
 from tests.bench.orders import reorder, spread
 from tests.bench.process import NotMeasured, Options, Result, best_seconds, measure
@@ -249,3 +249,23 @@ def test_graphframes_come_from_where_the_environment_says(monkeypatch, told: str
     monkeypatch.setenv("DLOG_GRAPHFRAMES", told)
     monkeypatch.setenv("DLOG_IVY_SETTINGS", expected.get("spark.jars.ivySettings", ""))
     assert spark_graphframes.settings() == expected
+
+
+@pytest.mark.parametrize("chains", [1, 3, activation.CHAINS])
+def test_operators_run_in_static_order_all_by_a_queue_those_that_something_reaches(chains: int) -> None:
+    graphs = {name: build() for name, build in activation.KINDS.items()}
+    for graph in graphs.values():
+        for _ in range(3):
+            graph.round(chains)
+    expected = sum(round + k + activation.LENGTH for round in range(3) for k in range(chains))
+    assert {graph.total.total for graph in graphs.values()} == {expected}
+    ran = {name: sum(o.activations for o in graph.scheduler.operators) for name, graph in graphs.items()}
+    assert ran["static"] == 3 * len(graphs["static"].scheduler.operators)
+    assert ran["queue"] == 3 * (chains * (activation.LENGTH + 1) + 1)
+    assert ran["fused"] == 3 * (2 * chains + 1)
+
+
+def test_lines_cross_where_they_are_equal() -> None:
+    assert activation.crossing_of({16: 1.0, 48: 5.0}, {16: 3.0, 48: 3.0}) == 32 / activation.CHAINS
+    assert activation.crossing_of({16: 1.0, 48: 2.0}, {16: 3.0, 48: 3.0}) is None
+    assert activation.crossing_of({16: 4.0, 48: 5.0}, {16: 3.0, 48: 3.0}) is None
