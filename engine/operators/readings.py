@@ -22,8 +22,9 @@ from dlog.engine.trace.overflow import HEAVY, check_history
 from dlog.engine.trace.spine import Spine
 
 CATCH_UP_ROWS = 1 << 12
-"""Updates of batches after which merging goes on by itself: many rounds of one row stay apart until they are merged, and small
-batches alone would not pay for that."""
+"""Updates after which merging goes on by itself, of batches of several rounds, which stay apart until they are merged: small
+batches alone would not pay for that. Updates of one round are told apart no longer than those of others; of a load, whose
+times are forgotten, most of the trace is."""
 MERGED_PER_ROW = 4
 """Updates that are then merged for each."""
 
@@ -133,7 +134,8 @@ class Trace:
         if layer is None:
             return None
         self._reading = None
-        self._unmerged += layer.rows
+        if rounds.high - rounds.low > 1 or 2 * layer.rows > self.spine.rows:
+            self._unmerged += layer.rows
         return Delta.of_layer(layer)
 
     @property

@@ -22,7 +22,7 @@ from tests.bench.process import Options
 from tests.bench.report import save, seconds, show
 from tests.dlog.dataflow.algorithms import distances
 
-SINGLE, TOGETHER, BULK = 300, 5_000, 4
+SINGLE, TOGETHER, BULK = 300, 5_000, 9
 """Rounds one by one, in a batch, and of many changes."""
 CHANGES = 100_000
 """Changes of a round of many, half of them removals, in a graph of enough edges."""
@@ -107,7 +107,8 @@ class Compiled(Rules):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Seconds for loading, of a round done alone (median), of one in a batch, and of one of many changes (the least)."""
+    """Seconds for loading, of a round done alone (median), of one in a batch, and of one of many changes (the mean but for
+    the first: some of them merge what others have left)."""
 
     load: float
     alone: float
@@ -155,7 +156,7 @@ def measure(maintained: Maintained, nodes: int, size: int) -> tuple[Figures, set
     taken = [timed(partial(_change, maintained, there, k, 1)) for k in range(SINGLE)]
     together = timed(partial(_change, maintained, there, SINGLE, TOGETHER))
     bulk = [timed(partial(maintained.change, *_many(there, k))) for k in range(BULK)]
-    return Figures(load, float(np.median(taken)), together / TOGETHER, min(bulk[1:])), maintained.rows()
+    return Figures(load, float(np.median(taken)), together / TOGETHER, float(np.mean(bulk[1:]))), maintained.rows()
 
 
 def _many(there: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -23,7 +23,8 @@ from dlog.engine.kernels.incremental.reduce.derivations import (
     single_old,
 )
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current
-from dlog.engine.kernels.incremental.reduce.reductions import candidate_result, remove_groups, replace_result, trim_fresh
+from dlog.engine.kernels.incremental.reduce.reductions import remove_groups, trim_fresh
+from dlog.engine.kernels.incremental.reduce.results import candidate_result, replace_result
 from dlog.engine.kernels.incremental.store.bits import get_bit, put_bit
 from dlog.engine.kernels.incremental.store.histories import (
     add_entry,

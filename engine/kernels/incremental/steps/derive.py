@@ -8,6 +8,7 @@ from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.activation import touch_derived, touch_reduced
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN, gather_supports
 from dlog.engine.kernels.incremental.loop.supports import add_support, begin_chains, chain_of, warm_chain
+from dlog.engine.kernels.incremental.reduce.best import count_block
 from dlog.engine.kernels.incremental.reduce.candidates import begin_lists, candidate_row, warm_list
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of
@@ -173,6 +174,8 @@ def reduce_block(ctl: Control, pc: Reduce, n):
             return False
     times = register(ctl, pc.time)
     diffs = register(ctl, pc.diff)
+    if candidates and reduction.result.fresh != 0:
+        return count_block(ctl, reduction, rows, diffs, n)
     if reduction.streamed != 0:
         return stream_block(ctl, reduction, rows, times, diffs, values, n)
     derived = reduction.derived
