@@ -80,15 +80,16 @@ class LinearOperators:
     ) -> Iterable[Body]:
         if schema.kind(time) is not int:
             raise refused("tumbling_window", f"of floats: `{time}`", "make whole numbers of them, such as milliseconds")
-        at, step, base = body.columns[time], T.number(int(slide)), T.number(int(origin))
-        start = T.plus(base, T.call("*", rounded_down("//", T.minus(at, base), step), step))
+        at, step, base = body.columns[time], T.number(int(slide)), T.number(int(origin) % int(slide))
+        since = rounded_down("%", T.minus(T.call("%", at, step), base) if base != T.ZERO else at, step)
         series = body.series
         if size > slide:  # it is in the windows that begin here and before
             back = self._fresh.variable("back", int)
-            start = T.minus(start, T.call("*", back, step))
-            series = (*series, Series(back, T.number(-(-int(size) // int(slide))), start))
+            since = T.plus(since, T.call("*", back, step))
+            series = (*series, Series(back, T.number(-(-int(size) // int(slide))), T.minus(at, since)))
+        start = T.minus(at, since)
         end = T.plus(start, T.number(int(size)))
-        within = [Constraint("<=", start, at), Constraint("<", at, end)]
+        within = [Constraint("<", since, T.number(int(size)))] if size % slide else []
         columns = {**body.columns, **dict(zip(names, (start, end), strict=True))}
         yield replace(body.where(within).with_columns(columns), series=series)
 

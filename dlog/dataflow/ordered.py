@@ -14,13 +14,13 @@ from dlog.dataflow.expressions import DeltaFrame, Expression, Literal, column_or
 from dlog.dataflow.kinds import Kind, Objects, decode, encode
 from dlog.dataflow.moving import Aggregate
 from dlog.dataflow.schema import Schema, column_names, plain
-from dlog.dataflow.windows import Windows, with_bounds
+from dlog.dataflow.windows import Windows, check_windows, with_bounds
 from dlog.engine.operators.delta import Columns
 from dlog.engine.operators.groups import Groups
 from dlog.engine.operators.ordered import Fold, GroupOutput, Ordered, OrderedLogic, Scan, whole_groups
 from dlog.engine.operators.reach import Following, Gap, Range, Reach
 from dlog.engine.operators.reduce import reduction
-from dlog.engine.operators.slices import bisect
+from dlog.engine.operators.slices import GREATEST, LEAST, bisect
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 BOUNDS = ("window_start", "window_end")
@@ -36,7 +36,7 @@ class OrderedGroups(Base):
         rows, keys, kind = self._by_order("session_window", "time", time, by)
         forth = Forth(kind, amount("gap", kind, gap))
         schema = with_bounds(rows.schema, kind, names)
-        found = rows._ordered_groups("session_window", time, keys, Gap(forth), _sessions(forth), schema)
+        found = rows._ordered_groups("session_window", time, keys, Gap(forth), _sessions(time, forth), schema)
         return found._ordered((*self.schema.names, *names))
 
     def moving(
@@ -125,10 +125,12 @@ def _with_columns(schema: Schema, kinds: dict[str, Kind]) -> Schema:
 # ------------------------------------------------------------------------------------------------------------- sessions
 
 
-def _sessions(forth: Forth) -> OrderedLogic:
+def _sessions(name: str, forth: Forth) -> OrderedLogic:
     def run(groups: Groups, wanted: np.ndarray) -> GroupOutput:
         rows = np.flatnonzero(groups.diffs > 0)
         owners, order = groups.owners[rows], groups.columns[0][rows]
+        if forth.kind is int:
+            check_windows(name, order, order > GREATEST - forth.amount, "gap", forth.amount)
         begins = np.ones(len(rows), bool)
         begins[1:] = (owners[1:] != owners[:-1]) | (order[1:] >= forth(order[:-1]))
         starts = np.flatnonzero(begins)
@@ -158,7 +160,11 @@ def _last_range(kind: Kind, range: Any) -> tuple[Reach, Bounds]:
 
     def bounds(events: Events, places: np.ndarray) -> Windows:
         order = events.order[places]
-        low = bisect(forth(events.order), events.low[places], places, order, True)
+        if kind is int:
+            first = np.where(order < LEAST + range, LEAST, order - range + 1)
+            low = bisect(events.order, events.low[places], places, first, False)
+        else:
+            low = bisect(forth(events.order), events.low[places], places, order, True)
         return Windows(low, bisect(events.order, places, events.high[places], order, True))
 
     return Range(forth, Back(kind, range)), bounds

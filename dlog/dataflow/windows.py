@@ -14,6 +14,7 @@ from dlog.dataflow.kinds import encode
 from dlog.dataflow.schema import Schema, column_names
 from dlog.dataflow.site import Bound, Site
 from dlog.engine.operators.delta import Delta, repeated
+from dlog.engine.operators.slices import GREATEST, LEAST
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 CHUNK = 1 << 20
@@ -27,21 +28,60 @@ def sliding(time: str, size: Any, slide: Any, origin: Any, names: Any, site: Sit
     length, step = amount("size", kind, size), amount("slide", kind, slide)
     base = _origin(kind, origin)
     schema = with_bounds(site.schema, kind, names)
-    slides, width = length // step, int(-(-length // step)) + 1
     place = len(site.schema.names)
+    windows = (_windows_of_integers if kind is int else _windows_of_floats)(time, length, step, base)
 
     def run(delta: Delta) -> Delta:
-        times = site.frame(delta)[time]
+        rows, *bounds = windows(site.frame(delta)[time])
+        chosen = delta.only(rows)
+        words = (encode(kind, bound, site.objects) for bound in bounds)
+        return chosen.with_columns((*chosen.columns[:place], *words, *chosen.columns[place:]))
+
+    return schema, run
+
+
+Bounds = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""The numbers of the rows, and their windows: from where on, and until before where."""
+
+
+def _windows_of_integers(name: str, length: Any, step: Any, base: Any) -> Callable[[np.ndarray], Bounds]:
+    """Raises DlogError where a bound needs more than 64 bits."""
+    steps = np.arange(-(-length // step) - 1, -1, -1) * step
+
+    def windows(times: np.ndarray) -> Bounds:
+        since = ((times % step - base % step) % step)[:, None] + steps
+        rows, which = np.nonzero(since < length)
+        times, since = times[rows], since[rows, which]
+        check_windows(name, times, (times < LEAST + since) | (times > GREATEST - (length - since)), "size", length)
+        starts = times - since
+        return rows, starts, starts + length
+
+    return windows
+
+
+def _windows_of_floats(name: str, length: Any, step: Any, base: Any) -> Callable[[np.ndarray], Bounds]:
+    """Raises DlogError where windows are less than floats tell apart. No window has a time that is infinite, or NaN."""
+    slides, width = length // step, int(-(-length // step)) + 1
+
+    def windows(times: np.ndarray) -> Bounds:
         with np.errstate(invalid="ignore"):
             numbers = ((times - base) // step)[:, None] - np.arange(width - 1, -2, -1)  # one more at each end: floats round
             starts = base + numbers * step
             ends = base + (numbers + slides) * step if slides * step == length else starts + length
             rows, which = np.nonzero((starts <= times[:, None]) & (times[:, None] < ends))
-        chosen = delta.only(rows)
-        bounds = (encode(kind, bound[rows, which], site.objects) for bound in (starts, ends))
-        return chosen.with_columns((*chosen.columns[:place], *bounds, *chosen.columns[place:]))
+        if length >= step:
+            check_windows(name, times, np.isfinite(times) & (np.bincount(rows, minlength=len(times)) == 0), "size", length)
+        return rows, starts[rows, which], ends[rows, which]
 
-    return schema, run
+    return windows
+
+
+def check_windows(name: str, times: np.ndarray, beyond: np.ndarray, what: str, length: Any) -> None:
+    """Raises DlogError where a bound of the window of a time is no number that there is."""
+    if beyond.any():
+        message = f"the window of {what} {length} around {times[beyond.argmax()]} has bounds beyond 64 bits: `{name}`"
+        note = "bounds of windows are numbers of 64 bits: leave such times out by a `filter` before"
+        raise DlogError(Diagnostic("window-overflow", message, notes=(note,)))
 
 
 def with_bounds(schema: Schema, kind: Any, names: Any) -> Schema:

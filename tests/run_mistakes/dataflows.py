@@ -216,4 +216,10 @@ trace.cursor()""",
         "Columns by which collections are joined, or that feed a relation, are of two kinds: `map` makes them of one.",
         'numbers.join(flow.input(x=str, z=int), on="x")',
     ),
+    "window-overflow": _flow(
+        "A window has a bound that is no number of 64 bits: leave such times out by a `filter` before.",
+        """numbers.tumbling_window("x", 10).capture()
+numbers.insert([(2**63 - 1, 2)])
+flow.commit()""",
+    ),
 }

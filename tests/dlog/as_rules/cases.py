@@ -158,20 +158,26 @@ def rankings(*sets: str) -> Compared:
     return Compared(flow, [scores], outputs, {"scores": score}, *sets)
 
 
+LAST = 2**63 - 21
+"""No window of 20 around it goes beyond 64 bits."""
+
+
 def windows(*sets: str) -> Compared:
-    """Counts of windows of numbers, to the ends of 64 bits."""
+    """Counts of windows of numbers, as far as 64 bits have room for their bounds."""
     flow = Dataflow()
     events = flow.input("events", at=int, amount=int)
+    inner = events.filter((col("at") <= LAST) & (col("at") >= -LAST))
     outputs = {
-        "tumbling": events.tumbling_window("at", 10, 3).sum(by=("window_start", "window_end"), amount="amount"),
-        "sliding": events.sliding_window("at", 20, 8, -5).count(by=("window_start", "window_end")),
-        "gaps": events.sliding_window("at", 3, 8).map("at", "window_start"),
-        "rows": events.sliding_window("at", 7, 2, names=("low", "high")).filter(col("low") > 3),
+        "tumbling": inner.tumbling_window("at", 10, 3).sum(by=("window_start", "window_end"), amount="amount"),
+        "sliding": inner.sliding_window("at", 20, 8, -5).count(by=("window_start", "window_end")),
+        "gaps": inner.sliding_window("at", 3, 8).map("at", "window_start"),
+        "rows": inner.sliding_window("at", 7, 2, names=("low", "high")).filter(col("low") > 3),
         "near": events.generate_series("at", col("at") + col("amount"), "next").filter(col("next") > 0),
     }
 
     def event(rng: random.Random) -> tuple[int, int]:
-        return rng.choice([*range(-20, 20), 2**63 - 2, 2**63 - 1, -(2**63), 1 - 2**63]), rng.randrange(4)
+        ends = 2**63 - 2, 2**63 - 1, -(2**63), 1 - 2**63, LAST, LAST - 3, -LAST, 4 - LAST
+        return rng.choice([*range(-20, 20), *ends]), rng.randrange(4)
 
     return Compared(flow, [events], outputs, {"events": event}, *sets)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import dlog
+from dlog.dataflow import Dataflow
 from dlog.grammar.diagnostics import DlogError
 from tests.dlog.as_rules.flows import Recursion, flat, flow_of, recursions, rounds
 from tests.dlog.dataflow.terms import Term
@@ -54,3 +56,22 @@ def test_rules_have_the_rows_of_a_dataflow(term: Term, changed: Rounds) -> None:
 @given(recursions, rounds)
 def test_recursion_has_the_rows_of_a_loop(recursion: Recursion, changed: Rounds) -> None:
     check(recursion, changed)
+
+
+far = st.integers(-40, 40) | st.integers(-(2**63), 40 - 2**63) | st.integers(2**63 - 41, 2**63 - 1)
+
+
+@examples(40)
+@given(st.lists(far, max_size=6), st.integers(1, 25), st.integers(1, 25), st.integers(-30, 30) | st.just(10**20))
+def test_bounds_of_windows_wrap_around_and_no_time_is_dropped(times: list[int], size: int, slide: int, origin: int) -> None:
+    """What a dataflow refuses: in rules integers wrap around."""
+    flow = Dataflow()
+    rows = flow.input("times", at=int)
+    rules = dlog.rules(found=rows.sliding_window("at", size, slide, origin), sets=["times"])
+    expected = {
+        (at, *((bound + 2**63) % 2**64 - 2**63 for bound in (start, start + size)))
+        for at in times
+        for start in range(at - size + 1, at + 1)
+        if (start - origin) % slide == 0
+    }
+    assert set(rules.run({"times": sorted(set(times))}, threads=1)["found"]) == expected

@@ -217,6 +217,66 @@ def test_a_change_costs_what_it_can_reach(name: str) -> None:
         assert len(shown) - seen <= 8
 
 
+LEAST, GREATEST = -(2**63), 2**63 - 1
+far = st.integers(-40, 40) | st.integers(LEAST, LEAST + 40) | st.integers(GREATEST - 40, GREATEST)
+
+
+@examples(200)
+@given(far, st.integers(1, 25), st.integers(1, 25), st.integers(-30, 30) | st.sampled_from([LEAST, GREATEST, 10**20]))
+def test_bounds_beyond_64_bits_are_refused_and_no_time_is_dropped(at: int, size: int, slide: int, origin: int) -> None:
+    expected = [
+        (at, start, start + size)
+        for start in range(at - size + 1, at + 1)
+        if (start - origin) % slide == 0
+    ]  # fmt: skip
+    flow = Dataflow()
+    rows = flow.input(at=int)
+    windows = rows.sliding_window("at", size, slide, origin).capture()
+    rows.insert([at])
+    if all(start >= LEAST and end <= GREATEST for _, start, end in expected):
+        flow.commit()
+        assert sorted(windows) == expected
+    else:
+        with pytest.raises(DlogError, match=f"size {size} around {at} has bounds beyond 64 bits: `at`") as refused:
+            flow.commit()
+        assert refused.value.diagnostics[0].code == "window-overflow"
+
+
+@examples(100)
+@given(st.lists(far, min_size=1, max_size=8), st.integers(1, 50))
+def test_sessions_and_moving_windows_at_the_ends_of_64_bits(times: list[int], length: int) -> None:
+    events = Counter(("k", at, 1) for at in times)
+    flow = Dataflow()
+    rows = flow.input(key=str, at=int, value=int)
+    moved = rows.moving("at", by="key", range=length, n=moving.count()).capture()
+    rows.insert(list(events.elements()))
+    flow.commit()
+    counts = [sum(at - length < other <= at for other in times) for at in times]
+    assert moved.counts() == Counter(("k", at, 1, n) for at, n in zip(times, counts, strict=True))
+    other = Dataflow()
+    rows = other.input(key=str, at=int, value=int)
+    runs = rows.session_window("at", length, by="key").capture()
+    rows.insert(list(events.elements()))
+    if max(times) + length <= GREATEST:
+        other.commit()
+        assert runs.counts() == windowed.sessions(events, length)
+    else:
+        with pytest.raises(DlogError, match=f"the window of gap {length} around .* has bounds beyond 64 bits"):
+            other.commit()
+
+
+def test_floats_have_windows_as_far_as_they_tell_them_apart() -> None:
+    flow = Dataflow()
+    rows = flow.input(at=float)
+    windows = rows.tumbling_window("at", 10.0).capture()
+    rows.insert([float("inf"), float("nan"), -float("inf"), 25.0, 1e15])
+    flow.commit()
+    assert sorted(windows) == [(25.0, 20.0, 30.0), (1e15, 1e15, 1e15 + 10)]
+    rows.insert([1e300])
+    with pytest.raises(DlogError, match=r"the window of size 10.0 around 1e\+300 has bounds beyond 64 bits"):
+        flow.commit()
+
+
 def test_windows_are_fused_like_other_linear_operators() -> None:
     flow = Dataflow()
     rows = flow.input(at=int)
