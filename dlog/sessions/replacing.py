@@ -10,11 +10,11 @@ from dlog.dataclass import dataclass
 from dlog.engine.ir import rules
 from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.trace.changes import net_of
+from dlog.engine.trace.past_rows import undone
 from dlog.engine.values.updates import Updates, joined
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.changes import all_of, between, none
-from dlog.sessions.follow.history import before as as_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ def _follow(
         if found is None:
             table = old.external(name)
             if name in more:
-                table = as_before(old.program.relations[name], table, net_of(more[name].negated()))
+                net = net_of(more[name].negated())
+                table = table if net is None else undone(table, net)
             given[name] = [all_of(table, round)]
         else:
             given[name], frames[name] = [found[0]], found[1]

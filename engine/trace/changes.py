@@ -1,48 +1,48 @@
 """The changes of a relation in its recent rounds: what they come to between two rounds, and the relation as of a past one.
 
-They are kept in a spine without what was there before them: the relation as it is now is there anyhow, and as of round r it is
-that without what came after r. Rounds that nobody can read any more go batch by batch. The latest changes wait, as they came,
-until there are enough of them for a batch, or until they are read.
+They are batches in order of rounds, without what was there before them: the relation as it is now is there anyhow, and as of
+round r it is that without what came after r. Within the window no two changes cancel out, so batches are merged only until they
+are worth a look: then reading some rounds costs what changed in them, and rounds that nobody can read any more go batch by
+batch. The latest changes wait, as they came, until there are enough of them for a batch, or until they are read.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from dlog.engine.kernels.trace.removing import copy_without
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.layer import Layer, address_of, build
-from dlog.engine.trace.spine import Spine
-from dlog.engine.values.differences import Columns
+from dlog.engine.trace.layer import Layer, build, build_block
+from dlog.engine.trace.merge import Merge
+from dlog.engine.trace.past_rows import KnownTables, done, undone
+from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined
 
 MAX_WAITING = 128
 """Commits whose changes wait to become one batch: trades their memory, some hundred bytes a commit, against making batches."""
-MAX_WAITING_ROWS = 1 << 12
-"""Changes that wait: more of them are worth a batch."""
-SLOTS_PER_ROW = 4
-"""Slots of a hash table: most rows of a table meet an empty one."""
-FILTER_BYTES_PER_ROW = 16
-MAX_FILTER_BYTES = 1 << 22
-"""Bytes of the filter by which most rows of a table go: few of those that stay have another's byte, and it fits the cache."""
+MAX_BATCH_ROWS = 1 << 12
+"""Changes of a batch, but for more in one round: those that wait are worth one then."""
 MAX_ROUND = MAX_WEIGHT = 1 << 62
 """Rounds, and the sum of all |diff|, are less: with as much again they are words."""
-SAMPLE_ROWS = 256
-"""Rows that are looked at for the column to filter by."""
+_START = Antichain.start(1)
 
 
 class ChangeTrace:
     """The changes after the round `begin`. For one thread at a time; batches are for any."""
 
     def __init__(self, arity: int, begin: int) -> None:
-        self.arity, self.last = arity, begin
-        self._spine = Spine(arity, 1, begin=begin)
-        self._handle = self._spine.handle()
+        self.arity, self.begin, self.last = arity, begin, begin
+        """Of the rows; the oldest round that can be read; the last one that was noted."""
+        self._batches: list[Batch] = []
         self._waiting: list[Updates] = []
-        self._rows = 0
+        self._rows = self._sealed_rows = 0
+        """Changes that wait, and those in batches."""
+        self._sealed = begin
+        """The last round that is in a batch, or could be."""
+        self._known = KnownTables()
 
     @staticmethod
     def of(arity: int, batches: Sequence[Batch]) -> ChangeTrace:
@@ -56,35 +56,26 @@ class ChangeTrace:
         if any((layer.arity, layer.depth) != (arity, 1) for batch in batches for layer in batch.layers):
             raise ValueError("layers have other columns than their relation")
         _refuse_strange(batches)
-        found, spine = ChangeTrace(arity, 0), Spine(arity, 1)
-        spine.upper = batches[0].description.lower
-        for batch in batches:
-            spine.insert(batch)
-        since = max(time[0] for batch in batches for time in batch.description.since)
-        found._spine, found._handle = spine, spine.handle(Antichain.at(since))
-        found.last = spine.upper.elements[0][0] - 1
+        found = ChangeTrace(arity, max(time[0] for batch in batches for time in batch.description.since))
+        found._batches, found._sealed_rows = list(batches), sum(batch.rows for batch in batches)
+        found.last = found._sealed = _end(batches[-1]) - 1
         return found
-
-    @property
-    def begin(self) -> int:
-        """The oldest round that can be read."""
-        return self._handle.frontier.elements[0][0]
 
     @property
     def rows(self) -> int:
         """Changes that are kept."""
-        return self._spine.rows + self._rows
+        return self._sealed_rows + self._rows
 
     @property
     def batches(self) -> tuple[Batch, ...]:
         """All changes."""
         self._seal()
-        return self._spine.batches
+        return tuple(self._batches)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the batches; what waits is not counted."""
-        return self._spine.nbytes
+        """Bytes of the batches, and of past rows that are kept; what waits is not counted."""
+        return sum(batch.nbytes for batch in self._batches) + self._known.nbytes
 
     # ------------------------------------------------------------------------------------------------------------- writing
 
@@ -94,59 +85,110 @@ class ChangeTrace:
         self._waiting.append(updates)
         self._rows += updates.rows
         self.last = updates.last
-        if len(self._waiting) >= MAX_WAITING or self._rows >= MAX_WAITING_ROWS:
+        if len(self._waiting) >= MAX_WAITING or self._rows >= MAX_BATCH_ROWS:
             self.forget(oldest)
+            self._known.age()
             self._seal()
 
     def _seal(self) -> None:
-        """Makes a batch of what waits."""
+        """Makes batches of what waits."""
         if self._waiting:
             all = joined(self._waiting)
-            upper = Antichain.at(self.last + 1)
-            batch = Batch.of(self._spine.upper, upper, all.columns, all.rounds[None], all.diffs, pages=self._spine.pages)
-            self._spine.insert(batch)
             self._waiting, self._rows = [], 0
+            for start, end in _cut(all.rounds):
+                self._append(all, start, end)
+
+    def _append(self, all: Updates, start: int, end: int) -> None:
+        """Adds a batch of some of these changes, and merges the last ones while they are small."""
+        last = int(all.rounds[end - 1])
+        lower, upper = Antichain.at(self._sealed + 1), Antichain.at(last + 1)
+        columns, rounds = tuple(column[start:end] for column in all.columns), all.rounds[None, start:end]
+        batch, batches = Batch.of(lower, upper, columns, rounds, all.diffs[start:end]), self._batches
+        while batches and 2 * batch.rows > batches[-1].rows and batch.rows + batches[-1].rows <= MAX_BATCH_ROWS:
+            batch = Merge((batches.pop(), batch), _START).result
+        batches.append(batch)
+        self._sealed, self._sealed_rows = last, self._sealed_rows + end - start
 
     def forget(self, oldest: int) -> None:
         """Gives up rounds before `oldest`."""
         if oldest > self.begin:
-            self._handle.set_logical_compaction(Antichain.at(oldest))
-            self._spine.drop_before(Antichain.at(oldest + 1))
+            self.begin = oldest
+            gone = bisect_right(self._batches, oldest + 1, key=_end)
+            self._sealed_rows -= sum(batch.rows for batch in self._batches[:gone])
+            del self._batches[:gone]
+            self._known.forget(oldest)
             if self._waiting and oldest >= self._waiting[-1].last:
                 self._waiting, self._rows = [], 0
+                self._sealed = self.last
 
     # ------------------------------------------------------------------------------------------------------------- reading
 
     def between(self, after: int, upto: int) -> Updates:
         """The changes of the rounds after `after` up to `upto`, round by round."""
-        parts = list(self._parts(after, upto))
-        if not parts:
-            return none(self.arity)
-        all = Updates(*_joined(parts, self.arity))
-        order = np.argsort(all.rounds, kind="stable")
-        return Updates(tuple(column[order] for column in all.columns), all.diffs[order], all.rounds[order])
+        block = self._gathered(after, upto)
+        block = block[:, np.argsort(block[-2], kind="stable")]
+        return Updates(tuple(block[: self.arity]), block[-1], block[-2])
 
     def net(self, after: int, upto: int) -> Layer | None:
         """What these changes come to, each row once, at time 0; None where that is nothing."""
-        parts = list(self._parts(after, upto))
-        if not parts:
-            return None
-        columns, diffs, _ = _joined(parts, self.arity)
-        return build(columns, (0,), diffs)
+        block = self._gathered(after, upto)
+        block[-2] = 0
+        return build_block(block, self.arity)
 
-    def _parts(self, after: int, upto: int) -> Iterable[tuple[Columns, np.ndarray, np.ndarray]]:
-        """Columns, diffs and rounds of the changes in between, layer by layer."""
+    def table(self, round: int, now: Table, last: int) -> Table:
+        """The relation as of a round that can be read; `now` it is that of the round `last`."""
+        known, table = self._known.nearest(round, last, now)
+        if known != round:
+            net = self.net(min(known, round), max(known, round))
+            table = table if net is None else undone(table, net) if known > round else done(table, net)
+            if round < last:
+                table = self._known.keep(round, table, self.rows)
+        return table
+
+    def _gathered(self, after: int, upto: int) -> np.ndarray:
+        """Columns, rounds and diffs of the changes in between, batch by batch."""
+        parts = list(self._parts(after, upto))
+        sizes = [layer.rows if chosen is None else len(chosen) for layer, chosen in parts]
+        found, end = np.empty((self.arity + 2, sum(sizes)), np.int64), 0
+        for (layer, chosen), size in zip(parts, sizes, strict=True):
+            start, end = end, end + size
+            for field in range(self.arity + 2):
+                layer.copy_values(field, chosen, found[field, start:end])
+        return found
+
+    def _parts(self, after: int, upto: int) -> Iterable[tuple[Layer, np.ndarray | None]]:
+        """The layers with changes in between, and which of theirs these are (None: all)."""
         self._seal()
-        lower, upper = Antichain.at(after + 1), Antichain.at(upto + 1)
-        for batch in self._spine.batches:
-            if batch.description.may_lie_between(lower, upper):
-                for layer in batch.layers:
+        first = bisect_right(self._batches, after + 1, key=_end)
+        for batch in self._batches[first : bisect_left(self._batches, upto + 1, lo=first, key=_begin)]:
+            for layer in batch.layers:
+                if after < _begin(batch) and _end(batch) <= upto + 1:
+                    yield layer, None
+                else:
                     rounds = layer.times()[0]
-                    chosen = (rounds > after) & (rounds <= upto)
-                    if chosen.all():
-                        yield layer.columns(), layer.diffs(), rounds
-                    elif chosen.any():
-                        yield tuple(c[chosen] for c in layer.columns()), layer.diffs()[chosen], rounds[chosen]
+                    yield layer, np.flatnonzero((rounds > after) & (rounds <= upto))
+
+
+def _begin(batch: Batch) -> int:
+    """The first round that a batch may have changes of."""
+    return batch.description.lower.elements[0][0]
+
+
+def _end(batch: Batch) -> int:
+    """The round after the last one that it may have changes of."""
+    return batch.description.upper.elements[0][0]
+
+
+def _cut(rounds: np.ndarray) -> Iterable[tuple[int, int]]:
+    """Parts of changes, whose rounds ascend, that are large enough for batches: none has some changes of a round only."""
+    start = 0
+    while start < len(rounds):
+        end = min(start + MAX_BATCH_ROWS, len(rounds))
+        if end < len(rounds):
+            whole = int(np.searchsorted(rounds, rounds[end]))
+            end = whole if whole > start else int(np.searchsorted(rounds, rounds[start], side="right"))
+        yield start, end
+        start = end
 
 
 def _refuse_strange(batches: Sequence[Batch]) -> None:
@@ -177,11 +219,6 @@ def compacted_to(batches: Sequence[Batch]) -> int:
     return since if since >= batches[0].description.lower.elements[0][0] else 0
 
 
-def _joined(parts: Sequence[tuple[Columns, np.ndarray, np.ndarray]], arity: int) -> tuple[Columns, np.ndarray, np.ndarray]:
-    columns = tuple(np.concatenate([columns[c] for columns, _, _ in parts]) for c in range(arity))
-    return columns, np.concatenate([diffs for _, diffs, _ in parts]), np.concatenate([rounds for _, _, rounds in parts])
-
-
 def net_of(updates: Updates) -> Layer | None:
     """What changes come to, as `ChangeTrace.net` has it."""
     return build(updates.columns, (0,), updates.diffs) if updates.rows else None
@@ -191,52 +228,3 @@ def none(arity: int) -> Updates:
     """No changes."""
     empty = np.empty(0, np.int64)
     return Updates((empty,) * arity, empty, empty)
-
-
-def undone(columns: Sequence[np.ndarray], rows: int, net: Layer) -> tuple[Columns, int]:
-    """The rows of a set before what changed in it all in all (`ChangeTrace.net`), and how many there are: columns of 4 or 8
-    bytes, as those of the set, or wider where the values ask for it. What came is in the set, what went is not."""
-    diffs = net.diffs()
-    gone = np.flatnonzero(diffs < 0)
-    came = net.rows - len(gone)
-    if not columns:
-        return (), min(max(rows - came + len(gone), 0), 1)
-    back = [net.values(c, gone) for c in range(net.arity)]
-    inputs = [_wide_enough(np.ascontiguousarray(column), values) for column, values in zip(columns, back, strict=True)]
-    outputs = tuple(np.empty(rows + len(gone), column.dtype) for column in inputs)
-    kept = _without(inputs, rows, net, outputs) if came else _whole(inputs, rows, outputs)
-    for output, values in zip(outputs, back, strict=True):
-        output.view(np.int32 if output.itemsize == 4 else np.int64)[kept : kept + len(gone)] = values
-    return tuple(output[: kept + len(gone)] for output in outputs), kept + len(gone)
-
-
-def _wide_enough(column: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """A column that has room for further values."""
-    narrow = column.itemsize == 4 and len(values)
-    return column.astype(np.int64) if narrow and not -(2**31) <= values.min() <= values.max() < 2**31 else column
-
-
-def _without(columns: Sequence[np.ndarray], rows: int, net: Layer, outputs: Sequence[np.ndarray]) -> int:
-    """Copies the rows that did not come; returns how many there are."""
-    slots = np.zeros(SLOTS_PER_ROW * net.rows + 1, np.int32)
-    filter = np.zeros(min(1 << (FILTER_BYTES_PER_ROW * net.rows).bit_length(), MAX_FILTER_BYTES), np.uint8)
-    column = _most_selective(net)
-    stored, target = (
-        np.array([(address_of(array), array.itemsize) for array in arrays], np.int64) for arrays in (columns, outputs)
-    )
-    tables = address_of(slots), len(slots), address_of(filter), len(filter) - 1
-    return int(copy_without(net.address, *tables, column, address_of(stored), address_of(target), rows))
-
-
-def _most_selective(net: Layer) -> int:
-    """The column with the most values."""
-    first = min(net.rows, SAMPLE_ROWS)
-    spread = np.unique(np.linspace(0, net.rows - 1, first).astype(np.int64))
-    return max(range(net.arity), key=lambda c: len(np.unique(net.values(c, spread))))
-
-
-def _whole(columns: Sequence[np.ndarray], rows: int, outputs: Sequence[np.ndarray]) -> int:
-    """Copies all rows."""
-    for column, output in zip(columns, outputs, strict=True):
-        output[:rows] = column
-    return rows

@@ -108,6 +108,14 @@ class Layer:
         stored = self.stored(field)
         return (stored if chosen is None else stored[chosen]).astype(np.int64)
 
+    def copy_values(self, field: int, chosen: np.ndarray | None, target: np.ndarray) -> None:
+        """Writes a field of all rows, or of the chosen ones, to an array of as many."""
+        constant = self.constant(field)
+        if constant is not None:
+            target[:] = constant
+        else:
+            target[:] = self.stored(field) if chosen is None else self.stored(field)[chosen]
+
     def columns(self, chosen: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
         return tuple(self.values(c, chosen) for c in range(self.arity))
 

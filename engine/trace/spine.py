@@ -39,12 +39,9 @@ WAITING_ROWS = 512
 class Spine:
     """The trace of one collection. Inserting is for one thread at a time; handles and cursors are for any."""
 
-    def __init__(self, arity: int, depth: int, effort: int = 2, begin: int = 0) -> None:
-        """`begin` is the round that a trace of changes begins after: it has no updates up to there; nobody asks for them."""
+    def __init__(self, arity: int, depth: int, effort: int = 2) -> None:
         self.arity, self.depth, self.effort = arity, depth, effort
-        rest = (0,) * (depth - 1)
-        self.upper = Antichain.at(begin + 1, *rest) if begin else Antichain.start(depth)
-        self.since = Antichain.at(begin, *rest)
+        self.upper = self.since = Antichain.start(depth)
         self._levels: list[Level] = []
         self._waiting: list[Batch] = []  # the newest ones,
         self._waiting_rows = 0  # and their updates
@@ -144,27 +141,6 @@ class Spine:
         if self._waiting:
             waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
             self._introduce(Merge(waiting, self.since, self.pages).result if len(waiting) > 1 else waiting[0])
-
-    def drop_before(self, frontier: Antichain) -> None:
-        """Drops the oldest batches whose updates are all before `frontier`: of a trace of changes, whose readers add up what
-        comes from a time on."""
-        with self.lock:
-            for level in reversed(range(len(self._levels))):
-                at = self._levels[level]
-                newest = at.batches[-1] if isinstance(at, Merge) else at
-                if newest is None or newest.description.upper.precedes(frontier):
-                    self._levels[level] = None
-                elif isinstance(at, Merge) and at.batches[0].description.upper.precedes(frontier):
-                    self._levels[level] = newest
-                    break
-                else:
-                    break
-            else:
-                self._waiting = [b for b in self._waiting if not b.description.upper.precedes(frontier)]
-                self._waiting_rows = sum(batch.rows for batch in self._waiting)
-                while not self._waiting and self._apart and self._apart[0].description.upper.precedes(frontier):
-                    self.merged_to = self._apart.popleft().description.upper
-            self._lower_top()
 
     def exert(self, fuel: int = 1 << 16) -> bool:
         """Merges while there is nothing else to do: about `fuel` updates. False when it is one batch, compacted to `since`."""

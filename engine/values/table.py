@@ -33,6 +33,8 @@ class Table:
     columns: tuple[np.ndarray, ...]
     height: int = -1
     """Number of rows where there are no columns; -1 where the columns say it."""
+    fresh: bool = False
+    """Whether nobody else has the columns, so that who gets them may write to them."""
 
     @property
     def rows(self) -> int:

@@ -28,7 +28,7 @@ wide    single rounds that touch one chain of rules among many
 tails   commits of 64 rows to relations that grow to millions: the longest
 tpch    the 22 queries of TPC-H (q1 ... q22) maintained while orders come and go, beside DuckDB computing them anew (--scale)
 tpch-batches  queries 1 and 13 while their tables come in batches: rules, collections, and with the general operator (--scale)
-history sessions with a history: commits, reads of past rounds, a million rounds
+history sessions with a history: commits, reads of past rounds of relations of several shapes, a million rounds
 activation  a graph of operators in static order, by the queue, and fused: where changes touch a growing share of it
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 

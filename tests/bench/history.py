@@ -1,6 +1,9 @@
 """Sessions that keep history: what commits, past rounds and a million rounds cost, beside the same without.
 
-The relation has a fixed size: each round replaces its oldest row. Times are processor time.
+A relation has a fixed size: each round replaces its oldest rows. Times are processor time. Past rounds are read of relations of
+several shapes, another one each time: all rows, one key, a question about a past round, the changes of ten rounds. Such a read
+takes at most twice as long as the same of now, but for what even the smallest takes; of a relation with many changes for its
+rows besides what adding up these takes, which later reads need less of.
 """
 
 from __future__ import annotations
@@ -8,72 +11,156 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
+from statistics import median
 
 import numpy as np
 
 import dlog
 from tests.bench.process import Options
-from tests.bench.report import save, seconds, show
+from tests.bench.report import as_ratio, save, seconds, show
 
-PROGRAM = ".decl edge(x: number, y: number)\n.decl back(x: number, y: number)\nback(y, x) :- edge(x, y).\n"
-ROWS = 1_000_000
+PROGRAM = ".decl edge(x: number, y: {type})\n.decl back(x: {type}, y: number)\nback(y, x) :- edge(x, y).\n"
 SINGLE_ROUNDS = 20_000
 MILLION = 1_000_000
 WINDOW = 1_000
 SMALL = 1_000
 TOGETHER = 10_000
 """Rounds of a commit of many."""
+READS = 15
+DIFF = 10
+"""Rounds of a difference."""
 REACH = 2.0
-"""An as-of read takes at most so many times as long as a read of now."""
+"""An as-of read takes at most so many times as long as a read of now,"""
+LEAST = 250e-6
+"""and so many seconds."""
+FEW = 8
+"""Rows for each change since, at least, where that is all; else it adds up changes,"""
+PER_CHANGE = 60e-9
+"""which takes so many seconds each, at most for all of them."""
 BYTES = 120
 """Bytes of history for each change within the window at most, while batches are merged."""
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """Rows of a relation, how many of them each round replaces, and whether half its columns are strings."""
+
+    name: str
+    rows: int
+    replaced: int
+    text: bool = False
+
+    @property
+    def changes(self) -> int:
+        """Within the window."""
+        return 2 * self.replaced * WINDOW
+
+
+SHAPES = (
+    Shape("1M rows, 1 replaced a round", 1_000_000, 1),
+    Shape("1M rows, 100 replaced", 1_000_000, 100),
+    Shape("1,000 rows, 1 replaced", SMALL, 1),
+    Shape("1,000 rows, 100 replaced", SMALL, 100),
+    Shape("100,000 rows with strings, 1 replaced", 100_000, 1, text=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Seconds of reading now and then, and of the first read of a past round."""
+
+    now: float
+    then: float
+    first: float
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
-    """Seconds of a round without and with history; of reading now and then; of a difference of a hundred rounds; the most bytes
-    of history in a million rounds, and per change within the window."""
+    """Seconds of a round without and with history; the most bytes of history in a million rounds, and per change within the
+    window; and reads, by shape and what was read."""
 
     plain: float
     noted: float
-    now: float
-    then: float
-    diff: float
     most: int
     per_change: float
+    reads: dict[str, dict[str, Reads]]
 
 
 def run(options: Options) -> bool:
     """Measures, prints and saves; false where past rounds are wrong or a reach is missed."""
-    plain, noted = (_rounds(_session(SMALL, window), SINGLE_ROUNDS) for window in (0, WINDOW))
-    s = _session(ROWS, WINDOW)
-    _rounds(s, WINDOW)
-    right = set(s.at(s.round - WINDOW)["edge"].to_numpy()["x"].tolist()) == set(range(ROWS))
-    now, then = _best(lambda: s.at()["back"].to_numpy()), _best(lambda: s.at(s.round - WINDOW)["back"].to_numpy())
-    diff = _best(lambda: s.diff(s.round - 100)["back"].to_numpy())
+    plain, noted = (_rounds(_session(Shape("", SMALL, 1), window), SINGLE_ROUNDS) for window in (0, WINDOW))
+    reads, right = {}, True
+    for shape in SHAPES:
+        s = _session(shape, WINDOW)
+        _replace(s, shape, WINDOW)
+        reads[shape.name] = _reads(s, shape)
+        right &= set(s.at(s.round - WINDOW)["edge"].to_numpy()["x"].tolist()) == set(range(shape.rows))
+        s.close()
     most, held = _million()
-    figures = Figures(plain, noted, now, then, diff, most, most / (4 * WINDOW))
-    header = ["round", "with history", "read now", "as of then", "times", "diff", "most bytes", "per change"]
-    times = [seconds(t) for t in (plain, noted, now, then)]
-    row = [*times, f"{then / now:.2f}", seconds(diff), f"{most:,}", f"{figures.per_change:.0f}"]
-    show(f"history of {WINDOW:,} rounds, over {ROWS:,} rows; a million rounds over {SMALL:,}", header, [row])
+    figures = Figures(plain, noted, most, most / (4 * WINDOW), reads)
+    header = ["round", "with history", "most bytes of a million rounds", "per change"]
+    show(f"history of {WINDOW:,} rounds", header, [[seconds(plain), seconds(noted), f"{most:,}", f"{figures.per_change:.0f}"]])
+    lines = [_line(shape, read, found) for shape, all in reads.items() for read, found in all.items()]
+    show("past rounds", ["relation, read", "now", "then", "times", "first", "held"], lines)
     save("history", asdict(figures), options.json)
-    return right and held and then <= REACH * now and figures.per_change <= BYTES
+    held &= all(found.held for all in reads.values() for found in all.values())
+    return right and held and figures.per_change <= BYTES
 
 
-def _session(rows: int, window: int) -> dlog.Session:
-    xs = np.arange(rows)
-    return dlog.session(PROGRAM, {"edge": {"x": xs, "y": _target(xs)}}, history=window, threads=1)
+def _line(shape: str, read: str, found: Reads) -> list[str]:
+    times = as_ratio(found.then / found.now)
+    return [f"{shape}: {read}", seconds(found.now), seconds(found.then), times, seconds(found.first), str(found.held)]
 
 
-def _target(x: np.ndarray) -> np.ndarray:
-    return x * 7919 % 1_000_003
+def _session(shape: Shape, window: int) -> dlog.Session:
+    xs = np.arange(shape.rows)
+    text = PROGRAM.format(type="symbol" if shape.text else "number")
+    return dlog.session(text, {"edge": {"x": xs, "y": _target(shape, xs)}}, history=window, threads=1)
+
+
+def _target(shape: Shape, x: np.ndarray) -> np.ndarray:
+    values = x * 7919 % 1_000_003
+    return np.array([f"name {value}" for value in values.tolist()], object) if shape.text else values
+
+
+def _replace(s: dlog.Session, shape: Shape, rounds: int) -> None:
+    """Does rounds that replace so many rows each."""
+    for k in range(rounds):
+        gone = np.arange(k * shape.replaced, (k + 1) * shape.replaced)
+        s.remove("edge", {"x": gone, "y": _target(shape, gone)})
+        s.insert("edge", {"x": gone + shape.rows, "y": _target(shape, gone + shape.rows)})
+        s.commit()
+
+
+def _reads(s: dlog.Session, shape: Shape) -> dict[str, Reads]:
+    """What reads of now and of past rounds take, in turn; each time of another round."""
+    last = int(s.round)
+    rounds = (last - WINDOW + 1 + np.random.default_rng(7).permutation(WINDOW - DIFF)[:READS]).tolist()
+    key = shape.rows // 2 + WINDOW * shape.replaced
+    asked = rounds[0]
+    ways: dict[str, tuple[Callable[[], object], Callable[[int], object]]] = {
+        "all rows": (lambda: s.at()["back"].to_numpy(), lambda round: s.at(round)["back"].to_numpy()),
+        "one key": (lambda: s.query(f"edge({key}, X)"), lambda round: s.at(round).query(f"edge({key}, X)")),
+        "a question": (lambda: s.query(f"edge({key}, X)"), lambda _: s.query(f"edge@{asked}({key}, X)")),
+        f"{DIFF} rounds": (lambda: s.diff(last - DIFF)["edge"], lambda round: s.diff(round, round + DIFF)["edge"]),
+    }
+    found = {}
+    for name, (now, then) in ways.items():
+        first = _taken(partial(then, rounds[0]))
+        taken = [(_taken(now), _taken(partial(then, round))) for round in rounds]
+        read, past = (median(each) for each in zip(*taken, strict=True))
+        adding = PER_CHANGE * shape.changes if shape.changes * FEW > shape.rows else 0.0
+        within = past <= REACH * read + LEAST + adding
+        found[name] = Reads(read, past, first, within)
+    return found
 
 
 def _rounds(s: dlog.Session, count: int) -> float:
     """Does rounds one by one; the seconds of each."""
     size, first = s.rows("edge"), int(s.round) - 1
-    edges = _target(np.arange(first, first + count + size)).tolist()
+    edges = _target(SHAPES[0], np.arange(first, first + count + size)).tolist()
     started = time.process_time()
     for k in range(count):
         s.remove("edge", (first + k, edges[k]))
@@ -85,7 +172,8 @@ def _rounds(s: dlog.Session, count: int) -> float:
 def _million() -> tuple[int, bool]:
     """The most bytes of history, and whether the last window is what it should be, after a million rounds: half of them one by
     one, half in commits of many. A change waits in some hundred bytes until it is in a batch."""
-    s, most = _session(SMALL, WINDOW), 0
+    shape = Shape("", SMALL, 1)
+    s, most = _session(shape, WINDOW), 0
     history = s._followers.history
     while s.round < MILLION:
         if s.round < MILLION // 2:
@@ -93,7 +181,7 @@ def _million() -> tuple[int, bool]:
             gone, came = first + ks, first + ks + SMALL
             xs, rounds = np.concatenate([gone, came]), np.tile(s.round + 1 + ks, 2)
             diffs = np.repeat([-1, 1], TOGETHER)
-            s.commit_rounds({"edge": {"x": xs, "y": _target(xs), "round": rounds, "diff": diffs}})
+            s.commit_rounds({"edge": {"x": xs, "y": _target(shape, xs), "round": rounds, "diff": diffs}})
         else:
             _rounds(s, TOGETHER // 4)
             most = max(most, history.nbytes)
@@ -101,10 +189,7 @@ def _million() -> tuple[int, bool]:
     return most, set(s.at(s.round - WINDOW)["edge"].to_numpy()["x"].tolist()) == set(range(first, first + SMALL))
 
 
-def _best(read: Callable[[], object], times: int = 9) -> float:
-    found = []
-    for _ in range(times):
-        started = time.process_time()
-        read()
-        found.append(time.process_time() - started)
-    return min(found)
+def _taken(read: Callable[[], object]) -> float:
+    started = time.process_time()
+    read()
+    return time.process_time() - started

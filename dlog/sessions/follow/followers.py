@@ -14,12 +14,13 @@ from dlog.codec import Codec
 from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Program
 from dlog.engine.trace.changes import net_of
+from dlog.engine.trace.past_rows import undone
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import after, from_table, none
-from dlog.sessions.follow.history import History, Window, before
+from dlog.sessions.follow.history import History, Window
 from dlog.sessions.follow.sources import Moments, Source
 from dlog.sessions.follow.subscriptions import Subscription
 from dlog.sessions.mistakes import unreadable_round
@@ -48,7 +49,8 @@ class Committed:
         """The rows as of a round of the commit, or as of the one before it."""
         if round >= self.last:
             return self.table(relation)
-        return before(self.program.relations[relation], self.table(relation), net_of(self.changes_after(relation, round)))
+        net = net_of(self.changes_after(relation, round))
+        return self.table(relation) if net is None else undone(self.table(relation), net)
 
     def changes_after(self, relation: str, round: int) -> Updates:
         """The changes of the rounds after one."""

@@ -19,7 +19,7 @@ from dlog.dataclass import dataclass
 from dlog.engine.compile.past import is_moment
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.changes import ChangeTrace, compacted_to, undone
+from dlog.engine.trace.changes import ChangeTrace, compacted_to
 from dlog.engine.trace.layer import Layer
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
@@ -222,7 +222,9 @@ class History:
 
     def table(self, relation: Relation, now: Table, round: int) -> Table:
         """The rows as of a readable round, of those of now."""
-        return before(relation, now, self.net(relation, round, self.last))
+        with self._lock:
+            trace = self._trace_of(relation)
+            return now if trace is None else trace.table(round, now, self.last)
 
     def _trace_of(self, relation: Relation) -> ChangeTrace | None:
         kinds, trace = self.traces.get(relation.name, (relation.kinds, None))
@@ -275,14 +277,6 @@ class History:
 
 def _nanoseconds(duration: timedelta) -> int:
     return duration // timedelta(microseconds=1) * 1000
-
-
-def before(relation: Relation, table: Table, net: Layer | None) -> Table:
-    """The rows that a table had before these changes."""
-    if net is None:
-        return table
-    columns, rows = undone(table.columns, table.rows, net)
-    return Table(relation.kinds, columns, rows)
 
 
 def changes_of(relation: Relation, net: Layer | None, round: int) -> Updates:

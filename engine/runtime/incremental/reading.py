@@ -9,12 +9,12 @@ from dlog.engine.values.table import Table
 
 
 def table_of(collection: Collection) -> Table | None:
-    """The rows that are present; None where they have gone with their engine."""
+    """The rows that are present, copied; None where they have gone with their engine."""
     if _is_over(collection):
         return None
     read, rows = collection.read(before=_is_changing(collection))
     columns = tuple(_typed(values, kind.value) for values, kind in zip(read, collection.kinds, strict=True))
-    return Table(collection.kinds, columns, rows)
+    return Table(collection.kinds, columns, rows, fresh=True)
 
 
 def rows_of(collection: Collection) -> int:

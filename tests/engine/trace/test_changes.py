@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlog.engine.ir.rules import Kind
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace import changes
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.changes import ChangeTrace, net_of, undone
+from dlog.engine.trace.changes import ChangeTrace, net_of
 from dlog.engine.trace.layer import Layer
+from dlog.engine.trace.past_rows import done, undone
+from dlog.engine.values.table import Table
 from dlog.engine.values.updates import RowUpdates, Updates
 from tests.examples import examples
 
@@ -61,13 +64,34 @@ def rows_of(layer: Layer) -> dict[Row, int]:
     return dict(zip(zip(*(c.tolist() for c in layer.columns()), strict=True), layer.diffs().tolist(), strict=True))
 
 
+def table_of(rows: list[Row], dtype: Any = np.int64, fresh: bool = False) -> Table:
+    return Table((Kind.NUMBER,) * 2, columns_of(rows, dtype), fresh=fresh)
+
+
+def set_of(table: Table) -> set[Row]:
+    """The rows of a table that has each once."""
+    rows = list(zip(*(c.tolist() for c in table.columns), strict=True))
+    assert len(set(rows)) == len(rows) == table.rows
+    return set(rows)
+
+
 @examples(150)
-@given(rounds=ROUNDS, window=st.integers(0, 6), waiting=st.sampled_from([1, 2, 128]), data=st.data())
-def test_changes_between_rounds_are_what_was_noted(rounds: list[list[Row]], window: int, waiting: int, data: Any) -> None:
+@given(
+    rounds=ROUNDS,
+    window=st.integers(0, 6),
+    waiting=st.sampled_from([1, 2, 128]),
+    batch=st.sampled_from([1, 4, 4096]),
+    data=st.data(),
+)
+def test_changes_between_rounds_are_what_was_noted(
+    rounds: list[list[Row]], window: int, waiting: int, batch: int, data: Any
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "MAX_WAITING", waiting)
+        patch.setattr(changes, "MAX_BATCH_ROWS", batch)
         held: set[Row] = set()
         story = [{}, *stories(rounds, held)]
+        states = _states(story)
         trace = ChangeTrace(2, 0)
         for now, diffs in enumerate(story):
             if diffs:
@@ -82,26 +106,47 @@ def test_changes_between_rounds_are_what_was_noted(rounds: list[list[Row]], wind
             assert sorted(found) == sorted(expected) and [n for n, *_ in found] == sorted(n for n, *_ in found)
             net = trace.net(after, upto)
             assert ({} if net is None else rows_of(net)) == summed(story[after + 1 : upto + 1])
-        again = ChangeTrace.of(2, trace.batches) if trace.batches else trace
-        last = len(story) - 1
-        start = max(0, last - window)
-        assert sorted(told(again.between(start, last))) == sorted(told(trace.between(start, last)))
+            for round in (after, upto, after):
+                present = table_of(sorted(states[now]), fresh=data.draw(st.booleans()))
+                assert set_of(trace.table(round, present, now)) == states[round]
+        _check_batches(trace, window, batch, story)
+
+
+def _states(story: list[dict[Row, int]]) -> list[set[Row]]:
+    """The rows after each round."""
+    found: list[set[Row]] = [set()]
+    for diffs in story[1:]:
+        found.append({row for row in found[-1] | diffs.keys() if (row in found[-1]) ^ (row in diffs)})
+    return found
+
+
+def _check_batches(trace: ChangeTrace, window: int, most: int, story: list[dict[Row, int]]) -> None:
+    """Batches touch, are small but for those of one round, and hold what was noted for who reads them again."""
+    batches, last = trace.batches, len(story) - 1
+    again = ChangeTrace.of(2, batches) if batches else trace
+    start = max(0, last - window)
+    assert sorted(told(again.between(start, last))) == sorted(told(trace.between(start, last)))
+    assert trace.rows == sum(batch.rows for batch in batches)
+    for each in batches:
+        assert each.rows <= most or each.rows in map(len, story)
 
 
 @examples(150)
-@given(rounds=ROUNDS, first=st.sets(st.tuples(VALUES, VALUES)), wide=st.booleans())
-def test_undoing_changes_gives_the_rows_of_before(rounds: list[list[Row]], first: set[Row], wide: bool) -> None:
+@given(rounds=ROUNDS, first=st.sets(st.tuples(VALUES, VALUES)), wide=st.booleans(), fresh=st.booleans())
+def test_undoing_changes_gives_the_rows_of_before(
+    rounds: list[list[Row]], first: set[Row], wide: bool, fresh: bool
+) -> None:
     held = set(first)
     story = stories(rounds, held)
-    narrow = not wide and all(-(2**31) <= v < 2**31 for row in held for v in row)
-    columns = columns_of(sorted(held), np.int32 if narrow else np.int64)
     net = net_of(Updates(*_joined([updates_of(d, n) for n, d in enumerate(story, 1)])))
     if net is None:
         assert held == first
         return
-    before, rows = undone(columns, len(held), net)
-    assert rows == len(first) == len(before[0])
-    assert set(zip(*(c.tolist() for c in before), strict=True)) == first
+    for start, end, change in ((held, first, undone), (first, held, done)):
+        narrow = not wide and all(-(2**31) <= v < 2**31 for row in start for v in row)
+        table = table_of(sorted(start), np.int32 if narrow else np.int64, fresh)
+        assert set_of(change(table, net)) == end
+        assert fresh or set_of(table) == start
 
 
 def _joined(parts: list[Updates]) -> tuple[tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
@@ -115,16 +160,46 @@ def test_many_rows_of_one_value_are_undone() -> None:
     ones = np.ones(50_000, np.int64)
     net = net_of(Updates((ones[:300], xs[100:400]), np.repeat([1, -1], [200, 100]), ones[:300]))
     assert net is not None
-    columns, rows = undone((ones[:49_900], xs[:49_900]), 49_900, net)
-    assert rows == 49_800 and (columns[0] == 1).all()
+    before = undone(Table((Kind.NUMBER,) * 2, (ones[:49_900], xs[:49_900])), net)
+    assert before.rows == 49_800 and (before.columns[0] == 1).all()
     expected = np.concatenate([xs[:100], xs[300:49_900], xs[300:400]])
-    assert np.array_equal(columns[1], expected)
+    assert np.array_equal(np.sort(before.columns[1]), np.sort(expected))
+
+
+def test_reading_a_round_looks_at_what_changed_around_it_alone() -> None:
+    trace, one = ChangeTrace(1, 0), np.ones(1, np.int64)
+    for round in range(1, 20_001):
+        trace.note(Updates((one * round,), one, one * round), 0)
+    assert len(trace.batches) < 20_000 // 1_000
+    looked = [layer.rows for layer, _ in trace._parts(9_000, 9_001)]
+    assert len(looked) == 1 and looked[0] <= changes.MAX_BATCH_ROWS
+    assert told(trace.between(9_000, 9_001)) == [(9_001, (9_001,), 1)]
+
+
+def test_rows_of_past_rounds_are_kept_while_they_are_read_and_small() -> None:
+    trace = ChangeTrace(2, 0)
+    story = stories([[(n, 0)] for n in range(1, 301)] + [[(n, 0)] for n in range(1, 291)], set())
+    for round, diffs in enumerate(story, 1):
+        trace.note(updates_of(diffs, round), 0)
+    now = table_of([(n, 0) for n in range(291, 301)])
+    first = trace.table(590 - 10, now, 590)
+    assert trace.table(590 - 10, now, 590) is first and not first.fresh  # 20 rows, of which nobody's are written to
+    assert set_of(trace.table(590 - 11, now, 590)) == {(n, 0) for n in range(280, 301)}
+    assert set_of(first) == {(n, 0) for n in range(281, 301)}
+    bytes = trace.nbytes
+    for _ in range(2):
+        trace._known.age()
+    assert trace.nbytes < bytes and trace.table(590 - 10, now, 590) is not first
+    large = table_of([(n, 0) for n in range(291, 301)] + [(n, 1) for n in range(10_000)])
+    for _ in range(2):
+        trace._known.age()
+    assert trace.table(500, large, 590) is not trace.table(500, large, 590)
 
 
 def test_a_relation_without_columns_is_undone() -> None:
     one = np.ones(1, np.int64)
     came = net_of(Updates((), one, one))
-    assert came is not None and undone((), 1, came) == ((), 0)
+    assert came is not None and undone(Table((), (), 1), came).rows == 0 and done(Table((), (), 0), came).rows == 1
 
 
 def test_batches_that_are_no_trace_are_refused() -> None:
