@@ -16,6 +16,8 @@ from dlog.engine.trace.overflow import weight_of
 from dlog.engine.trace.pages import Pages
 from dlog.engine.values.array_pool import RecurringBlocks
 
+MANY = 1 << 10
+"""Updates for which it pays to look at their rounds before they are sorted."""
 Moment = tuple[int, ...]
 """The iterations of a time, without its round: `()` outside of loops."""
 Columns = tuple[np.ndarray, ...]
@@ -110,7 +112,7 @@ class Delta:
 
     def in_order_of_rounds(self) -> Delta:
         rounds = self.rounds
-        return self if (rounds[:-1] <= rounds[1:]).all() else self.only(np.argsort(rounds, kind="stable"))
+        return self if (rounds[:-1] <= rounds[1:]).all() else self.only(_ascending(rounds))
 
     def built(self, pages: Pages | None = None) -> Layer | None:
         """The same updates in order of (row, time), each pair once, without zeros; None where they cancel out. Raises
@@ -142,6 +144,19 @@ class Delta:
         starts = np.flatnonzero(np.r_[True, (sorted_moments[:, 1:] != sorted_moments[:, :-1]).any(axis=0)])
         for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
             yield tuple(sorted_moments[:, start].tolist()), self.only(order[start:end])
+
+
+def _ascending(rounds: np.ndarray) -> np.ndarray:
+    """The order of words that are not all alike; equal ones stay as they are. Sorting words is twice as fast as sorting their
+    places: where there is room for them the places are in the words."""
+    least, places = int(rounds.min()), len(rounds).bit_length()
+    if len(rounds) < MANY or (int(rounds.max()) - least).bit_length() + places > 63:
+        return np.argsort(rounds, kind="stable")
+    words = (rounds - least) << places
+    words |= np.arange(len(rounds))
+    words.sort()
+    words &= (1 << places) - 1
+    return words
 
 
 def empty(arity: int, depth: int) -> Delta:

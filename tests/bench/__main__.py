@@ -29,6 +29,7 @@ tails   commits of 64 rows to relations that grow to millions: the longest
 tpch    the 22 queries of TPC-H (q1 ... q22) maintained while orders come and go, beside DuckDB computing them anew (--scale)
 tpch-batches  queries 1 and 13 while their tables come in batches: rules, collections, and with the general operator (--scale)
 history sessions with a history: commits, reads of past rounds of relations of several shapes, a million rounds
+intervals  commits while a million or ten million intervals wait for the clock: what is due, and the longest
 activation  a graph of operators in static order, by the queue, and fused: where changes touch a growing share of it
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
@@ -50,6 +51,7 @@ from tests.bench import (
     files,
     graph,
     history,
+    intervals,
     late,
     latency,
     live,
@@ -111,6 +113,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "collections": collections.run,
     "activation": activation.run,
     "history": history.run,
+    "intervals": intervals.run,
     "spine": spine.run,
     "tails": tails.run,
     "tpch": tpch.run,
@@ -127,6 +130,7 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
         "rounds": rounds.WORKLOADS,
         "rounds-rivals": rounds_rivals.WORKLOADS,
         "latency": latency.GRAPHS,
+        "intervals": intervals.SIZES,
         "equivalence": equivalence.WORKLOADS,
         "spark": spark_workloads.WORKLOADS,
         "spark-bulk": spark_bulk.WORKLOADS,

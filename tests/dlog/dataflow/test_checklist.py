@@ -7,7 +7,6 @@ import contextlib
 import io
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 import dlog.dataflow
 from dlog.dataflow import Collection, Dataflow, Input
+from dlog.engine.operators.calendar import Calendar
 from dlog.engine.operators.delta import Delta
 from dlog.engine.operators.reduce import Reduce, ReduceTotal
 from tests.conftest import ROOT
@@ -160,16 +160,18 @@ def test_1_3_advancing_the_clock_costs_what_is_due(monkeypatch: pytest.MonkeyPat
     intervals.insert({"start": starts, "end": [start + 10 for start in starts]})
     flow.commit()
     touched: list[int] = []
-    original = Delta.only
+    taken = Calendar.take
 
-    def tally(delta: Delta, rows: Any) -> Delta:
-        found = original(delta, rows)
-        touched.append(max(len(rows), found.rows))
+    def tally(calendar: Calendar, high: int) -> list[tuple[int, Delta]]:
+        found = taken(calendar, high)
+        touched.append(sum(delta.rows for _, delta in found))
         return found
 
-    flow.commit()  # sorts by round what has come, once
+    flow.commit()
     before = flow.statistics()
-    monkeypatch.setattr(Delta, "only", tally)
+    monkeypatch.setattr(Calendar, "take", tally)
+    for moves in ("only", "in_order_of_rounds"):  # nothing that waits is looked at, or put in order, again
+        monkeypatch.setattr(Delta, moves, lambda *_: pytest.fail("what waits is looked at"))
     for _ in range(20):
         flow.commit()
     monkeypatch.undo()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.dataflow import Dataflow, col
+from dlog.engine.operators import calendar as calendar_module
 from dlog.engine.operators import join
 from dlog.engine.operators.calendar import MANY_NEW, Calendar
 from dlog.engine.operators.delta import Delta
@@ -26,29 +28,80 @@ def delta(rounds: list[int]) -> Delta:
     return Delta((np.arange(len(rounds)),), np.array([rounds], np.int64), np.ones(len(rounds), np.int64))
 
 
-@examples(50)
-@given(st.lists(st.one_of(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.integers(1, 5)), max_size=30))
-def test_a_calendar_gives_what_is_due_and_keeps_the_rest(steps: list) -> None:
-    calendar, waiting, now = Calendar(), [], 0
-    for step in steps:
-        if isinstance(step, list):
-            rounds = [now + r for r in step]
-            calendar.add(0, delta(rounds), max(rounds))
-            waiting += rounds
-        else:
-            now += step
-            taken = [r for _, part in calendar.take(now) for r in part.rounds.tolist()]
-            assert sorted(taken) == sorted(r for r in waiting if r < now)
-            waiting = [r for r in waiting if r >= now]
-        assert len(calendar) == len(waiting)
-        assert calendar.next_round() == min(waiting, default=None)
+NEVER_REACHED = 2**63 - 1
+STEPS = st.lists(
+    st.one_of(
+        st.lists(st.integers(0, 30) | st.just(NEVER_REACHED), min_size=1, max_size=40),
+        st.integers(1, 5),
+    ),
+    max_size=40,
+)
 
 
-def test_a_calendar_has_few_blocks() -> None:
+@examples(100)
+@given(STEPS, st.sampled_from([1, 2, 5]), st.sampled_from([1, 3, 64]))
+def test_a_calendar_gives_what_is_due_and_keeps_the_rest(steps: list, chunk: int, many: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calendar_module, "CHUNK", chunk)
+        patch.setattr(calendar_module, "MANY_NEW", many)
+        calendar, waiting, now, number = Calendar(), [], 0, 0
+        for step in steps:
+            if isinstance(step, list):
+                rounds = [min(now + r, NEVER_REACHED) for r in step]
+                numbers = np.arange(number, number := number + len(step))
+                times, ones = np.array([rounds], np.int64), np.ones(len(step), np.int64)
+                calendar.add(number % 2, Delta((numbers,), times, ones), max(rounds))
+                waiting += [(r, number % 2, n) for r, n in zip(rounds, numbers.tolist(), strict=True)]
+            else:
+                now += step
+                taken = [
+                    (r, port, n)
+                    for port, part in calendar.take(now)
+                    for r, n in zip(part.rounds.tolist(), part.columns[0].tolist(), strict=True)
+                ]
+                assert sorted(taken) == sorted(each for each in waiting if each[0] < now)
+                waiting = [each for each in waiting if each[0] >= now]
+            assert len(calendar) == len(waiting) and bool(calendar) == bool(waiting)
+            assert calendar.next_round() == min((r for r, _, _ in waiting), default=None)
+
+
+@pytest.mark.parametrize("span", [1, 3, 1 << 40, 1 << 62])
+def test_updates_are_put_in_order_of_rounds(span: int) -> None:
+    """Places go into the words where there is room; equal rounds stay in order."""
+    rounds = np.random.default_rng(7).integers(-span, span, 5_000)
+    found = Delta((np.arange(5_000),), rounds[None, :], rounds).in_order_of_rounds()
+    expected = sorted(range(5_000), key=lambda place: rounds[place])
+    assert found.columns[0].tolist() == expected and found.rounds.tolist() == sorted(rounds.tolist())
+
+
+@pytest.mark.parametrize("ending", ["spread", "together"])
+def test_no_step_of_a_calendar_costs_what_waits(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    """A million updates wait; others come, a few or thousands at a time, while the clock goes on."""
+    random, moved = np.random.default_rng(7), [0]
+    step = calendar_module._Merge._step
+
+    def tally(merge: Any) -> int:
+        moved[0] += (rows := step(merge))
+        return rows
+
+    monkeypatch.setattr(calendar_module._Merge, "_step", tally)
     calendar = Calendar()
-    for round in range(1000):
-        calendar.add(0, delta([round]), round)
-    assert not calendar.take(0) and len(calendar._blocks[0]) <= 11
+
+    def add(count: int, now: int) -> None:
+        rounds = now + (random.integers(1, 100_000, count) if ending == "spread" else np.full(count, 100_000 - now % 7))
+        calendar.add(0, Delta((rounds,), rounds[None, :], rounds), int(rounds.max()))
+
+    add(1_000_000, 0)
+    taken = 0
+    for now in range(1, 3_001):
+        moved[0], count = 0, int(random.choice([1, 10, 100, 5_000], p=[0.5, 0.3, 0.15, 0.05]))
+        add(count, now)
+        taken += sum(part.rows for _, part in calendar.take(now))
+        levels = calendar._schedules[0].levels if calendar._schedules else []
+        allowed = (calendar_module.WORK * max(count, calendar_module.CHUNK) + 2 * calendar_module.CHUNK) * len(levels)
+        assert moved[0] <= allowed
+        assert len(levels) <= 24
+    assert ending == "together" or taken > 20_000
 
 
 def test_a_calendar_joins_what_comes_in_many_pieces() -> None:
