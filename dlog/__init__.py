@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from dlog.grammar.diagnostics import DlogError, InternalError
     from dlog.graphs import Graph, graph
     from dlog.relation import Relation
-    from dlog.sessions import Changes, Round, Session, Subscription, Upserts, session
+    from dlog.sessions import ChangeEvents, Changes, Round, Session, Subscription, Upserts, session
     from dlog.streaming import stream
 
 __all__ = [
     "Branch",
+    "ChangeEvents",
     "Changes",
     "DlogError",
     "Graph",
@@ -53,6 +54,7 @@ __all__ = [
 
 _HOMES = {
     "Branch": "dlog.branch",
+    "ChangeEvents": "dlog.sessions",
     "Changes": "dlog.sessions",
     "DlogError": "dlog.grammar.diagnostics",
     "Graph": "dlog.graphs",

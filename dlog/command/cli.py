@@ -18,6 +18,7 @@ import click
 from dlog.command import options
 from dlog.command.options import (
     Engine,
+    Envelope,
     FindingsFormat,
     Modules,
     OutputFormat,
@@ -156,6 +157,7 @@ def _explain_if_asked(job: Job, program: Program) -> None:
 @switch("--progress", help="Write a line after each round, also after one that changes nothing.")
 @click.option("--up-to", metavar="ROUND", type=click.IntRange(min=0), help="End before this round of the changes.")
 @repeated("--key", "keys", metavar="RELATION=COLUMNS", help="Write what becomes of keys: upsert, delete")
+@option("--envelope", choice=Envelope, default="upsert", help="What of keys: their rows, or those before, too.")
 @repeated("--order", "orders", metavar="RELATION=COLUMNS", help="Sort a round's changes by these; -COLUMN: descending")
 @options.texts
 @options.jobs
@@ -177,6 +179,7 @@ def watch(
     progress: bool,
     up_to: int | None,
     keys: tuple[str, ...],
+    envelope: Envelope,
     orders: tuple[str, ...],
     texts: Texts,
     jobs: int,
@@ -200,7 +203,7 @@ def watch(
     limits = memory, max_iterations
     job = Watch(program, stream, follow, facts, output, written, texts.include, texts.macros, jobs, *limits, state, sync.value)
     job = replace(job, engine=engine.value, workers=workers, modules=modules.names, module_folders=modules.folders)
-    job = replace(job, snapshot=snapshot, progress=progress, up_to=up_to, keys=keys, orders=orders)
+    job = replace(job, snapshot=snapshot, progress=progress, up_to=up_to, keys=keys, envelope=envelope.value, orders=orders)
     with prompt_interruption():
         run_watch(job)
 

@@ -46,6 +46,11 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
+class Envelope(StrEnum):
+    UPSERT = "upsert"
+    DEBEZIUM = "debezium"
+
+
 class FindingsFormat(StrEnum):
     TEXT = "text"
     JSON = "json"

@@ -13,6 +13,7 @@ from dlog.sessions.commits import Round, Transaction
 from dlog.sessions.core import Session
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.envelopes import Upserts
+from dlog.sessions.follow.events import ChangeEvents
 from dlog.sessions.follow.subscriptions import Subscription
 from dlog.sessions.follow.views import Diff, View
 from dlog.sessions.options import ProgramSource, StateSource
@@ -20,7 +21,7 @@ from dlog.sessions.options import ProgramSource, StateSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Changes", "Diff", "Round", "Session", "Subscription", "Transaction", "Upserts", "View", "session"]
+__all__ = ["ChangeEvents", "Changes", "Diff", "Round", "Session", "Subscription", "Transaction", "Upserts", "View", "session"]
 
 
 def session(

@@ -23,7 +23,7 @@ from dlog.engine.values.updates import Updates, joined
 from dlog.pipeline import stage
 from dlog.sessions.commits import Round, Transaction
 from dlog.sessions.follow.changes import none, split
-from dlog.sessions.follow.envelopes import envelope
+from dlog.sessions.follow.envelopes import Form, envelope_of
 from dlog.sessions.follow.followers import Committed
 from dlog.sessions.follow.history import window
 from dlog.sessions.follow.sources import Answers, Named, Source
@@ -225,6 +225,7 @@ class Changing(Reading):
         up_to: int | None = None,
         progress: bool = False,
         key: str | Sequence[str] | None = None,
+        envelope: Form | None = None,
         order: str | Sequence[str] | None = None,
         limit: int = LIMIT,
         slow: Slow = "end",
@@ -249,6 +250,8 @@ class Changing(Reading):
             Deliver the first round, and the last one of every commit, even without changes: all up to there has come then.
         key
             Columns that tell rows apart: changes are `Upserts` then, for each key its row of now, or none.
+        envelope
+            With a key: "upsert", or "debezium" for `ChangeEvents`, which have the row before as well.
         order
             Columns by which the changes of a round are sorted, "-x" for descending.
         limit
@@ -276,7 +279,7 @@ class Changing(Reading):
         terms = SubscriptionTerms(snapshot, progress, end, most, slow)
         with self._lock:
             source = self._source(what)
-            form = envelope(source.relation, _columns("key", key), _columns("order", order))
+            form = envelope_of(source.relation, _columns("key", key), _columns("order", order), envelope)
             subscription = Subscription(source.name, terms, form, callback)
             relation = source.name if isinstance(source, Named) else None
             self._followers.subscribe(subscription, source, relation, first, self._committed(self._engine.round))

@@ -22,6 +22,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.interruption import whole
 from dlog.pipeline import stage
 from dlog.sessions import Session
+from dlog.sessions.follow.envelopes import Form
 from dlog.spark import quieten
 from dlog.watch.change_lines import Change, ChangeReader, weight
 from dlog.watch.line_source import LineSource
@@ -57,6 +58,7 @@ class Watch:
     progress: bool = False
     up_to: int | None = None
     keys: tuple[str, ...] = ()
+    envelope: Form = "upsert"
     orders: tuple[str, ...] = ()
 
 
@@ -123,9 +125,19 @@ class _Watcher:
         """The label of what there is at first, if that is to be written."""
         names = watched(session.program)
         keys, orders = columns_of(job.keys, names, "key", "bad-key"), columns_of(job.orders, names, "order", "bad-order")
+        if job.envelope != "upsert" and not keys:
+            message = f"`--envelope {job.envelope}` is about keys: name some, --key relation=column"
+            raise DlogError(Diagnostic("bad-key", message))
         self._ordered = orders.keys()
         self._following = {
-            name: session.subscribe(name, snapshot=snapshot, key=keys.get(name), order=orders.get(name), limit=MAX_COUNT)
+            name: session.subscribe(
+                name,
+                snapshot=snapshot,
+                key=keys.get(name),
+                envelope=job.envelope if name in keys else None,
+                order=orders.get(name),
+                limit=MAX_COUNT,
+            )
             for name in names
         }
 

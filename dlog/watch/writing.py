@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TextIO, TypeAlias
 
@@ -22,6 +23,7 @@ from dlog.engine.state.files import cut, named, text_to_extend
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import stage
 from dlog.sessions.follow.envelopes import Delivered, Upserts
+from dlog.sessions.follow.events import ChangeEvents
 
 Format: TypeAlias = str
 """`csv` or `json`."""
@@ -34,14 +36,26 @@ CHANGE = re.compile(rb"\n\d+,")
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """What a line has of an event besides the key and the row of now."""
+
+    operation: str
+    before: Row | None
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
-    """A change: a row that came (+1) or went (-1); or what became of a key, its row or none."""
+    """A change: a row that came (+1) or went (-1); or what became of a key, its row or none, with what it was where that is
+    wanted."""
 
     round: int
     relation: str
     diff: int
     row: Row | None
     key: Row | None = None
+    event: Event | None = None
 
 
 def lines_of(round: int, relation: str, delivered: Delivered, sorted_already: bool) -> Iterator[Line]:
@@ -50,6 +64,10 @@ def lines_of(round: int, relation: str, delivered: Delivered, sorted_already: bo
     if isinstance(delivered, Upserts):
         for key, row in sorted(delivered, key=lambda pair: _order(pair[0])):
             yield Line(round, relation, 0, row, key)
+    elif isinstance(delivered, ChangeEvents):
+        told = zip(delivered, delivered.operations, strict=True)
+        for (key, before, after), operation in sorted(told, key=lambda each: _order(each[0][0])):
+            yield Line(round, relation, 0, after, key, Event(operation, before, delivered.columns, delivered.key))
     else:
         for row, diff in delivered if sorted_already else sorted(delivered, key=lambda c: (c[1], _order(c[0]))):
             yield Line(round, relation, diff, row)
@@ -144,7 +162,12 @@ def _last_ends(content: BinaryIO, csv: bool) -> tuple[int, int]:
 
 
 def _csv_line(line: Line) -> str:
-    """`3,price,+1,tea,4`; by key `3,price,upsert,tea,4` or `3,price,delete,tea`."""
+    """`3,price,+1,tea,4`; by key `3,price,upsert,tea,4` or `3,price,delete,tea`; as an event `3,price,u,tea,3,tea,4`, with
+    nothing between commas for a row that is not there."""
+    if line.event is not None:
+        nothing = [""] * len(line.event.columns)
+        sides = (nothing if row is None else [*map(_csv_value, row)] for row in (line.event.before, line.row))
+        return ",".join([str(line.round), line.relation, line.event.operation, *chain.from_iterable(sides)]) + "\n"
     if line.key is None:
         what, values = "+1" if line.diff > 0 else "-1", line.row or ()
     else:
@@ -165,12 +188,25 @@ def _csv_value(value: object) -> str:
 
 def _json_line(line: Line) -> str:
     item: dict[str, object] = {"round": line.round, "relation": line.relation}
+    if line.event is not None:
+        item |= _json_event(line.event, line.key or (), line.row)
+        return json.dumps(item, ensure_ascii=False) + "\n"
     if line.key is None:
         item["diff"] = line.diff
     else:
         item["key"] = [_json_value(value) for value in line.key]
     item["row"] = None if line.row is None else [_json_value(value) for value in line.row]
     return json.dumps(item, ensure_ascii=False) + "\n"
+
+
+def _json_event(event: Event, key: Row, after: Row | None) -> dict[str, object]:
+    """An event as Debezium has it: rows are objects."""
+    before, now = (None if row is None else _json_object(event.columns, row) for row in (event.before, after))
+    return {"op": event.operation, "key": _json_object(event.key, key), "before": before, "after": now}
+
+
+def _json_object(names: Sequence[str], row: Row) -> dict[str, object]:
+    return dict(zip(names, map(_json_value, row), strict=True))
 
 
 def _json_progress(round: int) -> str:

@@ -479,6 +479,27 @@ def test_1_s_what_becomes_of_keys_is_written_with_progress(watch: RunWatch, fold
     ]
 
 
+def test_1_s_what_keys_were_before_is_written_as_events(watch: RunWatch, folder: Path) -> None:
+    (folder / "prices.dl").write_text(PRICES)
+    flags = "--key", "best=item", "--envelope", "debezium"
+    assert watch("prices.dl", OFFERS, *flags).out == (
+        "1,best,c,,,tea,4\n2,best,c,,,rum,9\n2,best,u,tea,4,tea,3\n4,best,d,rum,9,,\n"
+    )
+    lines = watch("prices.dl", OFFERS, *flags, "--format", "json").out.splitlines()
+    assert [json.loads(line) for line in lines[-2:]] == [
+        {
+            "round": 2, "relation": "best", "op": "u", "key": {"item": "tea"},
+            "before": {"item": "tea", "euros": 4}, "after": {"item": "tea", "euros": 3},
+        },
+        {
+            "round": 4, "relation": "best", "op": "d", "key": {"item": "rum"},
+            "before": {"item": "rum", "euros": 9}, "after": None,
+        },
+    ]  # fmt: skip
+    done = watch("prices.dl", OFFERS, "--envelope", "debezium")
+    assert done.code == 1 and "`--envelope debezium` is about keys: name some, --key relation=column" in done.err
+
+
 def test_changes_of_a_round_are_written_in_an_order(watch: RunWatch, folder: Path) -> None:
     (folder / "prices.dl").write_text(PRICES)
     stream = "".join(f"1,offer,+1,here,{item},{euros}\n" for item, euros in (("tea", 4), ("rum", 9), ("ice", 2), ("gin", 9)))

@@ -5,7 +5,7 @@ A `Changes` is made from the engine's columns without looking at them; values ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,10 +127,11 @@ def mark_names(relation: Relation) -> tuple[str, str]:
     """The names of the columns of diffs and rounds beside a relation's own: `diff` and `round`, with an underscore where an
     attribute has the name."""
     attributes = [name for name, _ in relation.attributes]
-    return _unused("diff", attributes), _unused("round", attributes)
+    return unused_name("diff", attributes), unused_name("round", attributes)
 
 
-def _unused(name: str, taken: list[str]) -> str:
+def unused_name(name: str, taken: Container[str]) -> str:
+    """A name, with underscores before it where it is taken."""
     while name in taken:
         name = f"_{name}"
     return name

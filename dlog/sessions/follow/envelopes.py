@@ -1,12 +1,14 @@
-"""The form in which a subscriber gets the changes of a round: rows with diffs, perhaps in order, or what became of keys."""
+"""The form in which a subscriber gets the changes of a round: rows with diffs, perhaps in order, or what became of keys, with
+the rows before if that is wanted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
+from dlog.arguments import bad_argument
 from dlog.codec import Codec, Row
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.operators.readings import Reading
@@ -18,6 +20,7 @@ from dlog.engine.values.differences import row_groups
 from dlog.engine.values.updates import Updates
 from dlog.relation import signature
 from dlog.sessions.follow.changes import EMPTY, Changes, typed
+from dlog.sessions.follow.events import ChangeEvents, Side
 from dlog.sessions.mistakes import mistake
 from dlog.tabular import Tabular
 
@@ -92,7 +95,8 @@ class Upserts(Tabular):
         return self.to_arrow().slice(0, rows)
 
 
-Delivered: TypeAlias = Changes | Upserts
+Delivered: TypeAlias = Changes | Upserts | ChangeEvents
+Form = Literal["upsert", "debezium"]
 
 
 class Envelope(Protocol):
@@ -138,18 +142,21 @@ class Keyed:
         self._spine = Spine(relation.arity, 1)
         self._handle = self._spine.handle()
 
-    def of(self, relation: Relation, updates: Updates, codec: Codec, hidden: bool = False) -> Upserts:
+    def of(self, relation: Relation, updates: Updates, codec: Codec, hidden: bool = False) -> Delivered:
+        after = self._after(relation, updates, codec, hidden)
+        return Upserts(relation, self._key, after.columns, after.there, codec)
+
+    def _after(self, relation: Relation, updates: Updates, codec: Codec, hidden: bool) -> Side:
+        """Notes the changes of a round: what the keys have now of which rows came or went, in order of the keys."""
         if not updates.rows:
-            return Upserts(relation, self._key, (EMPTY,) * relation.arity, np.empty(0, bool), codec)
+            return Side((EMPTY,) * relation.arity, np.empty(0, bool))
         columns = tuple(updates.columns[c] for c in self._places)
         self._insert(columns, updates)
         rows, there, keys = self._rows_by_key(columns[: len(self._key)], updates.rows)
         if (there > 1).any():
             raise self._violated(relation, [key[int(np.argmax(there > 1))] for key in keys], codec)
-        if hidden:
-            rows, there = [column[:0] for column in rows], there[:0]
-        back = np.argsort(self._places)
-        return Upserts(relation, self._key, [rows[c] for c in back], there == 1, codec)
+        shown = slice(0, 0) if hidden else slice(None)
+        return Side(tuple(rows[c][shown] for c in np.argsort(self._places)), there[shown] == 1)
 
     def _insert(self, columns: Sequence[np.ndarray], updates: Updates) -> None:
         time = max(updates.last, self._spine.upper.elements[0][0])
@@ -185,12 +192,34 @@ class Keyed:
         return mistake("key-violation", message, "subscribe with more columns as key, or without one")
 
 
+class Paired(Keyed):
+    """The same with the rows that keys had before: those that went, as a key has one."""
+
+    def of(self, relation: Relation, updates: Updates, codec: Codec, hidden: bool = False) -> ChangeEvents:
+        after = self._after(relation, updates, codec, hidden)
+        count = len(after.there)
+        columns, there = tuple(np.zeros(count, np.int64) for _ in range(relation.arity)), np.zeros(count, bool)
+        if count:
+            order, starts = row_groups([updates.columns[c] for c in self._key], updates.rows)
+            owners = np.empty(updates.rows, np.int64)
+            owners[order] = np.repeat(np.arange(count), np.diff(starts, append=updates.rows))
+            gone = np.flatnonzero(updates.diffs < 0)
+            there[owners[gone]] = True
+            for column, given in zip(columns, updates.columns, strict=True):
+                column[owners[gone]] = given[gone]
+        return ChangeEvents(relation, self._key, Side(columns, there), after, codec)
+
+
 def _take_rows(updates: Updates, places: np.ndarray) -> Updates:
     return Updates(tuple(c[places] for c in updates.columns), updates.diffs[places], updates.rounds[places])
 
 
-def envelope(relation: Relation, key: Sequence[str], order: Sequence[str]) -> Envelope:
+def envelope_of(relation: Relation, key: Sequence[str], order: Sequence[str], form: Form | None = None) -> Envelope:
     """The form that is asked for. Raises DlogError for columns that the relation does not have."""
+    if form is not None and form not in get_args(Form):
+        raise bad_argument("envelope", f"one of {', '.join(get_args(Form))}", form)
+    if form is not None and not key:
+        raise mistake("bad-key", f'`envelope="{form}"` is about keys: name the columns that tell rows apart, `key=...`')
     places = {name: c for c, (name, _) in enumerate(relation.attributes)}
     by = [(_place(relation, places, name.removeprefix("-")), -1 if name.startswith("-") else 1) for name in order]
     for column, _ in by:
@@ -201,7 +230,7 @@ def envelope(relation: Relation, key: Sequence[str], order: Sequence[str]) -> En
         return Diffs(by)
     if by:
         raise mistake("bad-order", "`order` is for changes with diffs, not for those by `key`")
-    return Keyed(relation, [_place(relation, places, name) for name in key])
+    return (Paired if form == "debezium" else Keyed)(relation, [_place(relation, places, name) for name in key])
 
 
 def _place(relation: Relation, places: Mapping[str, int], name: str) -> int:

@@ -17,7 +17,7 @@ from math import isnan
 from threading import Condition, get_ident
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from dlog.arguments import bad_argument
+from dlog.arguments import bad_argument, whole_or_none
 from dlog.codec import Codec
 from dlog.dataclass import dataclass
 from dlog.engine.interruption import Delayed
@@ -172,11 +172,13 @@ class Subscription:
 
     # -------------------------------------------------------------------------------------------------------------- taking
 
-    def fetch(self, timeout: float | None = 0.0) -> list[Item]:
+    def fetch(self, timeout: float | None = 0.0, most: int | None = None) -> list[Item]:
         """The rounds that have arrived. If there is none, waits up to `timeout` seconds for one (None: until one comes or the
-        subscription is closed)."""
+        subscription is closed). With `most` no more of them than have so many changes together, but one at least: no round is
+        parted."""
+        changes = whole_or_none("most", most, 1, "a number of changes, 1 or more")
         self._wait(timeout)
-        return self._take_available(None)
+        return self._take_available(None, changes)
 
     def __iter__(self) -> Iterator[Item]:
         return self
@@ -213,13 +215,17 @@ class Subscription:
                 with self._arrived:
                     self._wakers = [other for other in self._wakers if other[1] is not waker]
 
-    def _take_available(self, most: int | None) -> list[Item]:
-        """Takes items that are there, up to so many. An interruption puts them back."""
+    def _take_available(self, most: int | None, changes: int | None = None) -> list[Item]:
+        """Takes items that are there, up to so many, with up to so many changes if it is more than one. An interruption puts
+        them back."""
         found: list[Item] = []
+        room = None
         try:
             with Delayed():
-                while (most is None or len(found) < most) and (item := self._take()) is not None:
+                while (most is None or len(found) < most) and (item := self._take(room)) is not None:
                     found.append(item)
+                    if changes is not None:
+                        room = changes = changes - len(item[1])
         except BaseException:
             self._put_back(found)
             raise
@@ -257,10 +263,13 @@ class Subscription:
                 self._arrived.notify_all()
         return self._first is not None
 
-    def _take(self) -> Item | None:
+    def _take(self, room: int | None = None) -> Item | None:
+        """The first item, unless it has more changes than there is room for."""
         with self._arrived:
             self._reader = get_ident()
             self._has_items()
+            if room is not None and self._first is not None and len(self._first[1]) > room:
+                return None
             item, self._first = self._first, None
             self._has_items()
             return item

@@ -206,6 +206,95 @@ def test_upserts_add_up_to_the_rows_by_key(rounds: list[list[tuple[int, int | No
         assert shown == held
 
 
+def test_1_s_events_have_the_row_before_and_the_one_after() -> None:
+    s = dlog.session(PRICES, {"price": [("tea", 3), ("rum", 9)]}, history=5)
+    events = s.subscribe("price", key="item", envelope="debezium")
+    later = s.subscribe("price", key="item", envelope="debezium", snapshot=False)
+    s.upsert("price", ("tea", 4))
+    s.insert("price", ("ale", 2))
+    s.remove("price", ("rum", 9))
+    s.commit()
+    (first, all), (second, changed) = events.fetch()
+    assert (first, {key: pair for key, *pair in all}) == (1, {("rum",): [None, ("rum", 9)], ("tea",): [None, ("tea", 3)]})
+    assert (second, {key: pair for key, *pair in changed}) == (
+        2,
+        {("ale",): [None, ("ale", 2)], ("rum",): [("rum", 9), None], ("tea",): [("tea", 3), ("tea", 4)]},
+    )
+    assert [(n, sorted(e, key=str)) for n, e in later.fetch()] == [(2, sorted(changed, key=str))]
+    assert (changed.name, changed.key, changed.columns) == ("price", ("item",), ("item", "euros"))
+    assert {key: each for (key, *_), each in zip(changed, changed.operations, strict=True)} == {
+        ("ale",): "c", ("rum",): "d", ("tea",): "u",
+    }  # fmt: skip
+    assert sorted(changed.to_arrow().to_pylist(), key=str) == [
+        {"item": "ale", "before_euros": None, "after_euros": 2, "op": "c"},
+        {"item": "rum", "before_euros": 9, "after_euros": None, "op": "d"},
+        {"item": "tea", "before_euros": 3, "after_euros": 4, "op": "u"},
+    ]
+    assert str(changed).startswith("<dlog.ChangeEvents of price(item, euros): 1 created, 1 updated, 1 deleted")
+    none: list[dict[str, Any]] = [{}, {"order": "item"}]
+    for keyless in none:
+        assert code(lambda keyless=keyless: s.subscribe("price", envelope="debezium", **keyless)) == "bad-key"
+    with pytest.raises(dlog.DlogError, match="`envelope` must be one of upsert, debezium, not 'avro'"):
+        s.subscribe("price", key="item", envelope="avro")  # type: ignore[arg-type]
+
+
+KINDS = """.type Pair = [left: number, right: symbol]
+.decl at(s: symbol, f: float, n: number, u: unsigned, p: Pair)
+"""
+values = st.tuples(
+    st.sampled_from([0.0, -1.5, float("inf")]),
+    st.sampled_from([0, 2**64 - 1]),
+    st.sampled_from([None, (1, "x"), (2, "y")]),
+)
+keyed = st.tuples(st.integers(0, 1), st.sampled_from("ab"), st.one_of(st.none(), values))
+
+
+@examples(40)
+@given(st.lists(st.lists(keyed, max_size=5), max_size=8), st.integers(1, 3))
+def test_events_lead_from_row_to_row_of_a_key(rounds: list, together: int) -> None:
+    """A key of two columns, which are neither first nor side by side; several rounds in a commit."""
+    held: dict[tuple, tuple] = {}
+    changes, expected = [], []
+    for number, round in enumerate(rounds, 1):
+        before = dict(held)
+        for n, s, others in round:
+            held.pop((n, s), None)
+            if others is not None:
+                f, u, p = others
+                held[n, s] = (s, f, n, u, p)
+        changes += [(number, "at", -1, row) for key, row in before.items() if held.get(key) != row]
+        changes += [(number, "at", 1, row) for key, row in held.items() if before.get(key) != row]
+        keys = [key for key in before | held if before.get(key) != held.get(key)]
+        expected += [(number, key, before.get(key), held.get(key)) for key in keys]
+    session = dlog.session(KINDS)
+    events = session.subscribe("at", key=["n", "s"], envelope="debezium")
+    for begin in range(0, len(rounds), together):
+        numbers = range(begin + 1, begin + 1 + together)
+        session.apply([change for change in changes if change[0] in numbers])
+    found = [(round, *event) for round, each in events.fetch() for event in each]
+    assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+@examples(40)
+@given(st.lists(st.integers(0, 4), max_size=8), st.integers(1, 9))
+def test_1_s_fetching_so_many_changes_parts_no_round(sizes: list[int], most: int) -> None:
+    s = dlog.session(".decl n(x: number)\n")
+    found = s.subscribe("n", progress=True, snapshot=False)
+    for round, size in enumerate(sizes, 1):
+        s.insert("n", [(10 * round + k,) for k in range(size)])
+        s.commit()
+    taken: list[list] = []
+    while items := found.fetch(0.0, most):
+        taken.append([(round, len(changes)) for round, changes in items])
+    assert [item for items in taken for item in items] == [(0, 0), *enumerate(sizes, 1)]
+    for items, following in zip(taken, [*taken[1:], None], strict=True):
+        assert len(items) == 1 or sum(size for _, size in items) <= most
+        if following is not None:
+            assert sum(size for _, size in items) + following[0][1] > most
+    with pytest.raises(dlog.DlogError, match="`most` must be a number of changes, 1 or more, not 0"):
+        found.fetch(0.0, 0)
+
+
 def test_a_key_that_is_none_ends_the_subscription() -> None:
     s = dlog.session(PRICES, {"price": [("tea", 3)]})
     prices = s.subscribe("price", key="item")
