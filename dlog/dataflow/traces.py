@@ -176,6 +176,7 @@ class TraceReader:
 
     def exert(self, fuel: int = FUEL) -> bool:
         """Merges batches and compacts, about so many updates; whether there is more to do."""
+        self._index.catch_up()
         return self._index.trace.exert(whole("fuel", fuel, 1, "a whole number, 1 or more"))
 
     def drop(self) -> None:
