@@ -25,6 +25,7 @@ from dlog.relation import Relation
 from dlog.sessions import Round, Session, Transaction
 from dlog.sessions.ingest.row_reader import RowReader
 from dlog.sessions.ingest.staged_relation import Words, bytes_of
+from dlog.sessions.marks import Marking
 
 if TYPE_CHECKING:
     from dlog.sessions.persistence.durable import Durable
@@ -130,7 +131,7 @@ class CollectionsSession(Session):
         self._check_set(relation)
         super().load(relation, path, **parameters)
 
-    def commit_rounds(self, changes: Mapping[str, Any], mark: int | None = None) -> Round:
+    def commit_rounds(self, changes: Mapping[str, Any], mark: Marking = None) -> Round:
         """Commits the changes of many rounds at once, by input: as tables or dicts of columns with `round` and `diff` among
         them, or as (round, row, diff) tuples."""
         with self._lock:

@@ -155,7 +155,9 @@ def _explain_if_asked(job: Job, program: Program) -> None:
 @switch("--follow", help="Wait for more at the end of the file.")
 @click.option("--snapshot/--no-snapshot", default=None, help="Write the rows there are at first; default: without a state.")
 @switch("--progress", help="Write a line after each round, also after one that changes nothing.")
+@click.option("--as-of", metavar="ROUND", type=click.IntRange(min=0), help="Begin with the rows as of this round.")
 @click.option("--up-to", metavar="ROUND", type=click.IntRange(min=0), help="End before this round of the changes.")
+@repeated("--query", "questions", metavar="[NAME:]QUESTION", help="Write what changes in its answers, not in the outputs")
 @repeated("--key", "keys", metavar="RELATION=COLUMNS", help="Write what becomes of keys: upsert, delete")
 @option("--envelope", choice=Envelope, default="upsert", help="What of keys: their rows, or those before, too.")
 @repeated("--order", "orders", metavar="RELATION=COLUMNS", help="Sort a round's changes by these; -COLUMN: descending")
@@ -164,6 +166,7 @@ def _explain_if_asked(job: Job, program: Program) -> None:
 @options.memory
 @options.max_iterations
 @options.state_folder
+@click.option("--history", metavar="ROUNDS", type=click.IntRange(min=0), default=0, help="Past rounds that the state keeps.")
 @options.sync_policy
 @options.engine_choice
 @options.workers("all slots but one")
@@ -177,7 +180,9 @@ def watch(
     follow: bool,
     snapshot: bool | None,
     progress: bool,
+    as_of: int | None,
     up_to: int | None,
+    questions: tuple[str, ...],
     keys: tuple[str, ...],
     envelope: Envelope,
     orders: tuple[str, ...],
@@ -186,6 +191,7 @@ def watch(
     memory: int | None,
     max_iterations: int | None,
     state: Path | None,
+    history: int,
     sync: Sync,
     engine: Engine,
     workers: int | None,
@@ -199,11 +205,14 @@ def watch(
     from dlog.watch.watch import Watch
     from dlog.watch.watch import watch as run_watch
 
+    if history and state is None:
+        usage_error("`--history` is for what a state keeps", "name its folder with `--state`")
     written = None if format is None else format.value
     limits = memory, max_iterations
     job = Watch(program, stream, follow, facts, output, written, texts.include, texts.macros, jobs, *limits, state, sync.value)
     job = replace(job, engine=engine.value, workers=workers, modules=modules.names, module_folders=modules.folders)
     job = replace(job, snapshot=snapshot, progress=progress, up_to=up_to, keys=keys, envelope=envelope.value, orders=orders)
+    job = replace(job, as_of=as_of, history=history, questions=questions)
     with prompt_interruption():
         run_watch(job)
 

@@ -258,7 +258,7 @@ class Shell:
     def announce(self, round: Round, always: bool = True) -> None:
         """Shows the changes of a round: how many everywhere, and the rows themselves in the relations of interest. A change of
         the program that changes no rows goes without saying."""
-        from dlog.watch.watch import watched
+        from dlog.watch.following import watched
 
         counts = []
         for name in round:

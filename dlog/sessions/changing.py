@@ -31,6 +31,7 @@ from dlog.sessions.follow.subscriptions import LIMIT, Callback, Slow, Subscripti
 from dlog.sessions.ingest.staged_changes import StagedChanges
 from dlog.sessions.ingest.streams import by_relation_of, rounds_of
 from dlog.sessions.ingest.written_facts import rows_of_facts
+from dlog.sessions.marks import Marking, marks_of
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import Options
 from dlog.sessions.past_rounds import feed
@@ -66,6 +67,22 @@ class Changing(Reading):
     def mark(self) -> int | None:
         """The mark of the last commit that had one, also in an earlier session with the same state."""
         return self._mark if self._durable is None else self._durable.last_mark
+
+    def marks(self) -> dict[int, int]:
+        """The marks of the rounds that came with one, as far as `history` goes, by round.
+
+        >>> import dlog
+        >>> s = dlog.session(".decl seen(x: number)\\n", history=10)
+        >>> for minute in (540, 555):
+        ...     s.insert("seen", (minute,))
+        ...     _ = s.commit(mark=minute)
+        >>> s.marks()
+        {1: 540, 2: 555}
+        """
+        with self._lock:
+            self._check_open()
+            found = self._followers.history.marks()
+            return dict(zip(found.rounds.tolist(), found.columns[0].tolist(), strict=True))
 
     # ------------------------------------------------------------------------------------------------------------- staging
 
@@ -133,7 +150,8 @@ class Changing(Reading):
         """Makes what is staged the next round.
 
         With a state the round is on disk when this returns. A `mark` is kept with it: a number that says how far the source of
-        the changes has been read, so that whoever opens the state again knows where to go on.
+        the changes has been read, so that whoever opens the state again knows where to go on. The history keeps marks, too
+        (`marks`).
 
         If it fails, for want of memory, say, or by an interruption, the session is at its last round and what is staged stays
         so; `rollback` forgets it. What the last round changed cannot be read any more then."""
@@ -183,9 +201,10 @@ class Changing(Reading):
                 raise
             self._transaction = None
 
-    def commit_rounds(self, changes: Mapping[str, Any], mark: int | None = None) -> Round:
+    def commit_rounds(self, changes: Mapping[str, Any], mark: Marking = None) -> Round:
         """Commits the changes of many rounds at once, by relation: as tables or dicts of columns with `round` and `diff` among
-        them, as (round, row, diff) tuples, or as the `Changes` of a session. All rounds are later than the present one.
+        them, as (round, row, diff) tuples, or as the `Changes` of a session. All rounds are later than the present one. A
+        `mark` is that of the last of them; a dict has marks by round.
 
         >>> import dlog
         >>> s = dlog.session('''
@@ -211,7 +230,7 @@ class Changing(Reading):
             self._staged_changes.forget_indexes()
             return self._advance_each(inputs, mark) if self._moving else self._advance(inputs, mark=mark)
 
-    def apply(self, stream: Iterable[tuple[int, str, int, Row]], mark: int | None = None) -> Round:
+    def apply(self, stream: Iterable[tuple[int, str, int, Row]], mark: Marking = None) -> Round:
         """Commits a stream of changes at once: (round, relation, diff, row)."""
         return self.commit_rounds(by_relation_of(stream), mark)
 
@@ -341,14 +360,16 @@ class Changing(Reading):
         self._check_open()
         return self._advance(self._staged_changes.updates(self._engine.round + 1), staged=True, mark=mark)
 
-    def _advance_each(self, inputs: Mapping[str, Updates], mark: int | None) -> Round:
+    def _advance_each(self, inputs: Mapping[str, Updates], mark: Marking) -> Round:
         """Commits rounds one by one: rules that read past ones have each read what came of those before."""
         given = {name: dict(split(updates)) for name, updates in inputs.items()}
         first, last = self._engine.round + 1, max((round for by in given.values() for round in by), default=0)
+        marked = marks_of(mark, first, max(first, last))
+        marks = {} if marked is None else dict(split(marked))
         changes: dict[str, list[Updates]] = {}
         for round in range(first, max(first, last) + 1):
             found = {name: by[round] for name, by in given.items() if round in by}
-            self._advance(found, mark=mark if round >= last else None)
+            self._advance(found, mark=int(marks[round].columns[0][0]) if round in marks else None)
             for name in self._touched():
                 changes.setdefault(name, []).append(self._changes(name))
         whole = {name: joined(parts) for name, parts in changes.items()}
@@ -356,18 +377,19 @@ class Changing(Reading):
         self._tell(lambda name: whole[name] if name in whole else none(program.relations[name].arity), lambda: whole)
         return Round(self, first, self._engine.round)
 
-    def _advance(self, inputs: Mapping[str, Updates], staged: bool = False, mark: int | None = None) -> Round:
+    def _advance(self, inputs: Mapping[str, Updates], staged: bool = False, mark: Marking = None) -> Round:
         """Commits to the engine and tells whoever follows."""
-        mark = whole_or_none("mark", mark, -(2**63), "a number of 64 bits", 2**63 - 1)
         if self._committing:
             raise busy()
-        engine = self._engine
+        engine, history = self._engine, self._followers.history
         before = engine.round
+        history.marking = marks = None if mark is None else marks_of(mark, before + 1, _last_round(inputs, before + 1))
+        last_mark = None if marks is None else int(marks.columns[0][-1])
         if self._moving:
             inputs = {**inputs, **feed(self, self._program, self._moving, before)}
         late: BaseException | None = None
         if self._durable is not None:
-            self._durable.mark = mark
+            self._durable.mark = last_mark
         with Delayed():
             self._committing = True
             try:
@@ -380,7 +402,7 @@ class Changing(Reading):
                         with stage("evaluation"):
                             raise
                     late, last = error, engine.round  # something came when the round was committed already
-                self._mark = self._mark if mark is None else mark
+                self._mark = self._mark if last_mark is None else last_mark
                 if staged:
                     self._staged_changes.staged = {}
                 self._tell(engine.changes, lambda: engine.touched)
@@ -388,7 +410,7 @@ class Changing(Reading):
                 if not self._followers.nobody(last):
                     self._followers.committed(self._committed(before))
             finally:
-                self._committing = False
+                self._committing, history.marking = False, None
         if late is not None:
             raise late
         self._follow()
@@ -407,6 +429,11 @@ class Changing(Reading):
     def _committed(self, before: int) -> Committed:
         engine = self._engine
         return Committed(before, engine.round, self._program, self._codec, self._changes, self._touched, engine.table)
+
+
+def _last_round(inputs: Mapping[str, Updates], next: int) -> int:
+    """The last round that a commit of these does, by default just the next one."""
+    return max((updates.last for updates in inputs.values() if updates.rows), default=next)
 
 
 def _columns(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -2,29 +2,30 @@
 
 A round is complete when a later one begins or the stream ends. Complete rounds are committed, many at once where many have
 arrived, and what they change in the outputs is written, each round whole and by itself. What facts give before the first
-change is round 0. With a state the last round of the stream is kept in it: a stream that is read again goes on behind that.
+change is round 0. With a state the last round of the stream is kept in it: a stream that is read again goes on behind that. The
+session numbers its rounds by itself; with a history it knows which of the stream they are, by their marks.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dlog.arguments import MAX_COUNT
 from dlog.dataclass import dataclass
 from dlog.engine.compile.past import moment
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.state.sync import Sync
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.diagnostics import DlogError
 from dlog.interruption import whole
 from dlog.pipeline import stage
 from dlog.sessions import Session
 from dlog.sessions.follow.envelopes import Form
 from dlog.spark import quieten
 from dlog.watch.change_lines import Change, ChangeReader, weight
+from dlog.watch.following import Following, Forms, labels_from
 from dlog.watch.line_source import LineSource
 from dlog.watch.writing import Format, Line, Writer, lines_of
 
@@ -34,8 +35,8 @@ _MAX_CHANGES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """One use of `dlog watch`. `format` None: as the stream's; `snapshot` None: where there is no state from before. A key, or
-    an order, is `relation=column,column`."""
+    """One use of `dlog watch`. `format` None: as the stream's; `snapshot` None: where there is no state from before, or as of a
+    round. A key, or an order, is `relation=column,column`; a question is followed in the place of outputs, `name: question`."""
 
     program: Path
     stream: str = "-"
@@ -56,7 +57,10 @@ class Watch:
     module_folders: tuple[str, ...] = ()
     snapshot: bool | None = None
     progress: bool = False
+    as_of: int | None = None
     up_to: int | None = None
+    history: int = 0
+    questions: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     envelope: Form = "upsert"
     orders: tuple[str, ...] = ()
@@ -68,6 +72,7 @@ def watch(job: Watch) -> None:
         source = LineSource(job.stream, job.follow, job.memory)
     limits = {"memory": job.memory, "max_iterations": job.max_iterations}
     options = {"threads": job.threads, "include": job.include, "macros": job.macros, "state": job.state, "sync": job.sync}
+    options["history"] = job.history
     engine: dict[str, Any] = {"engine": job.engine, "workers": job.workers}
     if job.modules:
         from dlog.functors import load_modules
@@ -86,24 +91,6 @@ def changeable(program: Program) -> dict[str, Relation]:
     return {name: relation for name, relation in program.relations.items() if name not in derived and moment(name) is None}
 
 
-def watched(program: Program) -> list[str]:
-    """The outputs or, if the program names none, all relations that follow from rules."""
-    outputs = dict.fromkeys(io.relation for io in program.io if io.action == "output")
-    return list(outputs) or list(program.derived)
-
-
-def columns_of(given: Sequence[str], relations: Sequence[str], what: str, code: str) -> dict[str, list[str]]:
-    """Columns by relation, of `what`: keys or orders. Raises DlogError, with a code, for what is none."""
-    found = {}
-    for text in given:
-        name, equals, columns = text.partition("=")
-        if not equals or not columns or name not in relations:
-            notes = (f"changes are written of {', '.join(relations)}",) if equals and columns else ()
-            raise DlogError(Diagnostic(code, f"`{text}` is no {what}: write relation=column,column", notes=notes))
-        found[name] = columns.split(",")
-    return found
-
-
 class _Watcher:
     """Collects rounds, commits the complete ones and writes what they change."""
 
@@ -119,31 +106,33 @@ class _Watcher:
         self._mark = session.mark or 0
         self._new = not session.restored
         """Whether the session begins: its files are begun, too."""
-        snapshot = self._new if job.snapshot is None else job.snapshot
-        there = job.progress or (snapshot and session.round > 0)
-        self._first = (0 if self._new else self._mark) if there else None
-        """The label of what there is at first, if that is to be written."""
-        names = watched(session.program)
-        keys, orders = columns_of(job.keys, names, "key", "bad-key"), columns_of(job.orders, names, "order", "bad-order")
-        if job.envelope != "upsert" and not keys:
-            message = f"`--envelope {job.envelope}` is about keys: name some, --key relation=column"
-            raise DlogError(Diagnostic("bad-key", message))
-        self._ordered = orders.keys()
-        self._following = {
-            name: session.subscribe(
-                name,
-                snapshot=snapshot,
-                key=keys.get(name),
-                envelope=job.envelope if name in keys else None,
-                order=orders.get(name),
-                limit=MAX_COUNT,
-            )
-            for name in names
-        }
+        snapshot = (self._new or job.as_of is not None) if job.snapshot is None else job.snapshot
+        self._following = Following(session, job.questions, Forms(job.keys, job.envelope, job.orders), snapshot)
+        self._first: dict[int, int] = {}
+        """The rounds that are there at first and are to be written, by those of the session."""
+        self._awaited: int | None = None
+        """The round to come that is to be the first."""
+        self._ended_before = 0
+        """The round at which the stream was left, if it was."""
+        if job.as_of is None:
+            self._following.begin()
+            if job.progress or (snapshot and session.round > 0):
+                self._first = {session.round: self._mark}
+        elif job.as_of > self._mark:
+            self._awaited = job.as_of
+        else:
+            self._begin_as_of(job.as_of)
+
+    def _begin_as_of(self, wanted: int) -> None:
+        """Begins with a round of the stream that has been committed."""
+        past = wanted < self._mark
+        labels = labels_from(self.session, wanted, self._mark) if past else {self.session.round: wanted}
+        self._following.begin(min(labels) if past else None)
+        self._first = {round: label for round, label in labels.items() if self.job.up_to is None or label < self.job.up_to}
 
     def run(self) -> None:
-        if self._first is not None and self.job.format is not None:
-            self._write([self._first])
+        if self._first and self.job.format is not None:
+            self._write(self._first)
         try:
             self._follow()
         except DlogError:
@@ -152,6 +141,8 @@ class _Watcher:
             raise
         self._flush(self._rounds)
         self._opened()
+        if self._awaited is not None and self._awaited < self._ended_before:
+            self._begin_awaited(self._awaited)
 
     def _follow(self) -> None:
         """Takes the whole stream; commits a round once a later one has begun."""
@@ -180,6 +171,7 @@ class _Watcher:
         told = False
         for change in self.reader:
             if self.job.up_to is not None and change[0] >= self.job.up_to:
+                self._ended_before = change[0]
                 return
             if change[0] > self._mark:
                 yield change
@@ -194,42 +186,66 @@ class _Watcher:
             return
         self._rounds = self._rounds[len(complete) :]
         self._size = sum(len(changes) for _, changes in self._rounds)
+        first = 0 if self._awaited is None else sum(label <= self._awaited for label, _ in complete)
+        for part in (complete[:first], complete[first:]):
+            if part:
+                self._commit_part(part)
+
+    def _commit_part(self, part: list[tuple[int, list[Change]]]) -> None:
         try:
-            self._commit(complete)
+            self._commit(part)
         except DlogError:
-            if len(complete) == 1:
+            if len(part) == 1:
                 raise
-            for round in complete:  # all up to the one that fails
+            for round in part:  # all up to the one that fails
                 self._commit([round])
 
     def _commit(self, complete: list[tuple[int, list[Change]]]) -> None:
-        now = self.session.round
-        numbered = enumerate(complete, now + 1)
-        stream = ((number, name, diff, row) for number, (_, cs) in numbered for _, name, diff, row in cs)
-        self.session.apply(stream, mark=complete[-1][0])
-        self._write([label for label, _ in complete])
+        """Commits rounds, up to the one that is to be the first or after it, and writes what they change."""
+        if self._awaited is not None and complete[0][0] > self._awaited:
+            self._begin_awaited(self._awaited)
+        labels = self._apply(complete)
+        if self._awaited is None:
+            self._write(labels)
+        elif complete[-1][0] == self._awaited:
+            self._begin_awaited(self._awaited)
+
+    def _begin_awaited(self, awaited: int) -> None:
+        """Begins with a round that is over."""
+        self._awaited = None
+        self._following.begin()
+        self._write({self.session.round: awaited})
+
+    def _apply(self, complete: list[tuple[int, list[Change]]]) -> dict[int, int]:
+        """Commits rounds; returns what they are by the session's."""
+        numbered = list(enumerate(complete, self.session.round + 1))
+        labels = {number: label for number, (label, _) in numbered}
+        self.session.apply(((n, name, diff, row) for n, (_, cs) in numbered for _, name, diff, row in cs), mark=labels)
+        return labels
 
     def _opened(self) -> Writer:
         """The writer; the first round is written when it is known how."""
         if self._writer is None:
             format = self.job.format or ("json" if self.reader.is_json else "csv")
-            self._writer = Writer(self.job.output, format, list(self._following), self._new)
-            if self._first is not None and self.job.format is None:
-                self._write([self._first])
+            anew = self._new or self.job.as_of is not None
+            self._writer = Writer(self.job.output, format, list(self._following.followed), anew)
+            if self._first and self.job.format is None:
+                self._write(self._first)
         return self._writer
 
-    def _write(self, labels: list[int]) -> None:
-        """Writes the changes of the last commit; its rounds are called by these labels."""
+    def _write(self, labels: dict[int, int]) -> None:
+        """Writes what has come of these rounds, which are called by their labels; what has come of others, after the last one
+        that is asked for, is dropped."""
         writer = self._opened()
-        first = self.session.round - len(labels) + 1
-        found: list[list[list[Line]]] = [[] for _ in labels]
-        for name, subscription in self._following.items():
+        found: dict[int, list[list[Line]]] = {round: [] for round in labels}
+        for name, subscription in self._following.subscriptions.items():
             for round, delivered in subscription.fetch():
-                found[round - first].append(list(lines_of(labels[round - first], name, delivered, name in self._ordered)))
+                if round in labels:
+                    found[round].append(list(lines_of(labels[round], name, delivered, name in self._following.orders)))
         with whole():
-            for label, changed in zip(labels, found, strict=True):
+            for round, changed in found.items():
                 for lines in changed:
                     writer.write(lines)
                 if self.job.progress:
-                    writer.progress(label)
+                    writer.progress(labels[round])
             writer.flush()

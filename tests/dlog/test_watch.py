@@ -525,6 +525,103 @@ def test_the_rows_at_first_are_written_when_that_is_wanted(watch: RunWatch, fold
     assert watch("closure.dl", "5,edge,-1,8,9\n", *flags).out == "5,path,-1,8,9\n"
 
 
+AS_OF_2 = "2,path,+1,1,2\n2,path,+1,1,4\n2,path,+1,2,4\n"
+"""The rows as of round 2 of `STREAM`, as insertions."""
+
+
+@pytest.mark.parametrize("given", ["2", "3", "4"])
+def test_a_watch_begins_with_the_rows_as_of_a_round_to_come(watch: RunWatch, given: str) -> None:
+    later = CHANGES[CHANGES.index("5,") :]
+    expected = AS_OF_2.replace("2,path", f"{given},path") + later
+    assert watch("closure.dl", STREAM, "--as-of", given).out == expected
+    assert watch("closure.dl", STREAM, "--as-of", given, "--no-snapshot").out == later
+    assert watch("closure.dl", STREAM, "--as-of", given, "--up-to", "5").out == AS_OF_2.replace("2,path", f"{given},path")
+
+
+def test_as_of_the_last_round_of_a_stream_all_rows_are_written_after_it_nothing(watch: RunWatch) -> None:
+    last = watch("closure.dl", STREAM, "--as-of", "5", "--progress").out.splitlines()
+    assert last[-1] == "5,,progress" and all(line.startswith("5,path,+1,") for line in last[:-1]) and len(last) == 10
+    assert watch("closure.dl", STREAM, "--as-of", "6").out == ""
+    assert watch("closure.dl", STREAM, "--as-of", "0").out == CHANGES
+
+
+@pytest.mark.parametrize("given", ["2", "4"])
+def test_a_watch_begins_with_a_past_round_that_its_state_keeps(watch: RunWatch, given: str) -> None:
+    """The rounds of the stream, which are 1, 2 and 5, of several runs; the session has its own numbers."""
+    kept = "--state", "state", "--history", "10"
+    lines = STREAM.splitlines(keepends=True)
+    for part in (lines[:2], lines[2:]):
+        watch("closure.dl", "".join(part), *kept)
+    first = AS_OF_2.replace("2,path", f"{given},path")
+    later = CHANGES[CHANGES.index("5,") :]
+    assert watch("closure.dl", "6,edge,-1,4,1\n", *kept, "--as-of", given, "--up-to", "5").out == first
+    found = watch("closure.dl", "7,edge,+1,8,9\n", *kept, "--as-of", given, "--format", "csv")
+    assert found.out == first + later + "7,path,+1,8,9\n"
+
+
+def test_as_of_the_facts_a_state_has_all_rounds(watch: RunWatch, folder: Path) -> None:
+    (folder / "facts").mkdir()
+    (folder / "facts" / "edge.facts").write_text("7\t8\n")
+    kept = "-F", "facts", "--state", "state", "--history", "10"
+    assert watch("closure.dl", STREAM, *kept).out == "0,path,+1,7,8\n" + CHANGES
+    found = watch("closure.dl", "", *kept, "--as-of", "0", "--progress").out
+    assert [line for line in found.splitlines() if "progress" not in line] == ["0,path,+1,7,8", *CHANGES.splitlines()]
+    assert re.findall(r"(\d),,progress", found) == ["0", "1", "2", "5"]
+
+
+def test_changes_as_of_a_past_round_begin_their_file_anew(watch: RunWatch, folder: Path) -> None:
+    kept = "--state", "state", "--history", "10", "-D", "out"
+    watch("closure.dl", STREAM, *kept)
+    assert (folder / "out" / "path.changes.csv").read_text() == CHANGES
+    watch("closure.dl", "", *kept, "--as-of", "2", "--format", "csv")
+    assert (folder / "out" / "path.changes.csv").read_text() == AS_OF_2 + CHANGES[CHANGES.index("5,") :]
+
+
+def test_a_past_round_that_no_state_keeps_is_refused(watch: RunWatch) -> None:
+    watch("closure.dl", STREAM, "--state", "state")
+    done = watch("closure.dl", "", "--state", "state", "--history", "5", "--as-of", "2")
+    assert done.code == 1 and "round 2 cannot be read: the state has round 5\n" in done.err and "--history ROUNDS" in done.err
+    watch("closure.dl", "6,edge,+1,8,9\n7,edge,+1,9,8\n", "--state", "state", "--history", "5")
+    done = watch("closure.dl", "", "--state", "state", "--history", "5", "--as-of", "2")
+    assert done.code == 1 and "round 2 cannot be read: the state has rounds 6 to 7\n" in done.err
+    assert watch("closure.dl", "", "--state", "state", "--history", "5", "--as-of", "6", "--format", "csv").code == 0
+    done = watch("closure.dl", "", "--history", "5")
+    assert done.code == 1 and "`--history` is for what a state keeps" in done.err
+
+
+def test_answers_to_questions_are_watched_in_the_place_of_outputs(watch: RunWatch) -> None:
+    """With a name before it, or numbered."""
+    asked = "--query", "path(1, x)", "--query", "many: n = count : { path(_, _) }"
+    assert watch("closure.dl", STREAM, *asked, "--up-to", "5").out == (
+        "1,query,+1,2\n1,query,+1,3\n1,many,-1,0\n1,many,+1,3\n2,query,-1,3\n2,query,+1,4\n"
+    )
+    past = watch("closure.dl", STREAM, "--query", "?- path(1, X), X > 2.", "--as-of", "2", "--order", "query=-X")
+    assert past.out == "2,query,+1,4\n"
+
+
+def test_a_question_is_watched_as_of_a_past_round(watch: RunWatch) -> None:
+    kept = "--state", "state", "--history", "5"
+    watch("closure.dl", STREAM, *kept)
+    found = watch("closure.dl", "", *kept, "--as-of", "1", "--query", "from1: path(1, x)", "--format", "csv").out
+    assert found == "1,from1,+1,2\n1,from1,+1,3\n2,from1,-1,3\n2,from1,+1,4\n5,from1,+1,1\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("paht(1, x)", "unknown relation `paht`"),
+        ("path: edge(1, x)", "a question has the name of a relation: `path`"),
+        ("path@-1(1, x)", "a question that is followed is about one round at a time"),
+        ("", "a query"),
+    ],
+)
+def test_a_question_that_is_none_is_refused(watch: RunWatch, question: str, expected: str) -> None:
+    done = watch("closure.dl", STREAM, "--query", question)
+    assert done.code == 1 and expected in done.err and "Traceback" not in done.err
+    twice = watch("closure.dl", STREAM, "--query", "a: path(1, x)", "--query", "a: path(2, x)")
+    assert "a question has the name of another question: `a`" in twice.err
+
+
 @pytest.mark.parametrize(
     ("key", "expected"),
     [

@@ -25,6 +25,8 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import none
+from dlog.sessions.marks import MARK
+from dlog.sessions.marks import RELATION as MARKED
 
 MARKS = 1024
 """Moments that a window of time is told by: it is longer than it was asked for by up to a part in so many."""
@@ -100,6 +102,8 @@ class History:
         self.traces: dict[str, tuple[tuple[Kind, ...], ChangeTrace]] = {}
         """By relation its kinds and its changes, those that changed last at the end."""
         self._marks: list[Mark] = []
+        self.marking: Updates | None = None
+        """The marks that the commit under way gives its rounds."""
 
     # ------------------------------------------------------------------------------------------------------------- writing
 
@@ -127,6 +131,8 @@ class History:
                 updates = changes(name)
                 if updates.rows:
                     found[name] = relations[name].kinds, updates
+        if general and self.marking is not None:
+            found[MARK] = MARKED.kinds, self.marking
         return HistoryEntry(general, self._clock() if self.window.duration is not None else 0, found)
 
     def begin(self, round: int) -> None:
@@ -219,6 +225,10 @@ class History:
         with self._lock:
             trace = self._trace_of(relation)
             return None if trace is None else trace.net(after, upto)
+
+    def marks(self) -> Updates:
+        """The marks of the rounds after the oldest of which all relations can be read."""
+        return self.between(MARKED, self._general, self.last)
 
     def table(self, relation: Relation, now: Table, round: int) -> Table:
         """The rows as of a readable round, of those of now."""

@@ -36,6 +36,7 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.sessions.follow.changes import none, typed
 from dlog.sessions.follow.history import History, HistoryEntry, Window
+from dlog.sessions.marks import MARK
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, BulkDecoder
 from dlog.sessions.persistence.checkpoints import Checkpoints
@@ -51,8 +52,6 @@ PROGRAM = "program"
 """The table of texts that the program has had; the last one holds."""
 TEXT_MOST = 1 << 28
 """Bytes of a program's text: a packed one that somebody else wrote may say that it has any number of them."""
-MARK = "/mark"
-"""A relation of one row, the mark; no program can declare it."""
 
 
 class State:
@@ -275,6 +274,8 @@ class State:
         return changes
 
     def _refuse_strange_changes(self, relation: str, changes: Updates) -> None:
+        if relation == MARK:
+            return
         kinds = self.relations[relation].kinds
         if not are_ids(kinds, changes.columns):
             raise ValueError("words are no ids")

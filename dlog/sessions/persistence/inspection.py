@@ -30,10 +30,11 @@ from dlog.engine.state.repair import Inspection, inspect, irreparable, repair
 from dlog.engine.state.segments import span
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.sessions.marks import MARK
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange
 from dlog.sessions.persistence.external_relations import DERIVED, FOLLOWING, ExternalRelations
-from dlog.sessions.persistence.folder import MARK, State
+from dlog.sessions.persistence.folder import State
 from dlog.sessions.persistence.stored_history import PAST
 from dlog.sessions.text import Text, stored_text
 

@@ -19,6 +19,8 @@ from dlog.engine.state.log import LoggedRound
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.sessions.follow.history import FrozenHistory, History, HistoryEntry, Mark
+from dlog.sessions.marks import MARK
+from dlog.sessions.marks import RELATION as MARKED
 
 PAST = "/past"
 """Ends the names of changes; alone, what is said of all of them."""
@@ -90,13 +92,18 @@ class StoredHistory:
             raise ValueError("changes of relations are missing")
         own = min((round for what, round, _ in rows if what == _OWN), default=self.round)
         batches = {}
-        for name, relation in relations.items():
+        for name, relation in _kept(relations).items():
             stored = self.stored.get(name + PAST)
             if stored is not None and stored.kinds == relation.kinds:
                 for layer in (layer for batch in stored.batches for layer in batch.layers):  # whatever their rounds
                     check(name, Updates(layer.columns(), layer.diffs(), np.zeros(layer.rows, np.int64)))
                 batches[name] = stored.kinds, stored.batches
         return FrozenHistory(own, marks, batches)
+
+
+def _kept(relations: Mapping[str, Relation]) -> dict[str, Relation]:
+    """The relations whose changes a history has: those of a program, and marks."""
+    return {**relations, MARK: MARKED}
 
 
 def _history_entry(logged: LoggedRound, before: int, relations: Mapping[str, Relation], check: Check) -> HistoryEntry:
@@ -106,7 +113,7 @@ def _history_entry(logged: LoggedRound, before: int, relations: Mapping[str, Rel
         raise ValueError("a commit has other columns")
     time, general = (int(column[0]) for column in head.columns)
     found = {}
-    for name, relation in relations.items():
+    for name, relation in _kept(relations).items():
         updates = logged.changes.get(name + PAST)
         if updates is not None and len(updates.columns) == relation.arity and updates.rows:
             if (updates.rounds[1:] < updates.rounds[:-1]).any() or not before < updates.first <= updates.last <= logged.round:

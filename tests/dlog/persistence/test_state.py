@@ -250,6 +250,37 @@ def test_a_mark_comes_back(reopen: Open) -> None:
     assert s.mark == -5 and s.round == 5
 
 
+@pytest.mark.parametrize("ends", ["close", "kill"])
+def test_marks_of_the_rounds_of_a_history_come_back(reopen: Open, ends: str) -> None:
+    s = reopen(history=4)
+    for k in range(6):
+        s.insert("edge", (k, k + 1))
+        s.commit(mark=10 * k)
+    assert s.marks() == {3: 20, 4: 30, 5: 40, 6: 50}
+    put(s, (7, 8))  # round 7, without one
+    s.apply([(8, "edge", -1, (0, 1)), (9, "edge", -1, (1, 2))], mark={8: 70, 9: 80})
+    if ends == "close":
+        s.close()
+    s = reopen(history=4)
+    assert s.marks() == {6: 50, 8: 70, 9: 80} and s.mark == 80
+    s.commit(mark=90)
+    assert s.marks() == {8: 70, 9: 80, 10: 90} and sorted(s.diff(8, 9)["edge"]) == [((1, 2), -1)]
+    assert reopen(history=4).marks() == {8: 70, 9: 80, 10: 90}
+    assert reopen().marks() == {}
+
+
+def test_marks_by_round_of_rules_about_past_rounds() -> None:
+    """Their rounds are done one after the other."""
+    doors = ".decl open(door: symbol)\n.decl ever(door: symbol)\never(d) :- open(d).\never(d) :- ever@-1(d).\n"
+    s = dlog.session(doors, history=9)
+    s.apply([(1, "open", 1, ("front",)), (3, "open", -1, ("front",))], mark={1: 5, 3: 9})
+    assert s.marks() == {1: 5, 3: 9} and s.mark == 9 and s.round == 3
+    for wrong, meant in (({7: 1}, "numbers of 64 bits by rounds 4 to 4, not 7"), ({4: "a"}, "a number of 64 bits, not 'a'")):
+        with pytest.raises(dlog.DlogError, match=f"`mark` must be {meant}"):
+            s.commit_rounds({}, mark=wrong)
+    assert s.round == 3
+
+
 def test_marks_are_kept_without_a_state_too() -> None:
     s = dlog.session(PATHS)
     s.commit(mark=3)
