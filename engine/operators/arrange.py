@@ -30,7 +30,8 @@ class Indexed(Operator):
         """Has it keep the trace for whoever may want to read it."""
 
     def catch_up(self) -> None:
-        """Has the trace end where the dataflow has come to, though nothing may have come there."""
+        """Has the trace end where the dataflow has come to, though nothing may have come there; and tell apart no more rounds
+        than the operator needs then."""
 
     def now(self) -> Reading:
         """All up to its last moment, that included."""
@@ -63,7 +64,9 @@ class Arrange(Indexed):
         self._leave_table(self.rounds.high)
 
     def catch_up(self) -> None:
-        self.trace.end_at((self.scheduler.done * self.scope.scale, *(0,) * (self.scope.depth - 1)))
+        done = self.scheduler.done * self.scope.scale
+        self.trace.end_at((done, *(0,) * (self.scope.depth - 1)))
+        self.trace.forget_before(done)
 
     def before(self) -> Reading:
         return self._before

@@ -1,8 +1,9 @@
 """The first rows of each group of a collection that only grows: nothing else of it is kept.
 
-As nothing goes, a row that is not among the first ones never will be. So the places of a group are filled one after the other:
-what holds the first place is the best of all that has come; what comes and is no better, or is displaced, is what comes to the
-second place, and so on. What is displaced from the last place is forgotten. At totally ordered times only.
+As nothing goes, a row that is not among the first ones never will be: it is forgotten. What a batch changes is found round by
+round, or, where it has more rounds than groups have places, place by place: what holds the first place is the best of all that
+has come; what comes and is no better, or is displaced, is what comes to the second place, and so on. At totally ordered times
+only.
 """
 
 from __future__ import annotations
@@ -68,15 +69,9 @@ class FirstInserted(Operator):
         owners, *columns, diffs = (np.concatenate(pair) for pair in fields)
         rounds = np.concatenate([np.full(there.rows, BEFORE), delta.rounds])
         rows = _Rows(owners, rounds, _ranks([*self.order(tuple(columns)), *columns], len(owners)))
-        rows = rows.only(np.repeat(np.arange(len(owners)), np.minimum(diffs, self.count)))
-        parts = []
-        for _ in range(self.count):
-            held, rows = rows.first()
-            parts.append(held)
-            if not len(rows.numbers):
-                break
-        numbers, rounds, signs = (np.concatenate(field) for field in zip(*parts, strict=True))
-        made = Delta((*(key[owners[numbers]] for key in keys), *(c[numbers] for c in columns)), rounds[None, :], signs)
+        find = _by_rounds if len(np.unique(rounds)) <= self.count + 1 else _by_places
+        numbers, rounds, diffs = find(rows, np.minimum(diffs, self.count), self.count)
+        made = Delta((*(key[owners[numbers]] for key in keys), *(c[numbers] for c in columns)), rounds[None, :], diffs)
         return made.only(rounds > BEFORE).consolidated()
 
     def _before(self, keys: Columns, count: int) -> Delta:
@@ -86,8 +81,12 @@ class FirstInserted(Operator):
         return Delta(columns, np.zeros_like(found.delta.times), found.delta.diffs).consolidated()
 
 
+Found = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Changes: the numbers of the rows, rounds and diffs."""
+
+
 class _Rows:
-    """Copies of rows that come to a place: the numbers of the rows, of their groups, their rounds and ranks."""
+    """Rows that come to a place: their numbers, groups, rounds and ranks."""
 
     def __init__(self, owners: np.ndarray, rounds: np.ndarray, ranks: np.ndarray, numbers: np.ndarray | None = None) -> None:
         self.owners, self.rounds, self.ranks = owners, rounds, ranks
@@ -98,9 +97,8 @@ class _Rows:
         at = self.rounds[chosen] if rounds is None else rounds
         return _Rows(self.owners[chosen], at, self.ranks[chosen], self.numbers[chosen])
 
-    def first(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], _Rows]:
-        """Which row comes to hold the first place of its group, and goes from there, at which round; and what comes to the next
-        place."""
+    def first(self) -> tuple[Found, _Rows]:
+        """What comes to hold the first place of its group, and goes from there; and what comes to the next place."""
         rows = self.only(np.lexsort((self.ranks, self.rounds, self.owners)))
         below = rows.ranks - rows.owners * (1 + int(rows.ranks.max(initial=0)))  # less for each group than for all before
         best = np.minimum.accumulate(below)
@@ -115,8 +113,40 @@ class _Rows:
             np.concatenate([np.ones(len(holders), np.int64), np.full(len(displaced), -1)]),
         )
         others = np.flatnonzero(~holds)
-        on = rows.only(np.concatenate([others, displaced]), np.concatenate([rows.rounds[others], at]))
-        return held, on
+        return held, rows.only(np.concatenate([others, displaced]), np.concatenate([rows.rounds[others], at]))
+
+
+def _by_places(rows: _Rows, diffs: np.ndarray, count: int) -> Found:
+    """All changes, by the places of groups: rows that are there several times are as many."""
+    rows, parts = rows.only(np.repeat(np.arange(len(diffs)), diffs)), []
+    for _ in range(count):
+        held, rows = rows.first()
+        parts.append(held)
+        if not len(rows.numbers):
+            break
+    return _together(parts)
+
+
+def _by_rounds(rows: _Rows, diffs: np.ndarray, count: int) -> Found:
+    """All changes, by the rounds that there are. `held` is how often each row is among the first ones."""
+    held, parts = np.where(rows.rounds == BEFORE, diffs, 0), []
+    for round in np.unique(rows.rounds[rows.rounds > BEFORE]):
+        there = np.flatnonzero((held > 0) | (rows.rounds == round))
+        there = there[np.lexsort((rows.ranks[there], rows.owners[there]))]
+        wanted = np.where(rows.rounds[there] == round, diffs[there], held[there])
+        before = np.cumsum(wanted) - wanted
+        starts = run_starts((rows.owners[there],), len(there))
+        before -= np.repeat(before[starts], np.diff(starts, append=len(there)))
+        taken = np.clip(count - before, 0, wanted)
+        changed = np.flatnonzero(taken != held[there])
+        parts.append((there[changed], np.full(len(changed), round), (taken - held[there])[changed]))
+        held[there] = taken
+    return _together(parts)
+
+
+def _together(parts: Sequence[Found]) -> Found:
+    numbers, rounds, diffs = (np.concatenate(field) for field in zip(*parts, strict=True))
+    return numbers, rounds, diffs
 
 
 def _ranks(by: Sequence[np.ndarray], rows: int) -> np.ndarray:

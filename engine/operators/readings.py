@@ -162,8 +162,7 @@ class Trace:
         self.insert(delta, Rounds(end, end), ())
 
     def end_at(self, time: Time) -> None:
-        """Has it end no earlier, where nothing more has come until then; and rounds before that told apart no longer."""
-        self.forget_before(time[0])
+        """Has it end no earlier, where nothing more has come until then."""
         upper = self.spine.upper
         if upper.elements != (time,) and upper.precedes(end := Antichain((time,))):
             self.spine.insert(Batch.holding(upper, end, None, Antichain.start(self.depth)))

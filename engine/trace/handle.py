@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from threading import RLock
+from typing import Protocol
 
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
+from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.cursor import Cursor, TimedUpdates, incomplete
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
-if TYPE_CHECKING:
-    from dlog.engine.trace.spine import Spine
+
+class Held(Protocol):
+    """What a trace is to its readers."""
+
+    arity: int
+    depth: int
+    lock: RLock
+    upper: Antichain
+    merged_to: Antichain
+    handles: set[TraceHandle]
+
+    @property
+    def batches(self) -> tuple[Batch, ...]: ...
+    def move_since(self) -> None: ...
+    def move_merging(self) -> None: ...
 
 
 class TraceHandle:
     """A reader with a frontier of its own: it may read from there on, and what it has given up may be compacted away as soon as
     no other reader needs it. From `apart` on, if that is set, batches are not merged."""
 
-    def __init__(self, spine: Spine, frontier: Antichain) -> None:
-        self._spine: Spine | None = spine
+    def __init__(self, spine: Held, frontier: Antichain) -> None:
+        self._spine: Held | None = spine
         self.frontier = frontier
         self.apart: Antichain | None = None
 
@@ -80,7 +95,7 @@ class TraceHandle:
         """The updates at times from `lower` on and not from `upper` on."""
         return self.cursor().updates_between(lower, upper)
 
-    def _open(self) -> Spine:
+    def _open(self) -> Held:
         if self._spine is None:
             raise InternalError("trace", "a dropped handle is used")
         return self._spine
