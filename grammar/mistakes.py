@@ -16,7 +16,7 @@ from dlog.dataclass import dataclass
 from dlog.grammar.diagnostics import Diagnostic, Label
 from dlog.grammar.source import Source, Span
 from dlog.grammar.suggest import closest
-from dlog.grammar.words import DIRECTIVES, FUNCTORS, RESERVED
+from dlog.grammar.words import DIRECTIVES, FUNCTORS, QUALIFIERS, RESERVED
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = frozenset(PAIRS.values())
@@ -154,6 +154,26 @@ def strange_directive(source: Source, dot: Token, word: Token) -> Diagnostic:
 
 
 # ----------------------------------------------------------------------------------------------------- the common cases
+
+
+def strange_qualifier(f: Failure) -> Diagnostic | None:
+    """A name alone behind a declaration, on its line."""
+    if len(f.item) != 1 or f.item[0].type != "IDENT" or not f.start or f.token in ("(", ".", ":-"):
+        return None
+    name, opened = f.item[0], f.start - 1
+    while opened and f.tokens[opened] in QUALIFIERS:
+        opened -= 1
+    if f.tokens[opened] == ")":
+        while opened and f.tokens[opened] != "(":
+            opened -= 1
+    before = [token for token in f.tokens[max(0, opened - 2) : opened] if token == ".decl"]
+    if not before or "\n" in f.source.text[f.tokens[f.start - 1].end_pos or 0 : name.start_pos]:
+        return None
+    close = closest(name, QUALIFIERS)
+    note = f"did you mean `{close}`?" if close else f"qualifiers are {', '.join(sorted(QUALIFIERS))}"
+    if name in ("bag", "multiset"):
+        note = "a relation has a row once or not: how often it is there is a column, which `sum` adds up"
+    return f.report(f"`{name}` is no qualifier of a relation", place(name), notes=[note])
 
 
 def missing_dot(f: Failure) -> Diagnostic | None:

@@ -18,13 +18,15 @@ from lark.parsers.lalr_analysis import Shift
 from dlog.dataclass import dataclass
 from dlog.grammar.actions import Reading
 from dlog.grammar.diagnostics import MAX_OF_ONE_CODE, Diagnostic
-from dlog.grammar.mistakes import Failure, explain, missing_dot, open_comment, strange_directive, stray_text
+from dlog.grammar.mistakes import Failure, explain, missing_dot, open_comment, strange_directive, strange_qualifier, stray_text
 from dlog.grammar.source import Span
 
 MAX_MESSAGES = MAX_OF_ONE_CODE
 """Messages for one program: after so many a person has enough to do."""
 
 _DIRECTIVE = re.compile(r"\.[a-z_]+")
+_TOP = 2
+"""Values of the parser that a token behind a declaration may reduce: its qualifiers, and the last of them."""
 _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
 
 
@@ -75,7 +77,11 @@ class _Parser:
         self._state.feed_token(token, token.type == "$END")
 
     def stacks(self) -> Stacks:
-        return self._state.state_stack[:], self._state.value_stack[:]
+        """Both as they are. Reductions append to lists: those at the top are copied, but for the one of all items below."""
+        values = self._state.value_stack[:]
+        if len(values) > _TOP:
+            values[-_TOP:] = [value[:] if isinstance(value, list) else value for value in values[-_TOP:]]
+        return self._state.state_stack[:], values
 
     def restore(self, stacks: Stacks) -> None:
         self._state.state_stack[:], self._state.value_stack[:] = stacks
@@ -160,6 +166,10 @@ class _Run:
             token,
             frozenset(self.patterns.get(name, name) for name in parser.accepted()),
         )
+        if (mistake := strange_qualifier(failure)) is not None:
+            self.reading.problems.append(mistake)
+            parser.restore(self.checkpoint)
+            return at
         mended = missing_dot(failure)
         if not self._spoiled(token):
             self.reading.problems.append(mended or explain(failure))

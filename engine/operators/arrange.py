@@ -82,9 +82,10 @@ class Arrange(Indexed):
         if self.table is not None:
             self.emit(delta)
             return
-        self._before = self.trace.reading()
-        self.trace.end_at(self.rounds.start(self.scope.depth - 1))
-        inserted = self.trace.insert(delta, self.rounds, moment)
+        trace, rounds = self.trace, self.rounds
+        self._before = trace.reading()
+        trace.end_at(rounds.start(len(moment)))
+        inserted = trace.insert(delta, rounds, moment)
         if inserted is not None:
             self.emit(inserted)
 

@@ -104,7 +104,9 @@ class Spine:
             if batch.description.lower != self.upper:
                 raise InternalError("trace", f"batch {batch.description} does not follow a trace that ends at {self.upper}")
             self.upper = batch.description.upper
-            if batch.layers:
+            if batch.layers and self._merges_to is None:
+                self._join(batch)
+            elif batch.layers:
                 self._apart.append(batch)
                 self._join_apart()
 
