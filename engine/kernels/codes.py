@@ -202,6 +202,7 @@ class Shared(Code):
     FILL_INDEX = auto()  # and enter them
     DIVIDE_PAIRS = auto()  # divide pairs,
     ENTER_PAIRS = auto()  # and enter them
+    CHANGE_PAIRS = auto()  # enter and remove pairs
 
 
 class Divisible(Code):

@@ -238,3 +238,48 @@ def test_an_interruption_between_the_steps_of_a_load_takes_it_back(
     assert _tables(engine)["k"] == {(x,) for x in range(9) if name == "pairs" or x in firsts}
     engine.close()
     assert engine.memory.used == 0
+
+
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 30), st.integers(-3, 3), st.sampled_from([1, 1, -1])), min_size=12, max_size=200
+)
+
+
+@examples(60)
+@given(loaded=st.integers(0, 400), rounds=st.lists(CHANGES, min_size=1, max_size=4), wide=st.booleans())
+def test_pairs_that_are_changed_together_are_those_of_one(
+    loaded: int, rounds: list[list[tuple[int, int, int, int]]], wide: bool
+) -> None:
+    """Rows come and go, some of them several times, at a few rounds of a commit; a round more has one that makes no pair."""
+    rows = np.array([(x % 31, x * 7 % 13 - 6) for x in range(loaded)], np.int64).reshape(-1, 2)
+    first = [Updates(tuple(np.ascontiguousarray(rows.T)), np.ones(loaded, np.int64), np.ones(loaded, np.int64))]
+    stories = []
+    for threads in (1, 2, 3):
+        engine = Maintained(compile_source(Source(PAIRS)), threads=threads)
+        told: list[object] = []
+        for updates in [*first, *(_changes(each) for each in rounds), *([_wide()] if wide else [])]:
+            moved = Updates(updates.columns, updates.diffs, updates.rounds + engine.round)
+            loads = not engine.rows("e")
+            engine.commit({"e": moved})
+            changes = {name: _changed(engine, name) for name in ("e", "p")}
+            # Where there was nothing before rows are in the order of the table, where a few may lie elsewhere.
+            told += [_tables(engine), {name: sorted(each) for name, each in changes.items()} if loads else changes]
+        engine.close()
+        assert engine.memory.used == 0
+        stories.append(told)
+    assert stories[0] == stories[1] == stories[2]
+
+
+def _changes(given: list[tuple[int, int, int, int]]) -> Updates:
+    given = sorted(given, key=lambda change: change[0])
+    rounds, x, y, diffs = np.array(given, np.int64).T.copy()
+    return Updates((x, y), diffs, rounds - rounds[0] + 1)
+
+
+def _wide() -> Updates:
+    return _changes([(0, x, x << 40, 1) for x in range(20)])
+
+
+def _changed(engine: Maintained, name: str) -> list[tuple[int, ...]]:
+    updates = engine.changes(name)
+    return list(zip(*(column.tolist() for column in (*updates.columns, updates.diffs, updates.rounds)), strict=True))

@@ -87,6 +87,12 @@ def removal_parts(collection: Collection):
 
 
 @entry()
+def settling_work(collection: Collection):
+    """How many changes a collection's batch has to settle, about."""
+    return collection.log.count + collection.maybe_dead.count
+
+
+@entry()
 def remove_part(ctl: Control, collection: Collection, part):
     """Takes absent rows out of the table or of an index; false with ctl.error set."""
     return free_gone(ctl, collection) if part == 0 else leave_index(ctl, collection, part - 1)

@@ -13,7 +13,7 @@ also stands for the others.
 from __future__ import annotations
 
 from dlog.engine.kernels.codes import Error, Status
-from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.settling import ROW
@@ -26,7 +26,7 @@ from dlog.engine.kernels.instructions import Derive
 from dlog.engine.kernels.layout import CLAIM_WORDS, TAG_FREE
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Share
-from dlog.engine.kernels.static.storage import behind, clear_words, register
+from dlog.engine.kernels.static.storage import behind, clear_words, register, scratch_block
 
 RECORD_WORDS = 2
 """Words of a record before its values: row and iteration, the diff. The row is ROW_UNKNOWN at first, or a number that a record
@@ -35,10 +35,10 @@ FIRST = 1 << 31
 """Set, beside the row, in a record that has claimed its number."""
 MAX_COLUMNS = 32
 """Columns of a collection whose rows are claimed."""
-RECORDS_AHEAD, SLOTS_AHEAD, ROWS_AHEAD = 32, 16, 8
+RECORDS_AHEAD, SLOTS_AHEAD, ROWS_AHEAD = 32, 20, 10
 """Records that are asked for, those whose slots are, and those whose rows are, before they are looked at."""
-SLOTS_TRIED = 4
-"""Slots among which a row is that is asked for."""
+_RING = 15
+"""Of the number of a word, what says where its slot is noted: there are more of these than are ahead."""
 _HALF = 0xFFFFFFFF
 _NARROW = 31
 """Bits of a value that fits 4 bytes, without its sign."""
@@ -184,14 +184,18 @@ def claim_division(ctl: Control, share: Share, own: Share, division, part, limit
     claimed = own.derived_rows.count
     if not list_room(ctl, own.derived_rows, last - first):
         return False
-    repeat = share.entered * 4 < share.noted * 3
+    slots = scratch_block(ctl, 0)
+    for at in range(first, min(first + ROWS_AHEAD, last)):
+        seek_slot(share, own, record_at(noted, collection, item_of_word(room[at])), limit, slots, at)
     for at in range(first, last):
         warm_claim(collection, noted, room, at, last)
-        if repeat and at + ROWS_AHEAD < last:
-            warm_row(collection, values_of(record_at(noted, collection, item_of_word(room[at + ROWS_AHEAD]))))
+        if at + ROWS_AHEAD < last:
+            ahead = record_at(noted, collection, item_of_word(room[at + ROWS_AHEAD]))
+            seek_slot(share, own, ahead, limit, slots, at + ROWS_AHEAD)
         record = record_at(noted, collection, item_of_word(room[at]))
-        # One that is claimed again may have a row.
-        if row_of(record) == ROW_UNKNOWN and not claim(share, own, record, limit) and not leave(ctl, own, record, part):
+        if row_of(record) != ROW_UNKNOWN:
+            continue  # one that is claimed again may have a row
+        if not claim(share, own, record, slots[at & _RING], limit) and not leave(ctl, own, record, part):
             return False
     own.firsts[part] += own.derived_rows.count - claimed
     return True
@@ -208,39 +212,45 @@ def warm_claim(collection: Collection, noted: Share, room: Words, at, last):
         prefetch(collection.tags.address + home)
 
 
-@kernel
-def warm_row(collection: Collection, values: Words):
-    """Asks for the row that most likely has these values, if one has a slot with their tag: where many records are of rows that
-    are there."""
-    hashed = hash_values(values, collection.arity)
-    tags = collection.tags
-    wanted = tag_of(hashed)
-    at = slot_of(collection, hashed)
-    for _ in range(SLOTS_TRIED):
-        if tags[at] == wanted and collection.row_slots[at] < collection.rows:
+@inlined
+def seek_slot(share: Share, own: Share, record: Words, limit, slots: Words, at):
+    """Notes, of the record of a word that is looked at soon, the first slot that may have its row, or the free one before that,
+    and asks for the row: what is claimed meanwhile comes into free slots, and changes none before."""
+    collection = share.collection
+    hashed = hash_values(values_of(record), collection.arity)
+    slot = next_slot(collection, slot_of(collection, hashed), tag_of(hashed), limit)
+    slots[at & _RING] = slot
+    if slot < limit and collection.tags[slot] != TAG_FREE:
+        row = collection.row_slots[slot]
+        if row < collection.rows:
             for c in range(collection.arity):
-                warm_cell(collection.columns[c], collection.row_slots[at])
-            break
-        if tags[at] == TAG_FREE:
-            break
-        at += 1
+                warm_cell(collection.columns[c], row)
+        elif 0 <= row - collection.rows - own.row < own.derived_rows.count:
+            prefetch(own.derived_rows.data[(row - collection.rows - own.row) * CLAIM_WORDS])
+
+
+@inlined
+def next_slot(collection: Collection, slot, wanted, limit):
+    """The first slot from one on, before a limit, that has a tag or is free."""
+    tags = collection.tags
+    while slot < limit and tags[slot] != wanted and tags[slot] != TAG_FREE:
+        slot += 1
+    return slot
 
 
 @kernel
-def claim(share: Share, own: Share, record: Words, limit):
-    """Finds a record's row, or claims a slot for it, before a limit; false where there is no place, or no room."""
+def claim(share: Share, own: Share, record: Words, slot, limit):
+    """Finds a record's row from a slot on, or claims one for it, before a limit; false where there is no place, or no room."""
     collection = share.collection
     values = values_of(record)
     hashed = hash_values(values, collection.arity)
-    tags = collection.tags
-    table = collection.row_slots
     wanted = tag_of(hashed)
-    at = slot_of(collection, hashed)
-    while at < limit and tags[at] != TAG_FREE:
-        if tags[at] == wanted and is_row(share, own, table[at], values):
-            take_row(share, own, record, table[at])
+    at = next_slot(collection, slot, wanted, limit)
+    while at < limit and collection.tags[at] != TAG_FREE:
+        if is_row(share, own, collection.row_slots[at], values):
+            take_row(share, own, record, collection.row_slots[at])
             return True
-        at += 1
+        at = next_slot(collection, at + 1, wanted, limit)
     claimed = own.derived_rows.count
     if at >= limit or claimed >= own.most:
         return False

@@ -11,7 +11,7 @@ from dlog.engine.kernels.core.memory import bit_length
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.settling import ROW
 from dlog.engine.kernels.incremental.loop.supports import add_support, begin_chains, count_derivations, schedule, warm_chain
-from dlog.engine.kernels.incremental.sharing.parts import begin_notes, begin_step, bits_at, own_rows
+from dlog.engine.kernels.incremental.sharing.parts import begin_notes, begin_step, bits_at, own_rows, whole_words
 from dlog.engine.kernels.incremental.store.bits import put_bit
 from dlog.engine.kernels.incremental.store.collections import find_or_add
 from dlog.engine.kernels.incremental.store.direct import prefetch_direct
@@ -194,12 +194,6 @@ def add_to_bucket(collection: Collection, iteration, row):
     bucket.data[count] = row
     bucket.count = count + 1
     return True
-
-
-@kernel
-def whole_words(places):
-    """As many places as there are in the words of their bits."""
-    return (places + 63) & ~63
 
 
 @kernel

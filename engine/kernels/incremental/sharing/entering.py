@@ -26,7 +26,7 @@ from dlog.engine.kernels.incremental.store.bits import fill_bits
 from dlog.engine.kernels.incremental.store.collections import born_absent, clear_row, find_or_add, reserve_rows, widen
 from dlog.engine.kernels.incremental.store.lists import list_free, list_room
 from dlog.engine.kernels.incremental.store.slot_room import keep_last_free, rows_hoped_for
-from dlog.engine.kernels.incremental.store.slots import ROWS_AHEAD, hash_values, more_slots, slots_for, warm_slot
+from dlog.engine.kernels.incremental.store.slots import ROWS_AHEAD, hash_values, more_slots, slot_of, slots_for, warm_slot
 from dlog.engine.kernels.layout import CLAIM_WORDS, TAG_FREE
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Share
@@ -192,7 +192,9 @@ def claim_left(ctl: Control, share: Share):
         limit = share.collection.slot_homes.room - 1
         for at in range(0, left.count, 2):
             claimed = own.derived_rows.count
-            if not claim(share, own, Words(left.data[at]), limit):
+            record = Words(left.data[at])
+            slot = slot_of(share.collection, hash_values(values_of(record), share.collection.arity))
+            if not claim(share, own, record, slot, limit):
                 return False
             own.firsts[left.data[at + 1]] += own.derived_rows.count - claimed
         left.count = 0

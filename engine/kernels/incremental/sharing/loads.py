@@ -1,5 +1,5 @@
-"""Rows of a fresh input, loaded from columns by workers, and its indexes: each divides some of the rows, and does what is to be
-done for some of the divisions."""
+"""Rows of inputs from columns, brought in by workers. Those of a fresh one, and its indexes: each divides some of the rows, and
+does what is to be done for some of the divisions. Changes of pairs: each does those of its part of their table."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from dlog.engine.kernels.incremental.inputs.base_building import (
     end_base,
     fill_divisions,
 )
-from dlog.engine.kernels.incremental.inputs.input_changes import may_be_pairs
+from dlog.engine.kernels.incremental.inputs.input_changes import apply_columns, may_be_pairs
 from dlog.engine.kernels.incremental.inputs.loading import load_columns, within_limit, without_limit
+from dlog.engine.kernels.incremental.inputs.renewal import renew
+from dlog.engine.kernels.incremental.sharing.pair_changes import change_part, end_changes, room_for_changes
 from dlog.engine.kernels.incremental.sharing.pairs import divide_pairs_part, enter_left, enter_part
 from dlog.engine.kernels.incremental.store.collections import reserve_rows
 from dlog.engine.kernels.incremental.store.dense_building import count_items, divide_items, make_pool, place_items
@@ -45,6 +47,29 @@ def begin_load(ctl: Control, collection: Collection, columns: WordColumns, count
     else:
         status = load_alone(ctl, collection, columns, count)
     return limited(ctl, limit, status)
+
+
+@entry()
+def begin_changes(ctl: Control, collection: Collection, columns: WordColumns, start, count):
+    """Begins to apply changes of an input from columns (`bring_rows`): workers do where it holds pairs. Returns as
+    `begin_load`."""
+    limit = without_limit(ctl)
+    return limited(ctl, limit, change_pairs(ctl, collection, columns, start, count))
+
+
+@kernel
+def change_pairs(ctl: Control, collection: Collection, columns: WordColumns, start, count):
+    if not renew(ctl, collection):
+        return Status.FAILED
+    if collection.pairs.address == 0 or collection.fresh != 0 or not can_be_pairs(columns, 1, count):
+        return Status.DONE if apply_columns(ctl, collection, columns, 1, start, count) else Status.FAILED
+    share = ctl.share
+    share.collection = collection
+    share.columns = columns
+    share.count = count
+    share.time = start
+    share.kind = Shared.CHANGE_PAIRS
+    return Status.BULK if room_for_changes(ctl, share) else Status.FAILED
 
 
 @kernel
@@ -82,6 +107,8 @@ def load_part(ctl: Control, share: Share, part, parts):
         return divide_pairs_part(ctl, share, part, parts)
     if kind == Shared.ENTER_PAIRS:
         return enter_part(ctl, share, part, parts)
+    if kind == Shared.CHANGE_PAIRS:
+        return change_part(ctl, share, part, parts)
     if kind == Shared.DIVIDE or kind == Shared.DIVIDE_INDEX:
         return divide_part(ctl, share, part, parts)
     collection = share.collection
@@ -136,6 +163,9 @@ def next_step(ctl: Control, share: Share):
         return Status.BULK
     if kind == Shared.ENTER_PAIRS:
         return Status.DONE if enter_left(ctl, share, collection) else Status.FAILED
+    if kind == Shared.CHANGE_PAIRS:
+        end_changes(share)
+        return Status.DONE
     if kind == Shared.DIVIDE or kind == Shared.DIVIDE_INDEX:
         share_divisions(share)
         share.kind = Shared.FILL if kind == Shared.DIVIDE else Shared.COUNT_INDEX

@@ -91,6 +91,12 @@ def mark_at(notes: Notes, stretch) -> Words:
 
 
 @kernel
+def whole_words(places):
+    """As many places as there are in the words of their bits."""
+    return (places + 63) & ~63
+
+
+@kernel
 def bits_at(share: Share, word):
     """A word of bits of places, of which some part has noted something."""
     found = 0

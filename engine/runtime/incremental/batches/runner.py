@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import compress
-from operator import not_
 
 import numpy as np
 
@@ -127,12 +125,7 @@ class BatchRunner:
         for target, _ in targets:
             activation.touch(self.control.address, target.address)
         try:
-            alone = [u.rows < shared.least or not can_be_loaded(t, u, first) for t, u in targets]
-            shared.each([partial(self._bring_in, t, u, first, False) for t, u in compress(targets, alone)])
-            shared.enter([target.address for target, _ in compress(targets, alone)])
-            for target, updates in compress(targets, map(not_, alone)):
-                _held, listed = as_columns(updates.columns)
-                shared.load(target.address, listed, updates.rows)
+            self._bring_all(targets, first, shared)
             run = StrataRun(shared, flow, partial(self._run_alone, flow), self._is_waited_for, self.access.yield_turn)
             run.all()
             self._interrupted_work += run.rows
@@ -255,6 +248,22 @@ class BatchRunner:
         _held, listed = as_columns((*updates.columns, updates.diffs, updates.rounds))
         bring = loading.bring_changes if whole else loading.bring_rows
         return bool(bring(control, target.address, listed, first, updates.rows))
+
+    def _bring_all(self, targets: Sequence[tuple[Collection, Updates]], first: int, shared: StrataRunner) -> None:
+        """Brings the changes of inputs in: of few, and where rows have numbers, each on a worker of its own, others together.
+        Raises Failed."""
+        apart = []
+        for target, updates in targets:
+            if updates.rows >= shared.least and can_be_loaded(target, updates, first):
+                _held, listed = as_columns(updates.columns)
+                shared.load(target.address, listed, updates.rows)
+            elif updates.rows >= shared.least and target.struct[L.collection.pairs]:
+                _held, listed = as_columns((*updates.columns, updates.diffs, updates.rounds))
+                shared.change(target.address, listed, first, updates.rows)
+            else:
+                apart.append((target, updates))
+        shared.each([partial(self._bring_in, target, updates, first, False) for target, updates in apart])
+        shared.enter([target.address for target, _ in apart])
 
     def hold_rows(self, flow: Dataflow, target: Collection) -> None:
         """Makes ordinary rows of an input's pairs, between batches. Raises DlogError where memory does not suffice."""

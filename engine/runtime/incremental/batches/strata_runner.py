@@ -133,10 +133,19 @@ class StrataRunner:
 
     def load(self, collection: int, columns: int, count: int) -> None:
         """Loads an input, which is fresh, from columns of words; both at an address. Raises Failed."""
+        self._bring_in(lambda control: int(loads.begin_load(control.address, collection, columns, count)))
+
+    def change(self, collection: int, columns: int, first: int, count: int) -> None:
+        """Changes an input from columns of words, with those of diffs and rounds, the batch's first one being `first`; both at
+        an address. Raises Failed."""
+        self._bring_in(lambda control: int(loads.begin_changes(control.address, collection, columns, first, count)))
+
+    def _bring_in(self, begin: Callable[[Struct], int]) -> None:
+        """Does the steps of what `begin` begins. Raises Failed."""
         control = self.workers[0].control
         try:
             with self._without_limit():
-                status = loads.begin_load(control.address, collection, columns, count)
+                status = begin(control)
                 while status == Status.BULK:
                     self.share(self.workers[0].share, self.workers)
                     status = loads.continue_load(control.address)
@@ -177,9 +186,11 @@ class StrataRunner:
         # As `rounds.settle_batch`, whose loop this is: there is no way back from half of it.
         flow.work[L.work.over] = 1
         parts = {address: batches.removal_parts(address) for address in touched_by(flow.work)}
+        tasks = [(address, part) for address, count in parts.items() for part in range(max(count, 1))]
+        tasks.sort(key=lambda task: batches.settling_work(task[0]), reverse=True)  # what takes long is not to begin last
         with self._without_limit():
-            self.each([partial(_remove_part, address, part) for address, count in parts.items() for part in range(count)])
-            self.each([partial(_settle_rest if count else _settle, address) for address, count in parts.items()])
+            self.each([partial(_remove_part if parts[address] else _settle_whole, address, part) for address, part in tasks])
+            self.each([partial(_settle_rest, address) for address, count in parts.items() if count])
         flow.work[L.work.first] = 0
 
 
@@ -199,7 +210,7 @@ def _settle_rest(collection: int, control: Struct) -> bool:
     return bool(batches.settle_rest(control.address, collection))
 
 
-def _settle(collection: int, control: Struct) -> bool:
+def _settle_whole(collection: int, _part: int, control: Struct) -> bool:
     return bool(batches.settle(control.address, collection))
 
 
