@@ -111,10 +111,11 @@ def compile_to_run(
     on_warnings: OnWarnings | None = None,
     pragmas: Sequence[str] = (),
 ) -> Program:
-    """The same of a program that is run once: it can read no past rounds."""
+    """The same of a program that is run once: it can read no past rounds, and has one round."""
     from dlog.engine.compile.past import refuse_past
+    from dlog.engine.compile.timed.once import at_once
 
-    return refuse_past(compile_program(program, include, macros, on_warnings, pragmas))
+    return at_once(refuse_past(compile_program(program, include, macros, on_warnings, pragmas)))
 
 
 def _with_pragmas(source: Source, pragmas: Sequence[str]) -> Source:
@@ -370,9 +371,16 @@ def assumed_plans(program: Program, wanted: Callable[[Stratum], bool] = lambda s
             yield explain(in_one_pass(restrict(scope)), program)
 
 
+def _compile_plan(path: Path, include: Sequence[str], macros: Sequence[str]) -> Program:
+    """The program as it is run once."""
+    from dlog.engine.compile.timed.once import at_once
+
+    return at_once(compile_program(path, include, macros))
+
+
 def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], facts: str | None) -> str:
     """The plan of every stratum, for the sizes of the inputs in the folder `facts` or, without one, for assumed sizes."""
-    program = optimized(compile_program(path, include, macros))
+    program = optimized(_compile_plan(path, include, macros))
     if facts is None:
         return "\n".join(assumed_plans(program))
     from dlog.engine.runtime.static.executor import Executor
@@ -394,7 +402,7 @@ def explain_workers(path: Path, include: Sequence[str], macros: Sequence[str], f
     from dlog.engine.plan.static.build import build_scope
     from dlog.engine.plan.statistics import Declared
 
-    program = optimized(compile_program(path, include, macros), classes=False)
+    program = optimized(_compile_plan(path, include, macros), classes=False)
     statistics: Declared | Catalog = Declared() if facts is None else _loaded_statistics(program, facts)
     with stage("planner"):
         refuse_for_workers(program)
@@ -415,7 +423,7 @@ def explain_jobs(path: Path, include: Sequence[str], macros: Sequence[str], fact
     from dlog.engine.plan.exchange.numbering import refuse_counting
     from dlog.engine.plan.exchange.supersteps import explain_supersteps, supersteps
 
-    program = optimized(compile_program(path, include, macros), classes=False)
+    program = optimized(_compile_plan(path, include, macros), classes=False)
     with stage("planner"):
         refuse_counting(program)
         return explain_supersteps(supersteps(program, 2))
@@ -436,6 +444,7 @@ def _loaded_statistics(program: Program, facts: str) -> Catalog:
 def explain_rounds(path: Path, include: Sequence[str], macros: Sequence[str]) -> str:
     """The plans by which strata are maintained while inputs change, for assumed sizes."""
     from dlog.engine.plan.incremental.build import explain_maintenance
+    from dlog.engine.plan.incremental.layers import explain_timed
     from dlog.engine.plan.incremental.thresholds import weighted
     from dlog.engine.plan.incremental.views import explain_views, separate_views
     from dlog.engine.plan.statistics import Declared
@@ -445,7 +454,7 @@ def explain_rounds(path: Path, include: Sequence[str], macros: Sequence[str]) ->
         program, views = separate_views(program)
         program = weighted(program)
         told = [explain_maintenance(stratum, program, Declared()) for stratum in program.strata]
-        return "\n".join([*told, *explain_views(views)])
+        return "\n".join([*told, *map(explain_timed, program.timed, program.timed.values()), *explain_views(views)])
 
 
 def available_cores() -> int:

@@ -72,12 +72,14 @@ class IncompatibleImage(Exception):
 @dataclass(frozen=True, slots=True)
 class StartingPoint:
     """The starting point of an engine that has none before it: its round, and the tables from which its ids go on. `again`: the
-    first commit derives what was derived before, if in other rounds, so that no limit of iterations holds for it."""
+    first commit derives what was derived before, if in other rounds, so that no limit of iterations holds for it. `restored`
+    are the timed relations of before: what they follow comes with the first commit, and had come already."""
 
     symbols: SymbolTable
     records: RecordTables
     round: int
     again: bool = False
+    restored: frozenset[str] = frozenset()
 
 
 class Engine(Protocol):

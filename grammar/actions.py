@@ -98,7 +98,7 @@ def _value_of_atom(atom: syntax.Atom) -> syntax.Call:
     """What was read as an atom, until what stands behind it showed that it is a value."""
     if atom.round is not None:
         READING.get().problem("syntax", f"`{atom.name}@{atom.round}(...)` is about a relation, and no value", atom.span)
-    return syntax.Call(atom.name, atom.args, span=atom.span)
+    return syntax.Call(f"@{atom.name}" if atom.event else atom.name, atom.args, span=atom.span)
 
 
 def _climb(chain: Children, at: int, floor: int) -> tuple[syntax.Term, int]:
@@ -309,6 +309,17 @@ class Actions:
 
     def past_atom(self, c: Children) -> syntax.Atom:
         return syntax.Atom(c[0].value, tuple(c[3]), span=_whole(c), round=syntax.round_number(c[1].value[1:]))
+
+    def word_atom(self, c: Children) -> syntax.Atom:
+        """`history(10)` or `retract(now)` where an atom is meant, at the end of an aggregate's body."""
+        name, _, argument = c[0].value.rstrip(")").partition("(")
+        at = c[0].start_pos + c[0].value.index(argument.strip(), len(name))
+        span, text = Span(at, at + len(argument.strip())), argument.strip()
+        value: syntax.Term = syntax.Number(text, span=span) if text.isdigit() else syntax.Variable(text, span=span)
+        return syntax.Atom(name.strip(), (value,), span=_whole(c))
+
+    def event(self, c: Children) -> syntax.Atom:
+        return syntax.Atom(c[1].value, tuple(c[3]), span=_whole(c), event=True)
 
     # terms --------------------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ _LEAF = re.compile(rf"([?A-Za-z0-9_]+|{_TEXT})")
 _IGNORED = rf"(?:{BLANK}++|//[^\n]*+|/\*[^*]*+\*+(?:[^/*][^*]*+\*+)*+/)*+"
 _PLAIN = r"[A-Za-z0-9_?(),:;=<>!+\-*%^{}\[\] \t\r\n\f\v]*"
 _WORD = r"\.(?:decl|type|number_type|symbol_type|functor|lattice|input|output|printsize|limitsize|pragma|comp|init)(?!\S)"
-_NEXT = rf"(?={_IGNORED}(?:{_WORD}|(?!history\b)(?:{_IDENT}){BLANK}*\(|\Z))"
+_NEXT = rf"(?={_IGNORED}(?:{_WORD}|(?!(?:history|retract)\b)(?:{_IDENT}){BLANK}*\(|\Z))"
 """What an item that has no end of its own is followed by, if nothing more belongs to it."""
 _CLAUSE = re.compile(rf"{_PLAIN}(?:(?:/(?![/*])|{_TEXT}){_PLAIN})*\.(?={BLANK}|\Z)(?!{_IGNORED}(?:\.plan|@))")
 _DECLARATION = re.compile(
@@ -47,7 +47,7 @@ OPENING = frozenset({"IDENT", "DECL", "INPUT", "OUTPUT", "PRINTSIZE", "LIMITSIZE
 """The tokens with which such items begin."""
 _DIGITS = frozenset("0123456789")
 _KINDS = {**dict.fromkeys(_DIGITS, "0"), '"': '"'}
-_OWN = {word: word for word in ("choice", "history", "decl", "input", "output", "printsize", "limitsize", "_")}
+_OWN = {word: word for word in ("choice", "history", "retract", "decl", "input", "output", "printsize", "limitsize", "_")}
 """Parts of words of the language that are like names, and the variable without one."""
 _PLACES = frozenset({"__FILE__", "__LINE__"})
 """Values that are where they stand."""

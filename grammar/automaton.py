@@ -21,8 +21,8 @@ Row: TypeAlias = "dict[str, Any]"
 Reduction: TypeAlias = "tuple[int, Callable[[list[Any]], Any] | None, str]"
 """How many children, what to make of them (None: the one child stands for itself), and the nonterminal."""
 
-FREQUENT = ("CHOICE_DOMAIN", "HISTORY", "IDENT", "COMMA", "LPAR", "RPAR")
-"""`choice-domain` and `history(10)` are the terminals that begin as names do."""
+FREQUENT = ("CHOICE_DOMAIN", "HISTORY", "RETRACT", "IDENT", "COMMA", "LPAR", "RPAR")
+"""`choice-domain`, `history(10)` and `retract(now)` are the terminals that begin as names do."""
 
 
 class Unparsable(Exception):

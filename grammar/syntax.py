@@ -123,12 +123,14 @@ Term: TypeAlias = Variable | Wildcard | Number | String | Nil | Counter | Record
 
 @immutable
 class Atom:
-    """`name(args)`; `name` may be qualified by components (`c.path`). `name@round(args)` is about a past `round`."""
+    """`name(args)`; `name` may be qualified by components (`c.path`). `name@round(args)` is about a past `round`, `@name(args)`
+    an `event`: a row that comes."""
 
     name: str
     args: tuple[Term, ...]
     span: Span = _span()
     round: int | None = None
+    event: bool = False
 
 
 @immutable

@@ -91,8 +91,8 @@ def _aggregate(term: syntax.AggregateTerm) -> str:
 
 def format_body(body: syntax.Body) -> str:
     match body:
-        case syntax.Atom(name, args, round=round):
-            return f"{name}{'' if round is None else f'@{round}'}({_terms(args)})"
+        case syntax.Atom(name, args, round=round, event=event):
+            return f"{'@' * event}{name}{'' if round is None else f'@{round}'}({_terms(args)})"
         case syntax.Not(inner):
             return "!" + (format_body(inner) if isinstance(inner, syntax.Atom | syntax.Not | syntax.Truth) else _grouped(inner))
         case syntax.Constraint(("match" | "contains") as op, left, right):

@@ -110,6 +110,10 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "A backslash in a string stands before a character that it does not.",
         '.decl p(x: symbol)\np("a\\q").',
     ),
+    "event": (
+        "An event, `@r(...)`, is of a relation with rows, and stands once in the body of a rule, neither negated nor in an aggregate.",
+        _E + ".decl p(x: number)\np(x) :- e(x), !@e(x + 1).",
+    ),
     "functor-types": (
         "The result of a functor that is used as an aggregate is not of the type of its state.",
         ".functor f(state: number, x: number): symbol\n" + _E + ".decl p(s: symbol)\np(s) :- s = @@f x : 0, { e(x) }.",
@@ -159,8 +163,13 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         ".type Even <: number\n" + _E + ".decl p(x: Even)\np(x) :- e(x).",
     ),
     "not-stratified": (
-        "A relation that does not keep all of its rows depends on what it lacks, or on an aggregate over itself.",
+        "A relation that does not keep all of its rows depends on what it lacks, or on an aggregate over itself; or one depends on "
+        "itself in the same round through an event or the bounds of `now()`.",
         _E + ".decl p(x: number) choice-domain x\np(x) :- e(x), !p(x).",
+    ),
+    "now": (
+        "`now()`, the round, is only compared, with numbers, beside the atoms of a rule.",
+        _E + ".decl p(x: number, n: number)\np(x, n) :- e(x), n = now().",
     ),
     "past-atom": (
         "Past rounds are read only, in sessions, of relations that have rows.",

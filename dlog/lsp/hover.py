@@ -7,6 +7,7 @@ from typing import Final
 
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import find_functor, written_functors
+from dlog.engine.ir.rules import NOW
 from dlog.lsp.analysis import Analysis
 from dlog.lsp.names import Occurrence, Role, declaration
 
@@ -45,6 +46,8 @@ def word_hover(word: str) -> str:
     if word in AGGREGATES:
         row = AGGREGATES[word]
         return f"{_code(row.example)}\n{row.documentation}"
+    if word == NOW:
+        return f"{_code('from <= now(), now() < to')}\nThe round, while rounds pass; compared with numbers."
     if word not in written_functors():
         return ""
     functor = next((f for f in (find_functor(word, arity) for arity in _ARITIES) if f is not None), None)

@@ -48,7 +48,7 @@ class Occurrence:
 
 _BUILT_IN_TYPES: Final = frozenset({"number", "unsigned", "float", "symbol"})
 _OPEN, _CLOSE = "([{", ")]}"
-_SOFT_QUALIFIERS: Final = frozenset({"choice", "history"})
+_SOFT_QUALIFIERS: Final = frozenset({"choice", "history", "retract"})
 """Words that go on with a declaration, and may be names elsewhere."""
 _RELATIONS_FOLLOW: Final = frozenset({".input", ".output", ".printsize", ".limitsize", ".override"})
 
@@ -60,10 +60,18 @@ DEEPEST = 16
 def find_names(text: str) -> list[Occurrence]:
     """All names of a text in its order."""
     found = list(_in_items(text, 0, ""))
+    own = {role: {o.name for o in found if o.declares and o.role is role} for role in (Role.FUNCTOR, Role.RELATION)}
+    coming = own[Role.RELATION] - own[Role.FUNCTOR]
+    found = [replace(o, role=Role.RELATION) if o.role is Role.FUNCTOR and _last(o.name) in coming else o for o in found]
     declared = {(o.name, o.role, o.scope) for o in found if o.declares}
     relations = {name for name, role, _ in declared if role is Role.RELATION}
     functors = frozenset(written_functors()) - relations
     return [_settled(o, declared) for o in found if o.role is not Role.RELATION or o.name not in functors]
+
+
+def _last(name: str) -> str:
+    """The name within the innermost component instance that it is qualified by."""
+    return name.rpartition(".")[2]
 
 
 def _settled(used: Occurrence, declared: set[tuple[str, Role, str]]) -> Occurrence:
@@ -85,7 +93,7 @@ def at_offset(found: list[Occurrence], offset: int) -> Occurrence | None:
 def declaration(found: list[Occurrence], used: Occurrence) -> Occurrence | None:
     """Where a name is declared in the same text. A qualified name is that of its last component's declaration."""
     exact = next((o for o in found if o.declares and o.same_name(used)), None)
-    last = used.name.rpartition(".")[2]
+    last = _last(used.name)
     return exact or next((o for o in found if o.declares and o.role is used.role and o.name == last and o.scope), None)
 
 

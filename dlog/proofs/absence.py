@@ -120,6 +120,9 @@ def _reason(search: Search, solver: Solver, form: Form, literal: Literal, frame:
     """The reason why a literal fails under the bindings of a frame of one row."""
     names = search.names(form, frame)
     match literal:
+        case Atom(relation=name) if name in search.program.timed:
+            shown = search.program.timed[name].how == "shown"
+            return "no such row is there in this round" if shown else "no event has met that"
         case Atom():
             return f"there is no {Printer(_blank(names, frame)).atom(literal)}"
         case Negation(atom=atom):

@@ -170,6 +170,8 @@ class Search:
         """The premises of literals under the bindings of a frame of one row."""
         for literal in body:
             match literal:
+                case Atom(relation=relation) if relation in self.program.timed:
+                    yield from self._in_time(found, literal, int(frame.picks[id(literal)][0]))
                 case Atom(relation=relation):
                     own = relation in found.solver.below.relations
                     place = int(frame.picks[id(literal)][0])
@@ -183,6 +185,19 @@ class Search:
                     yield self._aggregated(found, literal, frame, replayed)
                 case Compare() | Unpack() | Generator():
                     pass
+
+    def _in_time(self, found: Derivation, atom: Atom, place: int) -> Iterator[Premise]:
+        """The premises of a row that rounds have fed: what it is of, and when."""
+        timed, row = self.program.timed[atom.relation], found.solver.relations(atom.relation).row(place)
+        if timed.how == "shown":
+            yield from self.proof(timed.source, row).premises
+            yield Holds(wording.bounds_text(*row[-2:]))
+            return
+        decoded, event = self.decoded(atom.relation, row), self.program.timed[timed.event].source
+        width = self.program.relations[event].arity
+        met = zip(atom.args[width:-2], decoded[width:-2], strict=True)
+        names = [(found.form.rule.variables[a.id], value) for a, value in met if isinstance(a, Variable)]
+        yield Holds(wording.event_text(event, decoded[:width], decoded[-1], names))
 
     def _aggregated(self, found: Derivation, aggregate: Aggregate, frame: Frame, replayed: bool) -> Aggregated:
         """The aggregate with the premises of its first matches, of `min` and `max` those of one that has the value."""
@@ -293,7 +308,7 @@ class Search:
         rule = form.rule
         inside = {v for x in rule.body if isinstance(x, Aggregate) and x is not form.through for v in _own_variables(x)}
         named = [(n, name) for n, name in enumerate(rule.variables) if n in frame.values and n not in inside]
-        return {name: self.value(form, n, frame, place) for n, name in named if not name.startswith("_")}
+        return {name: self.value(form, n, frame, place) for n, name in named if name[0] not in "_@"}
 
     def value(self, form: Form, variable: int, frame: Frame, place: int = 0) -> Any:
         """The value of a variable; a record of which nothing tells the type is shown by its number."""
@@ -321,8 +336,8 @@ class Search:
 
 
 def is_fresh(rule: Rule, variable: Variable) -> bool:
-    """Whether a variable was made in place of a computed argument."""
-    return variable.id >= len(rule.variables) or rule.variables[variable.id].startswith("_")
+    """Whether a variable was made in place of a computed argument, or of what rounds feed."""
+    return variable.id >= len(rule.variables) or rule.variables[variable.id][0] in "_@"
 
 
 def _own_variables(aggregate: Aggregate) -> set[int]:

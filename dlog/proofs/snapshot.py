@@ -55,6 +55,7 @@ def needed_strata(program: Program, relation: str) -> list[Stratum]:
     for stratum in reversed(program.strata):
         if needed & set(stratum.relations):
             needed |= {d.on for rule in stratum.rules for d in dependencies(rule)}
+            needed |= {program.timed[name].source for name in needed if name in program.timed}
             found.append(stratum)
     return found[::-1]
 

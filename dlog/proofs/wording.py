@@ -7,8 +7,9 @@ from datetime import date, datetime
 from typing import Any
 
 from dlog.branch import Branch
+from dlog.engine.compile.past import is_declared, moment
 from dlog.engine.ir.printing import Printer
-from dlog.engine.ir.rules import Aggregate, Literal
+from dlog.engine.ir.rules import Aggregate, Atom, Literal
 from dlog.grammar.source import Source
 from dlog.grammar.unparse import quote
 
@@ -63,8 +64,30 @@ def row_text(relation: str, row: Iterable[Any]) -> str:
     return f"{relation}({', '.join(map(literal_of, row))})"
 
 
+def event_text(event: str, row: Iterable[Any], round: int, met: Iterable[tuple[str, Any]]) -> str:
+    """A row that came, and what it met.
+
+    >>> event_text("order", (1, "tea"), 3, [("p", 4)])
+    '@order(1, "tea")  came in round 3, with p = 4'
+    """
+    values = ", ".join(f"{name} = {literal_of(value)}" for name, value in met)
+    return f"@{row_text(event, row)}  came in round {round}{', with ' * bool(values)}{values}"
+
+
+def bounds_text(first: int, end: int) -> str:
+    """The rounds from which on and until before which a row is there.
+
+    >>> bounds_text(2, 9), bounds_text(0, 9), bounds_text(2, 2**63 - 1)
+    ('2 <= now(), now() < 9', 'now() < 9', '2 <= now()')
+    """
+    texts = [f"{first} <= now()"] * (first > 0) + [f"now() < {end}"] * (end < 2**63 - 1)
+    return ", ".join(texts) or "now()"
+
+
 def literal_text(literal: Literal, names: Sequence[str], source: Source) -> str:
     """A literal as in a body; an aggregate as it was written."""
+    if isinstance(literal, Atom) and not is_declared(literal.relation) and moment(literal.relation) is None:
+        return source.text[literal.span.start : literal.span.end]
     if isinstance(literal, Aggregate):
         return f"{names[literal.result.id]} = {aggregate_text(literal, source)}"
     return Printer(names).literal(literal)

@@ -94,12 +94,12 @@ class Shell:
 
     def check_program(self) -> None:
         """Compiles the program that was given, without an engine yet. Raises what is wrong with it."""
-        from dlog.engine.compile.past import moment
+        from dlog.engine.compile.past import is_declared
         from dlog.pipeline import compile_program
 
         assert self.options.program is not None
         program = compile_program(self.options.program, self.options.include, self.options.macros)
-        for relation in (r for r in program.relations.values() if moment(r.name) is None):
+        for relation in (r for r in program.relations.values() if is_declared(r.name)):
             self._declared[relation.name] = tuple((name, type.name) for name, type in relation.attributes)
 
     # ----------------------------------------------------------------------------------------------------------- statements

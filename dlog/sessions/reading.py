@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from dlog.arguments import whole
 from dlog.codec import Codec, Row
-from dlog.engine.compile.past import Moment, moment, moments
+from dlog.engine.compile.past import Moment, is_declared, moment
 from dlog.engine.ir import rules
 from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.values.table import Table
@@ -51,8 +51,8 @@ class Reading(Previewable):
         self._engine = engine
         self._program = program
         self._codec = Codec(program, engine.symbols, engine.records)
-        self._reads_past = bool(moments(program.relations))
-        """Whether rules do."""
+        self._has_hidden = not all(map(is_declared, program.relations))
+        """Whether there are relations that no text declares: past rounds, and what rounds feed."""
         self._tell(engine.changes, lambda: engine.touched)
         self._open_relations: dict[str, Relation] = {}
         self._questions = Questions(self._text, engine, self._codec, self._options.threads, self._options.memory)
@@ -104,13 +104,13 @@ class Reading(Previewable):
         return Relation(relation, self._engine.table(relation.name), self._codec)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._program.relations if moment(name) is None)
+        return (name for name in self._program.relations if is_declared(name))
 
     def __len__(self) -> int:
-        return sum(moment(name) is None for name in self._program.relations)
+        return sum(is_declared(name) for name in self._program.relations)
 
     def __contains__(self, relation: object) -> bool:
-        return isinstance(relation, str) and relation in self._program.relations and moment(relation) is None
+        return isinstance(relation, str) and relation in self._program.relations and is_declared(relation)
 
     def rows(self, relation: str) -> int:
         """How many rows a relation has now."""
@@ -125,7 +125,7 @@ class Reading(Previewable):
         """The relations that the last commit may have changed: no others have."""
         self._check_open()
         touched = self._touched()
-        return [name for name in touched if moment(name) is None] if self._reads_past else touched
+        return [name for name in touched if is_declared(name)] if self._has_hidden else touched
 
     def query(self, question: str) -> Relation:
         """The answers to a question: one row for each way to satisfy it, one column for each variable.
@@ -225,7 +225,7 @@ class Reading(Previewable):
 
     def _relation(self, name: str) -> rules.Relation:
         self._check_open()
-        found = self._program.relations.get(name) if isinstance(name, str) and moment(name) is None else None
+        found = self._program.relations.get(name) if isinstance(name, str) and is_declared(name) else None
         if found is None:
             raise unknown_relation(name, self, self._program.inline)
         return found
@@ -239,6 +239,9 @@ class Reading(Previewable):
         noted, or to read the past."""
         if (found := moment(name)) is not None:
             return self._moment_at(found, round)
+        if name in self._program.timed:
+            with self._lock:
+                return self._engine.table(name)
         relation, engine = self._relation(name), self._engine
         if self._followers.last_round == round:
             table = engine.table(name)

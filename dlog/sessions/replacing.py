@@ -94,7 +94,9 @@ def succeed(
     try:
         changed = {}
         for name in kept:
-            if name not in ruled | were and not program.facts.get(name):
+            if name in program.timed:
+                changed[name] = between(old.table(name), new.table(name), round)
+            elif name not in ruled | were and not program.facts.get(name):
                 changed[name] = more.get(name, none(program.relations[name].arity))
             elif name in new.reused_relations:
                 changed[name] = new.changes(name)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dlog.dataclass import dataclass
-from dlog.engine.compile.past import moment
+from dlog.engine.compile.past import is_declared
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.state.sync import Sync
@@ -88,7 +88,7 @@ def watch(job: Watch) -> None:
 def changeable(program: Program) -> dict[str, Relation]:
     """The relations whose rows may come from outside: those without rules, and inputs."""
     derived = program.derived.keys() - program.inputs - program.plain_eqrels
-    return {name: relation for name, relation in program.relations.items() if name not in derived and moment(name) is None}
+    return {name: relation for name, relation in program.relations.items() if name not in derived and is_declared(name)}
 
 
 class _Watcher:

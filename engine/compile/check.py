@@ -21,12 +21,13 @@ from dlog.engine.compile.problems import Problems
 from dlog.engine.compile.resolve import Resolved
 from dlog.engine.compile.safety import check_safety
 from dlog.engine.compile.scope import scope
+from dlog.engine.compile.timed import with_time
 from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir import rules as ir
 from dlog.engine.ir.options import NO_OPTIONS, Options
-from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, UserFunctor, reading_rule
+from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Timed, Type, UserFunctor, reading_rule
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Atom, Clause
@@ -50,6 +51,8 @@ class Checked:
     functors: dict[str, UserFunctor] = field(default_factory=dict)
     first_symbols: tuple[str, ...] = ()
     """Those of the program that this one is made of."""
+    timed: Mapping[str, Timed] = field(default_factory=dict)
+    at_once: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
 
 
 def check(resolved: Resolved) -> Checked:
@@ -70,15 +73,19 @@ def check(resolved: Resolved) -> Checked:
                 rows.add(rule.head.relation, row)
     facts = rows.rows()
     retentions = _retentions(resolved, facts, problems)
+    table = resolved.table.types
+    of_rows = (rule for kept in retentions.values() for rule in (*kept.dominated, *filter(None, (kept.join,))))
+    timing = with_time(rules, of_rows, resolved.relations, table, resolved.functors, resolved.original, problems)
     problems.check()
-    relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
+    rules = timing.rules
+    relations = {name: relation for name, relation in timing.relations.items() if name not in resolved.inline}
     eqrels = resolved.eqrels & relations.keys()
     rules += [rule for name, relation in relations.items() if name in eqrels for rule in closure_rules(relation)]
     rules += _reading_rules(retentions, rules, relations)
-    table, io, inline = resolved.table.types, resolved.io, resolved.inline
+    io, inline = resolved.io, resolved.inline
     known = retentions, resolved.options, eqrels
     own = resolved.source, table, relations, facts, tuple(rules), io, inline
-    return Checked(*own, *known, functors=resolved.functors)
+    return Checked(*own, *known, functors=resolved.functors, timed=timing.timed, at_once=timing.at_once)
 
 
 def _retentions(resolved: Resolved, facts: Mapping[str, tuple[Row, ...]], problems: Problems) -> dict[str, Retention]:

@@ -62,17 +62,17 @@ def moment(name: str) -> Moment | None:
     (Moment(base='edge', round=17), None)
     """
     base, at, round = name.rpartition("@")
-    return Moment(base, int(round)) if at else None
+    return Moment(base, int(round)) if at and round.lstrip("-").isdigit() else None
 
 
-def is_moment(name: str) -> bool:
-    """Whether a relation stands for one."""
-    return "@" in name
+def is_declared(name: str) -> bool:
+    """Whether a relation is one that a program can declare: it is no moment of one, and none of compile/timed."""
+    return "@" not in name
 
 
 def moments(names: Iterable[str]) -> list[Moment]:
     """Those among the names of relations."""
-    return [found for name in names if is_moment(name) and (found := moment(name)) is not None]
+    return [found for name in names if not is_declared(name) and (found := moment(name)) is not None]
 
 
 def refuse_past(program: TypedProgram) -> TypedProgram:

@@ -17,12 +17,13 @@ from dlog.engine.compile.pragmas import check_pragmas, inline_relations, is_shor
 from dlog.engine.compile.prints import CALL, PRINT, with_prints
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.retention import ITERATION, check_subsumption, choice_keys, debug_relation, dominated_clause
+from dlog.engine.compile.timed.events import ORIGINAL, with_events
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.aggregates import is_user_aggregate
 from dlog.engine.ir.functors import find_functor, written_functors
 from dlog.engine.ir.options import NO_OPTIONS, Options
-from dlog.engine.ir.rules import Io, Kind, Relation, Type, UserFunctor
+from dlog.engine.ir.rules import NOW, Io, Kind, Relation, Type, UserFunctor
 from dlog.engine.ir.table_functions import CALLED_ELSEWHERE, TABLE_FUNCTIONS, TableFunction
 from dlog.grammar.alike_clauses import AlikeClause
 from dlog.grammar.source import NOWHERE, Source, Span
@@ -92,6 +93,8 @@ class Resolved:
     lattices: Lattices = NO_LATTICES
     joins: tuple[Clause, ...] = ()
     """For each relation with lattice columns the clause that joins two of its rows."""
+    original: frozenset[str] = frozenset()
+    """The relations of which an event that goes takes back what it had met."""
 
 
 def resolve(program: Program, source: Source) -> Resolved:
@@ -100,7 +103,8 @@ def resolve(program: Program, source: Source) -> Resolved:
     .output edge                        ->   Io("output", "edge")
     """
     problems = Problems(source)
-    program = with_prints(with_counter(with_moments(program, source, problems), source), problems)
+    program = with_moments(with_events(program, source, problems), source, problems)
+    program = with_prints(with_counter(program, source), problems)
     program, lattices = without_lattices(program, problems)
     clauses = tuple([i for i in program.items if isinstance(i, Clause)])
     program = replace(program, items=tuple([i for i in program.items if not isinstance(i, Clause)]))
@@ -133,6 +137,7 @@ def resolve(program: Program, source: Source) -> Resolved:
         _eqrels(decls, relations, problems),
         lattices,
         _joins(decls, lattices, {c.heads[0].name for c in subsumptions}, problems),
+        frozenset(name for d in decls if ORIGINAL in d.qualifiers for name in d.names),
     )
     for call in (n for d in lattices.declared.values() for _, term in d.entries for n in walk(term) if isinstance(n, Call)):
         _check_call(call, resolved, problems)
@@ -295,6 +300,9 @@ def _check_clause(clause: Clause, resolved: Resolved, problems: Problems) -> Non
             match node:
                 case Atom():
                     _check_atom(node, resolved, problems)
+                case Call(name=name, args=()) if name == NOW and clause.body is None:
+                    notes = ["a fact says what its values are; a rule may compare with the round: `from <= now()`"]
+                    problems.add("now", "`now()` in a fact", Label(node.span), notes=notes)
                 case Call():
                     _check_call(node, resolved, problems)
                 case AggregateTerm(op=op) if is_user_aggregate(op):
@@ -348,6 +356,8 @@ def _unknown_relation(name: str, span: Span, relations: Iterable[str], problems:
     hint = guess or _declaration_hint(name, relations)
     if name in written_functors():
         hint = f"`{name}` is a functor: compare its value, as in `y = {name}(x)`"
+    if name == NOW:
+        hint = "`now()` is the round: compare it, as in `from <= now()`"
     problems.add("unknown-relation", f"unknown relation `{name}`", Label(span), notes=[hint])
 
 
@@ -366,7 +376,7 @@ def _check_call(call: Call, resolved: Resolved, problems: Problems) -> None:
     if call.name.startswith("@"):
         check_user_call(call, resolved.functors, problems)
         return
-    if call.name == CALL:
+    if call.name == CALL or (call.name == NOW and not call.args):
         return
     table_function = TABLE_FUNCTIONS.get(call.name)
     if table_function is not None:
@@ -394,6 +404,8 @@ def _check_table_call(call: Call, row: TableFunction, problems: Problems) -> Non
 def _unknown_functor(call: Call, resolved: Resolved, problems: Problems) -> None:
     note = CALLED_ELSEWHERE.get(call.name) or suggestion(call.name, written_functors())
     note = note or "a relation is read by a condition of its own: `p(x), y = x + 1`"
+    if call.name == NOW:
+        note = "`now()`, the round, takes no arguments"
     if call.name == PRINT:
         note = f"`{PRINT}(...)` has no value: it stands beside the conditions of a body"
     if call.name in resolved.relations:

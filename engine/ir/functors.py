@@ -14,7 +14,7 @@ from typing import Final
 from dlog.engine.ir import scalars
 from dlog.engine.ir.calendar_functors import CALENDAR_FUNCTORS
 from dlog.engine.ir.kinds import ALL, FLOAT, INTEGRAL, NUMBER, NUMERIC, ORDERED, SYMBOL, UNSIGNED
-from dlog.engine.ir.rules import AUTOINC, Constant, Functor, Kind, Record, Term, printed_types
+from dlog.engine.ir.rules import AUTOINC, NOW, Constant, Functor, Kind, Record, Term, printed_types
 from dlog.engine.ir.short_functors import SHORT_FUNCTORS
 from dlog.engine.ir.signatures import (
     KEEP,
@@ -307,7 +307,7 @@ _PARTIAL: Final = frozenset(row.name for row in _ROWS if row.partial and row.nam
 
 def written_functors() -> list[str]:
     """What a program may write before arguments in parentheses."""
-    return [*_CALLED, *TABLE_FUNCTIONS]
+    return [*_CALLED, *TABLE_FUNCTIONS, NOW]
 
 
 def find_functor(name: str, arity: int) -> Intrinsic | None:

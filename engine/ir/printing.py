@@ -8,6 +8,7 @@ from typing import Final
 from dlog.dataclass import dataclass
 from dlog.engine.ir.functors import FUNCTORS, is_called, is_infix
 from dlog.engine.ir.rules import (
+    NOW,
     PAD,
     Aggregate,
     Atom,
@@ -112,6 +113,8 @@ class Printer:
 
     def _functor(self, functor: Functor) -> str:
         texts = [self.term(arg) for arg in functor.args]
+        if functor.op == NOW:
+            return "now()"
         if printed_types(functor.op) is not None:
             return f"print({', '.join(texts)})"
         if is_called(functor.op):

@@ -135,6 +135,8 @@ class Functor:
 
 AUTOINC = "autoinc"
 """The functor that gives another number each time."""
+NOW: Final = "now"
+"""The functor that is the present round. Compiled programs have none: see compile/timed."""
 _PRINT = "print\t"
 
 
@@ -360,6 +362,24 @@ class Retention:
     facts: tuple[tuple[Constant | Record, ...], ...] = ()
 
 
+@immutable
+class Timed:
+    """What a relation without rules has, of which the rounds decide (compile/timed):
+
+    * "shown": the rows of `source` in the rounds from that in its last column but one on, until before that in its last one;
+    * "changed": in each round the rows of `source` that come or go in it, with +1 or -1, and the round;
+    * "kept": `source` has what rows of `event` met in the round in which they changed, as "changed" has them: the columns of
+      `event`, others, +1 or -1, and the round. Of these, all but the last two are there as often as the diffs add up to, with
+      that number, and the round that it is of, in their places. With `original`, what goes is what the row had met when it
+      came, whatever it meets now."""
+
+    how: OneOf["shown", "changed", "kept"]
+    source: str
+    event: str = ""
+    original: bool = False
+    span: Span = NOWHERE
+
+
 @dataclass(frozen=True)
 class Program:
     """`facts[r]` are rows of constants written in the program text (constant tuples, already checked), `strata` are in the
@@ -386,6 +406,10 @@ class Program:
     has the name of the former is whatever its rules derive and others give: the pairs are those of values with one class."""
     functors: dict[str, UserFunctor] = field(default_factory=dict)
     """Those that the program declares."""
+    timed: Mapping[str, Timed] = field(default_factory=dict)
+    """The relations that rounds feed, by name."""
+    at_once: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
+    """By relation its rules as they are where there is one round only, if rules of it read timed relations."""
     alternating: frozenset[str] = frozenset()
     """The relations of strata that depend on themselves through negation, or through aggregates that are neither lattices nor
     compared with bounds (plan/static/alternating)."""

@@ -23,7 +23,8 @@ def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapp
     relations = {**program.relations, **(more or {})}
     flat = tuple(rule for found in rules.values() for rule in found)
     known = (program.io, program.inline, program.retentions, program.options, program.eqrels, program.classes, program.functors)
-    return stratify(Checked(program.source, program.types, relations, program.facts, flat, *known, program.first_symbols))
+    own = program.source, program.types, relations, program.facts, flat, *known, program.first_symbols
+    return stratify(Checked(*own, program.timed, program.at_once))
 
 
 def has_given_rows(program: Program, relation: str) -> bool:

@@ -148,7 +148,7 @@ class SparkMaker:
         # At the end of the process too: sockets of threads that Python has stopped by then are never closed, and ZeroMQ waits.
         self._go_home = weakref.finalize(self, _close, self._resident_workers)
 
-    def __call__(self, program: Program, *, old: RoundsEngine | StartingPoint | None = None, **limits: Any) -> SparkRounds:
+    def __call__(self, program: Program, *, old: RoundsEngine | StartingPoint | None = None, **limits: Any) -> RoundsEngine:
         """The engine for a program. `old` is the one that its earlier form had, or what that left behind. Raises DlogError
         where there is no Spark, or too few slots."""
         refuse_printing(program)
@@ -159,6 +159,10 @@ class SparkMaker:
                 lost.close()
                 slots_again(spark, lost.size)
             self._resident_workers[:] = [SparkResidentWorkers(spark, self._workers, **limits)]
+        if program.timed:
+            from dlog.engine.spark.layered_engine import SparkLayers
+
+            return SparkLayers(program, self._resident_workers[0], old)
         return SparkRounds(program, self._resident_workers[0], old)
 
     @property
@@ -187,7 +191,7 @@ class SharedWorkers(SparkMaker):
         self._common = StartingPoint(SymbolTable(), RecordTables(Memory(None)), 0)
         """Workers know one driver, and what it means by ids."""
 
-    def __call__(self, program: Program, *, old: RoundsEngine | StartingPoint | None = None, **limits: Any) -> SparkRounds:
+    def __call__(self, program: Program, *, old: RoundsEngine | StartingPoint | None = None, **limits: Any) -> RoundsEngine:
         return super().__call__(program, old=old or self._common, **limits)
 
     def close(self) -> None:

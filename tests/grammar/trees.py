@@ -51,6 +51,7 @@ _compounds = st.one_of(
 )
 _literals = st.one_of(
     st.builds(s.Atom, qualified, few(terms)),
+    st.builds(s.Atom, qualified, few(terms), event=st.just(True)),
     st.builds(s.Constraint, st.sampled_from(["=", "!=", "<", "<=", ">", ">=", "match", "contains"]), terms, terms),
     st.builds(s.Truth, st.booleans()),
 )
@@ -70,7 +71,12 @@ attributes = st.builds(s.Attribute, names, qualified)
 attribute_lists = few(attributes)
 components = st.builds(s.ComponentType, names, few(names))
 values = st.one_of(texts, names, st.integers(0, 99).map(str), st.sampled_from(["true", "false", "count"]))
-storages = st.sets(st.sampled_from(sorted(QUALIFIERS - STORAGE)), max_size=3).map(sorted).map(tuple)
+_said = st.sampled_from(["retract(original)", "retract(now)", "history(7)"])
+storages = st.builds(
+    lambda words, said: (*sorted(words), *said),
+    st.sets(st.sampled_from(sorted(QUALIFIERS - STORAGE)), max_size=3),
+    few(_said, 0, 1),
+)
 keys = st.builds(s.FunctionalDependency, few(names, 1))
 
 types = st.one_of(

@@ -16,7 +16,7 @@ import numpy as np
 
 from dlog.arguments import whole
 from dlog.dataclass import dataclass
-from dlog.engine.compile.past import is_moment
+from dlog.engine.compile.past import is_declared
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.changes import ChangeTrace, compacted_to
@@ -127,7 +127,7 @@ class History:
         """What is to be noted of a commit: the changes of all relations, or of those that have windows of their own."""
         general, own, found = self.window.general or readers, self.window.own, {}
         for name in touched:
-            if (general or name in own) and name in relations and not is_moment(name):
+            if (general or name in own) and name in relations and is_declared(name):
                 updates = changes(name)
                 if updates.rows:
                     found[name] = relations[name].kinds, updates

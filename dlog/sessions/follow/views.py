@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from dlog.display.preview import Preview
-from dlog.engine.compile.past import moment
+from dlog.engine.compile.past import is_declared
 from dlog.engine.ir import rules
 from dlog.engine.ir.rules import Program
 from dlog.engine.values.table import Table
@@ -43,7 +43,7 @@ class Rounds(Protocol):
 
 def present_relations(program: Program) -> dict[str, rules.Relation]:
     """The relations of a program, without those that stand for past rounds."""
-    return {name: relation for name, relation in program.relations.items() if moment(name) is None}
+    return {name: relation for name, relation in program.relations.items() if is_declared(name)}
 
 
 class View(Previewable):

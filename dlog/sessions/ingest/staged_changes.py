@@ -11,7 +11,7 @@ import numpy as np
 
 from dlog.arguments import text
 from dlog.codec import Codec
-from dlog.engine.compile.past import moment
+from dlog.engine.compile.past import is_declared, moment
 from dlog.engine.interruption import delayed
 from dlog.engine.ir.rules import Io, Program
 from dlog.engine.rounds_engine import Frames, RoundsEngine
@@ -199,10 +199,10 @@ class StagedChanges:
             return known
         program = self._program
         relation = program.relations.get(name) if isinstance(name, str) else None
-        if relation is None:
-            raise unknown_relation(name, program.relations, program.inline)
-        if moment(name) is not None:
+        if relation is not None and moment(name) is not None:
             raise mistake("past-atom", f"`{name}` is a past round: it stays as it is")
+        if relation is None or not is_declared(name):
+            raise unknown_relation(name, filter(is_declared, program.relations), program.inline)
         given = program.inputs | program.plain_eqrels
         if name not in given and any(name in stratum.relations and stratum.rules for stratum in program.strata):
             raise derived_relation(name)

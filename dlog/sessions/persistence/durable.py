@@ -30,7 +30,7 @@ from dlog.engine.values.updates import Updates, joined, prepended
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
-from dlog.sessions.follow.changes import all_of, none
+from dlog.sessions.follow.changes import all_of, between, none
 from dlog.sessions.follow.history import History, HistoryEntry
 from dlog.sessions.ingest.streams import netted
 from dlog.sessions.mistakes import mistake, remark
@@ -48,8 +48,19 @@ Reply = TypeVar("Reply")
 class Durable(PlainRounds):
     """See `engine.rounds_engine`. `engines` make the engine proper; `inner` is one that is at the state's round."""
 
-    def __init__(self, state: State, text: Text, program: Program, engines: Engines, inner: RoundsEngine | None = None) -> None:
+    def __init__(
+        self,
+        state: State,
+        text: Text,
+        program: Program,
+        engines: Engines,
+        inner: RoundsEngine | None = None,
+        before: Program | None = None,
+    ) -> None:
+        """`before` is the program that the state was left with, if that is another one."""
         self.program = program
+        known = program.timed.keys() & (program if before is None else before).timed.keys()
+        self._restored = frozenset(known if state.round else ())
         self._state, self._text, self._engines, self._inner = state, str(text), engines, inner
         self._fingerprint = fingerprint(text.formatted if not program.functors else [*text.formatted, uuid4().hex])
         """Of what the derived rows follow from: functions of users are not known to be those of another session."""
@@ -69,6 +80,7 @@ class Durable(PlainRounds):
             return set()
         found = {name for name in self._ruled if self._state.derived(name, self._fingerprint) is None}
         changed = {name for name in self.program.relations if self._state.changed(name)}
+        changed |= self.program.timed.keys() if self._state.passed else set()
         for stratum in self.program.strata:
             reads = {d.on for rule in stratum.rules for d in dependencies(rule)}
             if stratum.rules and not (found | changed).isdisjoint({*reads, *stratum.relations}):
@@ -151,7 +163,7 @@ class Durable(PlainRounds):
             self._has_last_changes = True
             text = self._text if self._state.text != self._text else None
             noted = self._history_entry(self.program.relations, inner.changes, inner.touched)
-            self._state.append(last, given, text, self.mark, bulks, noted)
+            self._state.append(last, given | self._kept(inner), text, self.mark, bulks, noted)
         except BaseException as error:
             if self._state.round == before and (before != inner.round or workers_lost(error)):
                 self._let_go()
@@ -160,6 +172,18 @@ class Durable(PlainRounds):
             self.mark = None
         self._state.checkpoints.begin_if_due(self._state, self._fingerprint, inner, self._beside)
         return last
+
+    def _kept(self, inner: RoundsEngine) -> dict[str, Updates]:
+        """The changes of what no input says, by the last commit."""
+        return {name: inner.changes(name) for name, timed in self.program.timed.items() if timed.how == "kept"}
+
+    def _newly_kept(self, inner: RoundsEngine, program: Program, round: int) -> dict[str, Updates]:
+        """The same where an engine of another program has come to a round."""
+        found = {}
+        for name in (name for name, timed in program.timed.items() if timed.how == "kept"):
+            held = self._state.external(name, program.relations[name].kinds)
+            found[name] = between(held, inner.table(name), round)
+        return found
 
     def keep_history(self, history: History) -> None:
         """Has a history go on from that of the state, which keeps what it notes from now on."""
@@ -203,7 +227,7 @@ class Durable(PlainRounds):
 
     def _recovery(self, engines: Engines) -> Recovery:
         again = self._text == self._state.text
-        return Recovery(self.program, engines, self._fingerprint, self.symbols, self.records, again)
+        return Recovery(self.program, engines, self._fingerprint, self.symbols, self.records, again, self._restored)
 
     def _beside(self) -> MakeEngine | None:
         """What makes another engine of the program beside this one, which it leaves alone. None where there can be none."""
@@ -246,7 +270,7 @@ class Durable(PlainRounds):
         if behind:
             with stage("evaluation"):
                 inner.commit({name: updates for name, updates in given.items() if name in self.program.relations})
-        self._state.append(round, given, self._text)
+        self._state.append(round, given | self._newly_kept(inner, self.program, round), self._text)
 
     def succeeded_by(
         self,
@@ -266,6 +290,7 @@ class Durable(PlainRounds):
         try:
             given |= more
             given |= self._state.interned.encoder.updates(program, program.facts, 1, round)
+            given |= self._newly_kept(inner, program, round)
             if self._history is not None:
                 self._history.drop(gone)
             noted = self._history_entry(program.relations, changes, program.relations)
@@ -330,7 +355,8 @@ class Durable(PlainRounds):
 
     @property
     def pending(self) -> frozenset[str]:
-        return frozenset(self._stale) if self._inner is None else frozenset()
+        """As of `RemoteRows`. Relations that rounds feed are none that a question could compute by itself."""
+        return frozenset(self._stale) if self._inner is None and not self.program.timed else frozenset()
 
     @property
     def elsewhere(self) -> bool:

@@ -132,6 +132,11 @@ class State:
         return self._store.round
 
     @property
+    def passed(self) -> bool:
+        """Whether rounds have been logged since the last checkpoint."""
+        return self.round != self._store.checkpoint_round
+
+    @property
     def path(self) -> Path:
         return self._store.path
 

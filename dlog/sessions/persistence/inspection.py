@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlog.caches import own_lease
-from dlog.engine.compile.past import moment
+from dlog.engine.compile.past import is_declared
 from dlog.engine.formats import save
 from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.engine.state import files, folders, parts
@@ -258,7 +258,7 @@ def _dumped(folder: Path, output: Path, without: Collection[str]) -> list[str]:
         if state.text is None:
             return ["the state is empty"]
         held = set(state.externals()) - set(without)
-        names = [name for name in program.relations if name in held and moment(name) is None]
+        names = [name for name in program.relations if name in held and is_declared(name)]
         with files.refusals(output, "write"):
             output.mkdir(parents=True, exist_ok=True)
             files.replace(output / "program.dl", _reading(text, names).encode())

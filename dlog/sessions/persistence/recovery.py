@@ -47,7 +47,8 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Makes engines of a program. `again`: the rows have been derived from before."""
+    """Makes engines of a program. `again`: the rows have been derived from before. `restored` are the timed relations that it
+    had when its last round was logged."""
 
     program: Program
     engines: Engines
@@ -55,6 +56,7 @@ class Recovery:
     symbols: SymbolTable
     records: RecordTables
     again: bool
+    restored: frozenset[str] = frozenset()
 
     def from_image(self, rows: Rows) -> RoundsEngine | None:
         """The engine that goes on from the last image; None where there is none, or it is better to derive everything. Raises
@@ -148,7 +150,7 @@ class Recovery:
         return all_of(rows.external(name, self.program.relations[name].kinds), rows.round)
 
     def _starting_point(self, round: int) -> StartingPoint:
-        return StartingPoint(self.symbols, self.records, round, again=self.again)
+        return StartingPoint(self.symbols, self.records, round, again=self.again, restored=self.restored)
 
 
 class CheckpointRows:

@@ -50,7 +50,7 @@ def reopen(state: State, given: Text | None, engines: Engines, functors: Functor
     old, inner, round = Durable(state, left, before, engines), None, state.round
     if old.resumes:
         inner = reopened(old, before, replace(program, facts=dict(came)), gone, engines)
-    durable = Durable(state, text, program, engines, inner)
+    durable = Durable(state, text, program, engines, inner, before)
     durable.change_program(came, gone)
     remark(*_change_notice(left, text, round, [] if inner is None else _as_before(inner, program)))
     return text, durable
@@ -79,7 +79,7 @@ def _rows_gone(state: State, before: Program, now: Program) -> dict[str, Updates
                 found[old.name] = lost[old.name]
             continue
         table = state.external(old.name, old.kinds)
-        if _beyond(table, before, old.name, state):
+        if old.name not in before.timed and _beyond(table, before, old.name, state):
             missing += [old] if new is None else []
             wrong += [] if new is None else [_another(state, old, new, now)]
         elif table.rows:

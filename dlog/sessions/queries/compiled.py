@@ -21,11 +21,12 @@ from dlog.engine.compile.scope import scope
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.compile.typing.subtypes import calendar_types
 from dlog.engine.compile.typing.typecheck import typecheck
-from dlog.engine.compile.walk import children
+from dlog.engine.compile.walk import children, parts, walk
 from dlog.engine.ir import rules
-from dlog.engine.ir.rules import Kind
+from dlog.engine.ir.rules import NOW, Kind
 from dlog.engine.optimize.rewriting import with_rules
 from dlog.grammar import syntax
+from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Source, Span
 from dlog.pipeline import stage
 from dlog.sessions.mistakes import bad_query, mistake
@@ -61,6 +62,7 @@ class Question:
 def compile_question(text: Text, question: str, pending: frozenset[str] = frozenset()) -> Question:
     """`pending` are the relations with rules that are to be computed. Raises DlogError for whatever is wrong with it."""
     clause, local, source = _parts(text, question)
+    _refuse_time((*local, clause), source)
     program = text.placed_in(source)
     with stage("compiler"):
         names = _variables(clause)
@@ -148,6 +150,20 @@ def _check_local(local: Text) -> None:
             if head.name not in declared:
                 note = "declare one for it: .decl near(x: number)"
                 raise mistake("bad-query", f"the rules of a query are for relations that it declares, not `{head.name}`", note)
+
+
+def _refuse_time(items: tuple[syntax.Item, ...], source: Source) -> None:
+    """A question is about rows, which do not come or go while it is answered."""
+    nodes = [n for item in items if isinstance(item, syntax.Clause) for part in parts(item) for n in walk(part)]
+    for node in nodes:
+        if isinstance(node, syntax.Call) and (node.name, node.args) == (NOW, ()):
+            message, note = "`now()` in a question", "write the number of the round, or ask for a relation whose rule has it"
+        elif isinstance(node, syntax.Atom) and node.event:
+            message = f"the event `@{node.name}` in a question"
+            note = f"ask for `{node.name}`, or for a relation whose rule has it"
+        else:
+            continue
+        raise DlogError(Diagnostic("bad-query", message, (Label(node.span),), (note,), source))
 
 
 def _variables(clause: syntax.Clause) -> dict[str, syntax.Variable]:

@@ -90,7 +90,8 @@ def _node(node: _N, layer: Layer) -> _N:
 def _rename_node(node: Node, layer: Layer) -> Node:
     match node:
         case Atom(name=name, args=args):
-            return Atom(layer.instance.relation(name), _terms(args, layer), span=node.span, round=node.round)
+            named = layer.instance.relation(name)
+            return Atom(named, _terms(args, layer), span=node.span, round=node.round, event=node.event)
         case Call(name=name, args=args):
             return Call(name, _terms(args, layer), span=node.span)
         case RecordTerm(args=args):

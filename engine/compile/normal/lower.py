@@ -32,6 +32,7 @@ from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import FUNCTORS, find_functor
 from dlog.engine.ir.rules import (
     AUTOINC,
+    NOW,
     PAD,
     Compare,
     Constant,
@@ -213,6 +214,8 @@ class Lowering:
                 return self._branch(f"${branch}", term.args)
             case Counter():
                 return Functor(AUTOINC, (), kind, kind, term.node.span, True)
+            case Call(name=name) if name == NOW:
+                return Functor(NOW, (), kind, kind, term.node.span)
             case Call(name=name) if name.startswith("@"):
                 return Functor(name, tuple(self._term(a) for a in term.args), kind, kind, term.node.span, term.stateful)
             case Call(name=name) if name == CALL:

@@ -40,6 +40,11 @@ def relations_read(rule: Rule) -> list[str]:
     return found
 
 
+def read_by(literal: Literal) -> list[str]:
+    """The relations that a literal mentions."""
+    return [on for _, on, _, _ in _reads((literal,))]
+
+
 def _reads(body: Iterable[Literal]) -> Iterator[tuple[OneOf["positive", "negation", "aggregation"], str, Span, str]]:
     for literal in body:
         match literal:

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from dlog.dataclass import dataclass
 from dlog.engine.compile.check import Checked
+from dlog.engine.compile.past import is_declared
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.strata.dependencies import Dependency, components, dependencies, path_between, relations_read
 from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of, lattice_of_subsumption
@@ -83,6 +84,10 @@ def stratify(checked: Checked, remarks: Remarks | None = None) -> Program:
     facts = dict(checked.facts)
     classes = frozenset(checked.classes.values())
     for component in components(graph.rules, graph.edges):
+        if not checked.timed.keys().isdisjoint(component):
+            if len(component) > 1:
+                problems.take(_cycle_of_time(component, graph, checked))
+            continue
         inner = _inner(component, graph)
         lattice = None
         if classes:
@@ -124,6 +129,8 @@ def stratify(checked: Checked, remarks: Remarks | None = None) -> Program:
         checked.eqrels,
         checked.classes,
         checked.functors,
+        checked.timed,
+        checked.at_once,
         frozenset(alternating),
     )
 
@@ -152,7 +159,8 @@ def _graph(checked: Checked) -> _Graph:
     for rule in checked.rules:
         by_head.setdefault(rule.head.relation, []).append(rule)
     logs = {log: name for name, kept in checked.retentions.items() for log in kept.logs}
-    rules = {name: by_head.get(name, []) for name in checked.relations if name in by_head or name in logs}
+    ruled = by_head.keys() | logs.keys() | checked.timed.keys()
+    rules = {name: by_head.get(name, []) for name in checked.relations if name in ruled}
     graph = _Graph(rules, {}, checked.retentions)
     for name, found in rules.items():
         read = [on for rule in found for on in relations_read(rule)]
@@ -161,6 +169,8 @@ def _graph(checked: Checked) -> _Graph:
             read += checked.retentions[name].logs
         elif name in logs:
             read.append(logs[name])
+        if name in checked.timed:
+            read += filter(None, (checked.timed[name].source, checked.timed[name].event))
         graph.edges[name] = list(dict.fromkeys(read))
     return graph
 
@@ -260,6 +270,18 @@ def _cycle(
     labels += _steps(way, graph)
     notes = (f"the cycle: {' -> '.join([first.relation, *way])}", *([reason] if reason else []))
     return Diagnostic(code, message, tuple(labels), notes, source)
+
+
+def _cycle_of_time(component: list[str], graph: _Graph, checked: Checked) -> Diagnostic:
+    """A relation whose rows decide which there are in the same round, by way of what they meet or how long they are there."""
+    name = min((n for n in component if n in checked.timed), key=lambda n: checked.timed[n].span.start)
+    timed = checked.timed[name]
+    way = [n for n in [name, *path_between(timed.source, name, graph.edges, set(component))] if is_declared(n)]
+    way = [*way[-1:], *way] if len(set(way)) > 1 or len(way) == 1 else way
+    shown, ends = ("`now()`", "bounds must not be of") if timed.how == "shown" else ("an event", "an event must not wait for")
+    message = f"`{way[0]}` depends on itself through {shown}"
+    notes = (f"the cycle: {' -> '.join(way)}", f"{ends} what follows from the rule in the same round")
+    return Diagnostic("not-stratified", message, (Label(timed.span),), notes, checked.source)
 
 
 def _steps(way: list[str], graph: _Graph) -> list[Label]:

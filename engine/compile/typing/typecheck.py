@@ -30,10 +30,10 @@ from dlog.engine.compile.typing.typed import (
 )
 from dlog.engine.ir.aggregates import AGGREGATES, functor_of, is_user_aggregate
 from dlog.engine.ir.functors import find_functor
-from dlog.engine.ir.kinds import ALL, NUMERIC, ORDERED
+from dlog.engine.ir.kinds import ALL, INTEGRAL, NUMERIC, ORDERED
 from dlog.engine.ir.kinds import NUMBER as NUMBERS
 from dlog.engine.ir.kinds import SYMBOL as SYMBOLS
-from dlog.engine.ir.rules import Kind, Type
+from dlog.engine.ir.rules import NOW, Kind, Type
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span
@@ -281,6 +281,8 @@ class _Checker:
     def _call(self, call: Call) -> TypedTerm:
         if call.name.startswith("@"):
             return self._user_call(call)
+        if call.name == NOW:
+            return TypedTerm(call, self.slots.new(INTEGRAL, Evidence(call.span, "number", "the round")))
         if call.name == CALL:
             why = Evidence(call.span, "number", "what `print` gives")
             return TypedTerm(call, self.slots.new(NUMBERS, why), tuple(self._term(a) for a in call.args), True)

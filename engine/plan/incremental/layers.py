@@ -26,6 +26,7 @@ from dlog.engine.ir.rules import (
     Rule,
     Stratum,
     Term,
+    Timed,
 )
 from dlog.engine.ir.traversal import functors
 
@@ -36,13 +37,14 @@ COUNTED = 1 << 40
 @dataclass(frozen=True, slots=True)
 class Part:
     """`why` says why the part cannot be maintained. `owns` are the relations that are read from it, `fed` those whose external
-    rows it takes, `reads` those that earlier parts derive."""
+    rows it takes, `reads` those that earlier parts derive. One of a `timed` relation has no rules."""
 
     program: Program
     why: str | None
     owns: frozenset[str]
     inputs: tuple[str, ...]
     reads: tuple[str, ...]
+    timed: str = ""
 
 
 def parts(program: Program, reasons: Mapping[int, str]) -> tuple[Part, ...]:
@@ -50,10 +52,20 @@ def parts(program: Program, reasons: Mapping[int, str]) -> tuple[Part, ...]:
     depth: dict[str, int] = {}
     shared: dict[int, list[Stratum]] = {0: []}
     alone: dict[int, list[int]] = {}
+    timed: dict[int, list[str]] = {}
+
+    def level_of(name: str) -> int:
+        """The level from which on a relation can be read."""
+        if name in program.timed and name not in depth:
+            level = max(map(level_of, _followed(program.timed[name])))
+            timed.setdefault(level, []).append(name)
+            depth[name] = level + 1
+        return depth.get(name, 0)
+
     for number, stratum in enumerate(program.strata):
         if not stratum.rules:
             continue
-        level = max((depth.get(name, 0) for name in relations_asked(program, stratum)), default=0)
+        level = max(map(level_of, relations_asked(program, stratum)), default=0)
         if number in reasons:
             alone.setdefault(level, []).append(number)
         else:
@@ -62,12 +74,38 @@ def parts(program: Program, reasons: Mapping[int, str]) -> tuple[Part, ...]:
     program = with_apart_counters(program)
     taken: set[str] = set()
     made = []
-    for level in sorted(shared.keys() | alone.keys()):
+    for level in sorted(shared.keys() | alone.keys() | timed.keys()):
         if level == 0 or level in shared:
             made.append(_part(program, shared[level], None, taken, everything=level == 0))
         for number in alone.get(level, ()):
             made.append(_part(program, [program.strata[number]], reasons[number], taken))
+        made += [_timed_part(program, name) for name in timed.get(level, ())]
     return tuple(made)
+
+
+def explain_timed(name: str, timed: Timed) -> str:
+    """What a plan says of a relation that rounds feed."""
+    match timed.how:
+        case "shown":
+            how = f"the rows of {timed.source} while they are due, by a schedule"
+        case "changed":
+            how = f"the rows of {timed.source} that come or go, for one round"
+        case "kept":
+            how = f"what rows had met when they came, by {timed.source}; taken back when they go: " + (
+                "the same" if timed.original else "what they meet then"
+            )
+    return f"{name}: {how}\n"
+
+
+def _followed(timed: Timed) -> tuple[str, ...]:
+    return (timed.source, timed.event) if timed.event else (timed.source,)
+
+
+def _timed_part(program: Program, name: str) -> Part:
+    timed = program.timed[name]
+    relations = {n: program.relations[n] for n in (name, *_followed(timed))}
+    part = replace(program, relations=relations, strata=(), facts={}, io=(), lattices={})
+    return Part(part, None, frozenset((name,)), (name,) if timed.how == "kept" else (), _followed(timed), name)
 
 
 def with_apart_counters(program: Program) -> Program:
@@ -115,7 +153,7 @@ def _shifted(term: Term, first: int) -> Term:
 
 def _part(program: Program, strata: list[Stratum], why: str | None, taken: set[str], *, everything: bool = False) -> Part:
     """The part of some strata; the first one has all relations without rules. `taken` are relations that parts own."""
-    ruled = program.derived.keys()
+    ruled = program.derived.keys() | program.timed.keys()
     derived = {name for stratum in strata for name in stratum.relations}
     used = derived.union(*(relations_asked(program, stratum) for stratum in strata))
     known = used | (program.relations.keys() - ruled if everything else set())
@@ -129,5 +167,7 @@ def _part(program: Program, strata: list[Stratum], why: str | None, taken: set[s
         facts={name: facts for name, facts in program.facts.items() if name in fed},
         io=tuple(io for io in program.io if io.relation in fed),
         lattices={name: lattice for name, lattice in program.lattices.items() if name in derived},
+        timed={},
+        at_once={},
     )
     return Part(part, why, owns, fed, tuple(name for name in part.relations if name not in fed))

@@ -94,6 +94,7 @@ def _candidates(program: Program) -> Iterator[tuple[str, View]]:
     """The relations whose rules are those of views, in the order of evaluation."""
     others = retained(program) | program.lattices.keys() | program.eqrels | set(program.classes.values())
     others |= {io.relation for io in program.io if io.action == "limitsize"}
+    others |= {timed.source for timed in program.timed.values()}
     computing: dict[str, int] = {}
     for stratum in program.strata:
         name = stratum.relations[0]

@@ -49,7 +49,7 @@ def storing_engine(
     """`make_engine` without views: all relations have their rows."""
     reasons = unmaintained(program)
     old = origin_of(old)
-    if reasons:
+    if reasons or program.timed:
         return paired_engine(Layered(program, reasons, threads=threads, memory=memory, max_iterations=max_iterations, old=old))
     return paired_engine(Maintained(program, threads=threads, memory=memory, max_iterations=max_iterations, old=old))
 
@@ -94,8 +94,8 @@ class EmbeddedMaker:
 
 
 def is_incremental(program: Program) -> bool:
-    """Whether all strata of a program can be maintained over rounds."""
-    return not unmaintained(program)
+    """Whether a program is maintained as a whole over rounds: all strata can be, and rounds feed none of its relations."""
+    return not program.timed and not unmaintained(program)
 
 
 def _dominated(stratum: Stratum, program: Program) -> tuple[Rule, ...]:

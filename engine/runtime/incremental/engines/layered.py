@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from threading import RLock
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from dlog.engine.rounds_engine import Frames, PlainRounds, RoundsEngine, Startin
 from dlog.engine.runtime.incremental.batches.changes import insertions, no_updates
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.engines.recompute import Recompute
+from dlog.engine.runtime.incremental.engines.timed import FEEDING, Fed, Rows
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.differences import apply_changes, words
@@ -34,7 +35,7 @@ Reply = TypeVar("Reply")
 
 
 @dataclass(slots=True)
-class _Layer:
+class Layer:
     """A part, its engine, and the last commit that it had a share in."""
 
     part: Part
@@ -69,13 +70,21 @@ class Layered(PlainRounds):
         self._commits = 0
         self._forgotten = False
         """Whether the engine is at its last round without knowing what that changed."""
+        self._old = old
+        """What the first commit goes on from."""
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and so did the way back."""
 
-    def _build_layer(self, part: Part, again: bool) -> _Layer:
-        starting_point = StartingPoint(self.symbols, self.records, self.round, again=again)
+    def _build_layer(self, part: Part, again: bool) -> Layer:
+        if part.timed:
+            fed = FEEDING[self.program.timed[part.timed].how](part.program, part.timed, self.round)
+            return Layer(part, cast("RoundsEngine", fed))  # of which Layered asks no more than it has
+        return Layer(part, self._part_engine(part, StartingPoint(self.symbols, self.records, self.round, again=again)))
+
+    def _part_engine(self, part: Part, start: StartingPoint) -> RoundsEngine:
+        """The engine of a part with rules."""
         engine = Maintained if part.why is None else Recompute
-        return _Layer(part, engine(part.program, old=starting_point, **self._options))  # type: ignore[arg-type]
+        return engine(part.program, old=start, **self._options)  # type: ignore[arg-type]
 
     # -------------------------------------------------------------------------------------------------------------- commit
 
@@ -90,15 +99,37 @@ class Layered(PlainRounds):
             try:
                 for layer in self._layers:
                     share = self._share(layer.part, given)
-                    if share or not begun:
+                    own = {name: frames[name] for name in layer.part.inputs if name in frames} if frames else None
+                    if isinstance(layer.engine, Fed):
+                        before, again = (None, False) if begun else self._before(layer.engine)
+                        if layer.engine.advance(share, last, before, again):
+                            layer.committed = self._commits
+                    elif share or own or not begun:
                         layer.committed = self._commits
-                        layer.engine.commit(share)
+                        self._commit_part(layer.engine, share, own, last)
             except BaseException:
                 self._owing = lambda: self._take_back(begun, ruled)
                 self._go_back()
                 raise
-            self.round, self._forgotten = last, False
+            self.round, self._forgotten, self._old = last, False, None
             return last
+
+    def _commit_part(self, engine: RoundsEngine, share: Mapping[str, Updates], frames: Frames | None, last: int) -> None:
+        """Has the engine of a part commit its share of the changes up to a round."""
+        engine.commit(share)
+
+    def _before(self, fed: Fed) -> tuple[Rows | None, bool]:
+        """What had come of a relation that another one follows when the first commit comes: rows of the engine before, or all
+        that there are."""
+        old = self._old
+        if old is None:
+            return None, False
+        if isinstance(old, StartingPoint):
+            return None, fed.name in old.restored
+        if fed.name not in old.program.timed:
+            return None, False
+        table = old.table(fed.timed.source)
+        return (tuple(words(column) for column in table.columns), table.rows), False
 
     def _share(self, part: Part, given: Mapping[str, Updates]) -> dict[str, Updates]:
         """The changes for a part, those before it having committed."""
@@ -128,8 +159,10 @@ class Layered(PlainRounds):
     def _external(self, relation: str) -> Table:
         return self._feeding(relation).engine.external(relation)
 
-    def _feeding(self, relation: str) -> _Layer:
+    def _feeding(self, relation: str) -> Layer:
         """The first part that takes a relation's external rows."""
+        if relation in self.program.timed:
+            return self._layers[self._owner[relation]]
         return next(layer for layer in self._layers if relation in layer.part.inputs)
 
     def _external_before(self, relation: str) -> Table:
@@ -153,7 +186,11 @@ class Layered(PlainRounds):
                 given = {n: insertions(tuple(words(c) for c in t.columns), t.rows, round) for n, t in before.items()}
                 for layer in self._layers:
                     layer.committed = self._commits
-                    layer.engine.commit(self._share(layer.part, given))
+                    share = self._share(layer.part, given)
+                    if isinstance(layer.engine, Fed):
+                        layer.engine.advance(share, round, None, True)
+                    else:
+                        layer.engine.commit(share)
         finally:
             self.round = round
         self._commits = self._commits if begun else 0
@@ -189,7 +226,16 @@ class Layered(PlainRounds):
         return [name for name in self.program.relations if name in found]
 
     def table(self, relation: str) -> Table:
+        timed = self.program.timed.get(relation)
+        if timed is not None and timed.how == "shown":
+            with self._lock:
+                return self._shown(self.table(timed.source))
         return self._of(relation, lambda engine: engine.table(relation))
+
+    def _shown(self, table: Table) -> Table:
+        """The rows of which the last two columns say that they are there now."""
+        chosen = (table.columns[-2] <= self.round) & (table.columns[-1] > self.round)
+        return Table(table.kinds, tuple(column[chosen] for column in table.columns), int(np.count_nonzero(chosen)))
 
     def external(self, relation: str) -> Table:
         with self._lock:
@@ -197,6 +243,8 @@ class Layered(PlainRounds):
             return self._external(relation)
 
     def rows(self, relation: str) -> int:
+        if relation in self.program.timed:
+            return self.table(relation).rows
         return self._of(relation, lambda engine: engine.rows(relation))
 
     def ranks(self, relation: str) -> np.ndarray | None:
@@ -212,7 +260,7 @@ class Layered(PlainRounds):
                 layer.engine.close()
 
 
-def _explained(layer: _Layer) -> str:
+def _explained(layer: Layer) -> str:
     if layer.part.why is None:
         return layer.engine.explain()
     names = ", ".join(layer.part.program.derived)
