@@ -111,7 +111,8 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         '.decl p(x: symbol)\np("a\\q").',
     ),
     "event": (
-        "An event, `@r(...)`, is of a relation with rows, and stands once in the body of a rule, neither negated nor in an aggregate.",
+        "An event, `@r(...)`, is of a relation with rows, and stands once in the body of a rule, neither negated nor in an "
+        "aggregate.",
         _E + ".decl p(x: number)\np(x) :- e(x), !@e(x + 1).",
     ),
     "functor-types": (
@@ -163,8 +164,8 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         ".type Even <: number\n" + _E + ".decl p(x: Even)\np(x) :- e(x).",
     ),
     "not-stratified": (
-        "A relation that does not keep all of its rows depends on what it lacks, or on an aggregate over itself; or one depends on "
-        "itself in the same round through an event or the bounds of `now()`.",
+        "A relation that does not keep all of its rows depends on what it lacks, or on an aggregate over itself; or one depends "
+        "on itself in the same round through an event or the bounds of `now()`.",
         _E + ".decl p(x: number) choice-domain x\np(x) :- e(x), !p(x).",
     ),
     "now": (

@@ -8,6 +8,7 @@ from typing import Any
 
 from dlog.arguments import MAX_COUNT
 from dlog.dataclass import dataclass
+from dlog.engine.compile.past import is_declared
 from dlog.engine.ir.rules import Program
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions import Session
@@ -21,7 +22,7 @@ _NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*:(?![-=])\s*(?!\{)(.*)", re.DOTALL)
 def watched(program: Program) -> list[str]:
     """The outputs or, if the program names none, all relations that follow from rules."""
     outputs = dict.fromkeys(io.relation for io in program.io if io.action == "output")
-    return list(outputs) or list(program.derived)
+    return list(outputs) or [name for name in program.derived if is_declared(name)]
 
 
 def followed(program: Program, questions: Sequence[str]) -> dict[str, str]:
@@ -84,12 +85,17 @@ class Following:
             self.subscriptions[name] = self._session.subscribe(what, **terms)
 
 
-def labels_from(session: Session, wanted: int, last: int) -> dict[int, int]:
+def labels_from(session: Session, wanted: int, last: int, clocked: bool) -> dict[int, int]:
     """The rounds of the stream by those of the session, from the one on as of which `wanted` is, one of those up to `last`.
-    Raises DlogError where history does not go back so far."""
+    Where they are those of a clock (`clocked`), it has passed others in between. Raises DlogError where history does not go
+    back so far."""
     marks = session.marks()
     before = [round for round, mark in marks.items() if mark <= wanted]
     start = max(before) if before else _before_marks(session, marks, wanted, last)
+    if clocked:
+        following = min((round for round in marks if round > start), default=session.round + 1)
+        start = max(start, min(wanted, following - 1))
+        return {start: wanted, **{round: mark for round, mark in marks.items() if round > start}}
     found, label = {start: wanted}, wanted
     for round in range(start + 1, session.round + 1):
         found[round] = label = marks.get(round, label)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dlog.dataclass import dataclass
-from dlog.engine.compile.past import is_declared
+from dlog.engine.compile.past import is_declared, moments
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.state.sync import Sync
@@ -104,6 +104,7 @@ class _Watcher:
         self._weight = 0
         """Bytes of the changes of the last round, where there is a limit."""
         self._mark = session.mark or 0
+        self._clocked = bool(session.program.timed) and not moments(session.program.relations)
         self._new = not session.restored
         """Whether the session begins: its files are begun, too."""
         snapshot = (self._new or job.as_of is not None) if job.snapshot is None else job.snapshot
@@ -126,7 +127,7 @@ class _Watcher:
     def _begin_as_of(self, wanted: int) -> None:
         """Begins with a round of the stream that has been committed."""
         past = wanted < self._mark
-        labels = labels_from(self.session, wanted, self._mark) if past else {self.session.round: wanted}
+        labels = labels_from(self.session, wanted, self._mark, self._clocked) if past else {self.session.round: wanted}
         self._following.begin(min(labels) if past else None)
         self._first = {round: label for round, label in labels.items() if self.job.up_to is None or label < self.job.up_to}
 
@@ -202,11 +203,16 @@ class _Watcher:
 
     def _commit(self, complete: list[tuple[int, list[Change]]]) -> None:
         """Commits rounds, up to the one that is to be the first or after it, and writes what they change."""
-        if self._awaited is not None and complete[0][0] > self._awaited:
-            self._begin_awaited(self._awaited)
+        awaited, passed = self._awaited, dict[int, int]()
+        if awaited is not None and complete[0][0] > awaited:
+            if self._clocked and self.session.round < awaited:  # which the clock passes now
+                self._awaited, passed = None, {awaited: awaited}
+                self._following.begin(awaited)
+            else:
+                self._begin_awaited(awaited)
         labels = self._apply(complete)
         if self._awaited is None:
-            self._write(labels)
+            self._write({**passed, **labels})
         elif complete[-1][0] == self._awaited:
             self._begin_awaited(self._awaited)
 
@@ -217,10 +223,14 @@ class _Watcher:
         self._write({self.session.round: awaited})
 
     def _apply(self, complete: list[tuple[int, list[Change]]]) -> dict[int, int]:
-        """Commits rounds; returns what they are by the session's."""
-        numbered = list(enumerate(complete, self.session.round + 1))
-        labels = {number: label for number, (label, _) in numbered}
-        self.session.apply(((n, name, diff, row) for n, (_, cs) in numbered for _, name, diff, row in cs), mark=labels)
+        """Commits rounds; returns what they are by the session's: the next ones or, where rules look at the clock, those of the
+        same numbers, as far as these are still to come."""
+        number, labels = self.session.round, {}
+        for label, _ in complete:
+            number = max(number + 1, label if self._clocked else 0)
+            labels[number] = label
+        numbered = zip(labels, (changes for _, changes in complete), strict=True)
+        self.session.apply(((n, name, diff, row) for n, changes in numbered for _, name, diff, row in changes), mark=labels)
         return labels
 
     def _opened(self) -> Writer:
@@ -234,18 +244,20 @@ class _Watcher:
         return self._writer
 
     def _write(self, labels: dict[int, int]) -> None:
-        """Writes what has come of these rounds, which are called by their labels; what has come of others, after the last one
-        that is asked for, is dropped."""
+        """Writes what has come of these rounds, which are called by their labels, and of others that the clock has passed before
+        one of them; what has come of others, after the last one that is asked for, is dropped."""
         writer = self._opened()
+        last = max(labels, default=0)
         found: dict[int, list[list[Line]]] = {round: [] for round in labels}
         for name, subscription in self._following.subscriptions.items():
             for round, delivered in subscription.fetch():
-                if round in labels:
-                    found[round].append(list(lines_of(labels[round], name, delivered, name in self._following.orders)))
+                if round in labels or (self._clocked and round < last):
+                    lines = lines_of(labels.get(round, round), name, delivered, name in self._following.orders)
+                    found.setdefault(round, []).append(list(lines))
         with whole():
-            for round, changed in found.items():
-                for lines in changed:
-                    writer.write(lines)
-                if self.job.progress:
+            for round, changed in sorted(found.items()):
+                for listed in changed:
+                    writer.write(listed)
+                if self.job.progress and round in labels:
                     writer.progress(labels[round])
             writer.flush()

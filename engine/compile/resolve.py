@@ -17,6 +17,7 @@ from dlog.engine.compile.pragmas import check_pragmas, inline_relations, is_shor
 from dlog.engine.compile.prints import CALL, PRINT, with_prints
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.retention import ITERATION, check_subsumption, choice_keys, debug_relation, dominated_clause
+from dlog.engine.compile.timed.clock import refuse
 from dlog.engine.compile.timed.events import ORIGINAL, with_events
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
@@ -141,6 +142,8 @@ def resolve(program: Program, source: Source) -> Resolved:
     )
     for call in (n for d in lattices.declared.values() for _, term in d.entries for n in walk(term) if isinstance(n, Call)):
         _check_call(call, resolved, problems)
+        if call.name == NOW:
+            refuse(call.span, problems)
     known = KnownClauses(relations, logs)
     for clause in (*clauses, *subsumptions, *resolved.joins):
         if not known.covers(clause):

@@ -683,3 +683,35 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pyt
         writer.write([writing.Line(1, "p", 1, (1,))])
         writer.flush()
     assert raised.value.filename == str(tmp_path / "p.changes.csv")
+
+
+TIMED = """
+.decl offer(item: symbol, from: number, to: number)
+.decl open(item: symbol)
+.decl order(id: number, item: symbol)
+.decl price(item: symbol, p: number)
+.decl pay(id: number, p: number)
+.output open, pay
+open(i) :- offer(i, from, to), from <= now(), now() < to.
+pay(o, p) :- @order(o, i), price(i, p).
+"""
+
+
+def test_rounds_of_the_stream_are_those_of_the_clock(folder: Path, watch: RunWatch) -> None:
+    """Those in between pass, too, and rows appear and vanish in them; with a state, a stream goes on as if it were one."""
+    (folder / "timed.dl").write_text(TIMED)
+    stream = "1,offer,+1,tea,0,3\n1,price,+1,tea,7\n5,offer,+1,rum,0,9\n5,order,+1,1,tea\n6,price,-1,tea,7\n9,order,-1,1,tea\n"
+    changes = "1,open,+1,tea\n3,open,-1,tea\n5,open,+1,rum\n5,pay,+1,1,7\n9,open,-1,rum\n"
+    assert watch("timed.dl", stream).out == changes
+    lines, found = stream.splitlines(keepends=True), ""
+    for part in (lines[:2], lines[2:4], lines[4:]):
+        found += watch("timed.dl", "".join(part), "--state", "state").out
+    assert found == changes
+    with_progress = watch("timed.dl", stream, "--progress").out
+    assert [line for line in with_progress.splitlines() if "progress" in line] == [f"{n},,progress" for n in (0, 1, 5, 6, 9)]
+
+
+def test_a_clock_that_facts_have_started_is_at_most_as_far_ahead(folder: Path, watch: RunWatch) -> None:
+    (folder / "timed.dl").write_text(TIMED + 'offer("a", 1, 4).\n')
+    out = watch("timed.dl", "1,offer,+1,b,2,9\n7,offer,+1,c,0,8\n8,offer,-1,b,2,9\n", "--snapshot").out
+    assert out == "0,open,+1,a\n1,open,+1,b\n4,open,-1,a\n7,open,+1,c\n8,open,-1,b\n8,open,-1,c\n"

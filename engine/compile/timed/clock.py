@@ -40,7 +40,10 @@ FIRST_ROUND: Final = 1
 LAST: Final = 2**63 - 1
 """A round that is never reached."""
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-_NOTE: Final = "compare it, as it is, with numbers beside the atoms of a rule: `from <= now(), now() < to + 10`"
+_NOTES: Final = (
+    "compare it, as it is, by `<`, `<=`, `>`, `>=` or `=`, beside the atoms of a rule: `from <= now(), now() < to + 10`",
+    "what it is compared with has a value without it",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def check_clock(rule: Rule, problems: Problems) -> bool:
 
 def refuse(span: Span, problems: Problems) -> None:
     """`now()` stands where it has no meaning."""
-    problems.add("now", "`now()` can only be compared, and not here", Label(span), notes=[_NOTE])
+    problems.add("now", "`now()` can only be compared, and not here", Label(span), notes=_NOTES)
 
 
 def _given(rule: Rule, but: Literal) -> set[int]:

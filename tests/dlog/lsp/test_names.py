@@ -3,7 +3,7 @@
 from lsprotocol.types import Position, PositionEncodingKind
 from pygls.workspace import PositionCodec
 
-from dlog.lsp.hover import comment_above
+from dlog.lsp.hover import comment_above, word_hover
 from dlog.lsp.names import Role, at_offset, declaration, find_names
 from dlog.lsp.places import Places, word_at, word_start
 
@@ -29,6 +29,15 @@ def test_names_have_roles_and_places() -> None:
     assert named(PROGRAM, "near", Role.FUNCTOR) == ["near"] * 2
     assert named(PROGRAM, "strlen", Role.RELATION) == []
     assert all(PROGRAM[o.span.start : o.span.end] == o.name for o in find_names(PROGRAM))
+
+
+def test_an_event_is_of_its_relation() -> None:
+    text = ".decl edge(x: number) retract(original)\n.decl new(x: number)\nnew(x) :- @edge(x), x < now(), @near(x) = 1, @c.edge(x).\n"
+    assert named(text, "edge", Role.RELATION) == ["edge"] * 2
+    assert named(text, "c.edge", Role.RELATION) == ["c.edge"]
+    assert (named(text, "near", Role.FUNCTOR), named(text, "now", Role.RELATION)) == (["near"], [])
+    assert [o.name for o in find_names(text) if o.role is Role.RELATION and o.declares] == ["edge", "new"]
+    assert "The round" in word_hover("now")
 
 
 def test_variables_are_of_their_clause() -> None:

@@ -4,6 +4,7 @@ come and go, and many rounds in one commit."""
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine.runtime.incremental.engines.timed import Shown
 from tests.examples import examples
 
 Rows = dict[str, set[tuple[Any, ...]]]
@@ -136,6 +138,7 @@ steps = st.lists(
         st.tuples(st.just("kill"), st.none()),
         st.tuples(st.just("add"), st.sampled_from([*EVENTS, *CLOCKS])),
         st.tuples(st.just("drop"), st.sampled_from([*EVENTS, *CLOCKS])),
+        st.tuples(st.just("reopen"), st.sampled_from([*EVENTS, *CLOCKS])),
     ),
     min_size=3,
     max_size=14,
@@ -152,10 +155,13 @@ class Driven:
         self.session = self.open()
         self.pass_round((), self.session.round)
 
-    def open(self) -> dlog.Session:
+    @property
+    def text(self) -> str:
+        return DECLARED + "".join((EVENTS | CLOCKS)[name] for name in self.rules)
+
+    def open(self, anew: bool = False) -> dlog.Session:
         """A session of the program, or of that which a state has had a round of."""
-        text = DECLARED + "".join((EVENTS | CLOCKS)[name] for name in self.rules)
-        return dlog.session(None if self.now else text, state=self.state, sync="never", history=50)
+        return dlog.session(self.text if anew or not self.now else None, state=self.state, sync="never", history=50)
 
     def pass_round(self, changed: Iterable[Change], now: int) -> None:
         """What a round does to the twin; rounds in which nothing comes pass, too."""
@@ -196,10 +202,24 @@ class Driven:
     def add(self, name: str) -> None:
         if name not in self.rules:
             self.session.add_rules((EVENTS | CLOCKS)[name])
-            self.rules.append(name)
-            for own in (name, "paid") if name == "bill" else (name,):
-                if own in self.twin.kept:
-                    self.twin.kept[own] = Kept(self.twin.kept[own].original, self.twin.kept[own].answers)
+            self.new(name)
+            self.pass_round((), self.session.round)
+
+    def new(self, name: str) -> None:
+        """A rule for which all that is there is yet to come."""
+        self.rules.append(name)
+        for own in (name, "paid") if name == "bill" else (name,):
+            if own in self.twin.kept:
+                self.twin.kept[own] = Kept(self.twin.kept[own].original, self.twin.kept[own].answers)
+
+    def reopen(self, name: str) -> None:
+        """Another program on the same state: with a rule more, or less."""
+        if self.state is not None:
+            self.session.close()
+            self.rules.remove(name) if name in self.rules else self.new(name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                self.session = self.open(anew=True)
             self.pass_round((), self.session.round)
 
     def drop(self, name: str) -> None:
@@ -265,3 +285,86 @@ def test_each_rule_in_time_alone(name: str) -> None:
     ]
     drive(None, [name], done)
     drive(None, [], [*done[:3], ("add", name), *done[3:]])
+
+
+# ------------------------------------------------------------------------------------------------------------- one by one
+
+
+def fed(session: dlog.Session, kind: type[Any]) -> list[Any]:
+    """The engines of what rounds feed."""
+    engine: Any = session._engine
+    while not hasattr(engine, "_layers"):
+        engine = engine.inner
+    return [layer.engine for layer in engine._layers if isinstance(layer.engine, kind)]
+
+
+def test_0_10_later_prices_change_no_bill_of_a_rule() -> None:
+    s = dlog.session(DECLARED + EVENTS["pay"], history=9)
+    s.insert("price", [("tea", 3), ("rum", 8)])
+    s.insert("order", (1, "tea"))
+    s.commit()
+    s.remove("price", ("tea", 3))
+    s.insert("price", ("tea", 4))
+    s.insert("order", (2, "tea"))
+    assert list(s.commit().changes("pay")) == [((2, 8), 1)]
+    s.remove("price", ("tea", 4))
+    s.commit()
+    assert (list(s.touched), sorted(s["pay"]), sorted(s.at(1)["pay"])) == (["price"], [(1, 6), (2, 8)], [(1, 6)])
+    assert str(s.why("pay", (1, 6))).endswith('@order(1, "tea")  came in round 1, with p = 3')
+    assert "no event has met that" in str(s.why_not("pay", (9, 9)))
+
+
+def test_0_11_what_a_rule_takes_back_is_of_now_or_what_was_met() -> None:
+    s = dlog.session(DECLARED + EVENTS["pay"] + EVENTS["owe"])
+    s.insert("price", ("tea", 3))
+    for relation in ("order", "lent"):
+        s.insert(relation, [(1, "tea"), (2, "tea")])
+    s.commit()
+    s.upsert("price", ("tea", 4))
+    s.commit()
+    for relation in ("order", "lent"):
+        s.remove(relation, (1, "tea"))
+    s.commit()
+    assert (sorted(s["pay"]), sorted(s["owe"])) == ([(1, 6), (2, 6)], [(2, 3)])
+    s.upsert("price", ("tea", 3))
+    s.insert("order", (1, "tea"))
+    s.commit()
+    s.remove("order", (1, "tea"))
+    s.commit()
+    assert sorted(s["pay"]) == [(1, 6), (2, 6)]  # 3 has come twice and gone once, 4 has gone once
+
+
+def test_1_3_advancing_the_clock_of_rules_costs_what_is_due() -> None:
+    s = dlog.session(DECLARED + CLOCKS["on"])
+    s.insert("spell", [(f"s{n}", 1 + n % 1000, 1001 + n % 1000) for n in range(20_000)])
+    s.commit()
+    (shown,) = fed(s, Shown)
+    assert (shown.visited, s.rows("on")) == (20, 20)
+    for _ in range(50):
+        s.commit()
+    assert (shown.visited, s.rows("on")) == (20 * 51, 20 * 51)
+    s.commit()
+    assert sorted(s.touched) == ["on"]
+    s.apply([(900, "price", 1, ("tea", 1))])
+    assert (shown.visited, s.rows("on")) == (20 * 900, 20 * 900)
+    s.remove("spell", [(f"s{n}", 1 + n % 1000, 1001 + n % 1000) for n in range(20_000) if n != 999])
+    s.commit()
+    assert (s.rows("on"), shown.visited <= 20 * 901 + 20_000) == (0, True)
+    for _ in range(120):
+        s.commit()
+    assert (list(s["on"]), shown.visited <= 20 * 901 + 60_000) == ([("s999",)], True)
+
+
+def test_a_clock_that_stands_between_bounds_visits_no_rule() -> None:
+    s = dlog.session(DECLARED + CLOCKS["reach"] + CLOCKS["late"], {"road": [(1, 2, 3, 9)], "spell": [("a", 0, 40)]})
+    assert [sorted(s.touched) for _ in range(4) if s.commit()] == [[], ["reach"], [], []]
+
+
+def test_what_goes_before_its_end_does_not_wait_for_it() -> None:
+    s = dlog.session(DECLARED + CLOCKS["on"])
+    (shown,) = fed(s, Shown)
+    for n in range(3000):
+        s.insert("spell", (f"s{n}", 0, 10**9))
+        s.remove("spell", (f"s{n - 1}", 0, 10**9))
+        s.commit()
+    assert len(shown._calendar) < 2100  # of 6000: those that came last have not been looked at together
