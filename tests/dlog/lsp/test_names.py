@@ -32,7 +32,8 @@ def test_names_have_roles_and_places() -> None:
 
 
 def test_an_event_is_of_its_relation() -> None:
-    text = ".decl edge(x: number) retract(original)\n.decl new(x: number)\nnew(x) :- @edge(x), x < now(), @near(x) = 1, @c.edge(x).\n"
+    text = ".decl edge(x: number) retract(original)\n.decl new(x: number)\n"
+    text += "new(x) :- @edge(x), x < now(), @near(x) = 1, @c.edge(x).\n"
     assert named(text, "edge", Role.RELATION) == ["edge"] * 2
     assert named(text, "c.edge", Role.RELATION) == ["c.edge"]
     assert (named(text, "near", Role.FUNCTOR), named(text, "now", Role.RELATION)) == (["near"], [])

@@ -358,13 +358,3 @@ def test_1_3_advancing_the_clock_of_rules_costs_what_is_due() -> None:
 def test_a_clock_that_stands_between_bounds_visits_no_rule() -> None:
     s = dlog.session(DECLARED + CLOCKS["reach"] + CLOCKS["late"], {"road": [(1, 2, 3, 9)], "spell": [("a", 0, 40)]})
     assert [sorted(s.touched) for _ in range(4) if s.commit()] == [[], ["reach"], [], []]
-
-
-def test_what_goes_before_its_end_does_not_wait_for_it() -> None:
-    s = dlog.session(DECLARED + CLOCKS["on"])
-    (shown,) = fed(s, Shown)
-    for n in range(3000):
-        s.insert("spell", (f"s{n}", 0, 10**9))
-        s.remove("spell", (f"s{n - 1}", 0, 10**9))
-        s.commit()
-    assert len(shown._calendar) < 2100  # of 6000: those that came last have not been looked at together
