@@ -164,8 +164,8 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         ".type Even <: number\n" + _E + ".decl p(x: Even)\np(x) :- e(x).",
     ),
     "not-stratified": (
-        "A relation that does not keep all of its rows depends on what it lacks, or on an aggregate over itself; or one depends "
-        "on itself in the same round through an event or the bounds of `now()`.",
+        "A relation that does not keep all of its rows depends on what it lacks, or on an aggregate over itself; or one "
+        "depends on itself in the same round through an event or the bounds of `now()`.",
         _E + ".decl p(x: number) choice-domain x\np(x) :- e(x), !p(x).",
     ),
     "now": (

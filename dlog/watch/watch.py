@@ -244,8 +244,8 @@ class _Watcher:
         return self._writer
 
     def _write(self, labels: dict[int, int]) -> None:
-        """Writes what has come of these rounds, which are called by their labels, and of others that the clock has passed before
-        one of them; what has come of others, after the last one that is asked for, is dropped."""
+        """Writes what has come of these rounds, which are called by their labels, and of others that the clock has passed
+        before one of them; what has come of others, after the last one that is asked for, is dropped."""
         writer = self._opened()
         last = max(labels, default=0)
         found: dict[int, list[list[Line]]] = {round: [] for round in labels}

@@ -715,3 +715,14 @@ def test_a_clock_that_facts_have_started_is_at_most_as_far_ahead(folder: Path, w
     (folder / "timed.dl").write_text(TIMED + 'offer("a", 1, 4).\n')
     out = watch("timed.dl", "1,offer,+1,b,2,9\n7,offer,+1,c,0,8\n8,offer,-1,b,2,9\n", "--snapshot").out
     assert out == "0,open,+1,a\n1,open,+1,b\n4,open,-1,a\n7,open,+1,c\n8,open,-1,b\n8,open,-1,c\n"
+
+
+def test_a_clock_is_watched_as_of_rounds_in_between(folder: Path, watch: RunWatch) -> None:
+    (folder / "timed.dl").write_text(TIMED)
+    stream = "1,offer,+1,tea,0,3\n1,offer,+1,rum,0,8\n5,offer,+1,gin,0,9\n9,offer,-1,rum,0,8\n"
+    later = "5,open,+1,gin\n8,open,-1,rum\n9,open,-1,gin\n"
+    assert watch("timed.dl", stream, "--as-of", "2").out == f"2,open,+1,rum\n2,open,+1,tea\n3,open,-1,tea\n{later}"
+    assert watch("timed.dl", stream, "--as-of", "4", "--no-snapshot").out == later
+    watch("timed.dl", stream, "--state", "state", "--history", "20")
+    again = watch("timed.dl", "12,offer,+1,tea,0,99\n", "--state", "state", "--history", "20", "--as-of", "4").out
+    assert again == f"4,open,+1,rum\n{later}12,open,+1,tea\n"
