@@ -52,8 +52,11 @@ def within_memory(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column. Raises ArrowInvalid where values would be read beyond it; whether strings are text is not asked."""
     pa = _arrow()
     try:
-        for chunk in column.chunks:
-            _check(chunk)
+        if column.num_chunks == 1:
+            _check(column.chunk(0))
+        else:
+            for chunk in column.chunks:
+                _check(chunk)
     except pa.ArrowIndexError as error:  # what views say of a buffer
         raise pa.ArrowInvalid(str(error)) from None
     return column

@@ -139,7 +139,12 @@ def to_numpy(type_: Type, column: np.ndarray) -> np.ndarray:
 
 
 def arrow_type(type_: Type) -> pa.DataType:
-    return _arrow_types()[type_.domain.value if type_.is_calendar else type_.kind.value]
+    return _arrow_type(type_.kind, type_.domain)
+
+
+@cache
+def _arrow_type(kind: Kind, domain: Domain) -> pa.DataType:
+    return _arrow_types()[domain.value if domain in _CALENDAR_DTYPES else kind.value]
 
 
 @cache

@@ -37,6 +37,8 @@ MIN_RESERVING_BYTES = 1 << 20
 """Bytes from which on an array has address space to grow in: below, copying it costs little."""
 RESERVED_BYTES = 1 << 30
 """Bytes of that address space: more than strings usually need, and little beside what a process may have."""
+MIN_BYTES = 64
+"""Texts of one byte each for which it pays to look these up by themselves."""
 _NO_RESERVE = 0x4000
 """Linux's MAP_NORESERVE: what is not touched is on nobody's account."""
 
@@ -108,6 +110,8 @@ class SymbolTable:
         self._hashes = np.empty(STRINGS_TOGETHER, np.int64)
         self._hashes_at = int(self._hashes.ctypes.data)
         self._ranks = np.empty(0, np.int32)
+        self._ids_of_bytes: np.ndarray | None = None
+        """The ids of texts of one byte, by that; -1 where it has not been seen."""
         self.address = int(self._table.ctypes.data)
         """Where kernels find the table; it stays."""
         self._publish()
@@ -237,7 +241,21 @@ class SymbolTable:
         if data_buffer is None:
             return self.intern_slices(np.empty(0, np.uint8), offsets[:-1], offsets[1:])
         data, at = np.frombuffer(data_buffer, np.uint8), offsets_buffer.address + first
-        return self._intern(data, data_buffer.address, offsets[:-1], at, offsets[1:], at + size)
+        starts, ends = offsets[:-1], offsets[1:]
+        if ends[-1] - starts[0] == len(starts) >= MIN_BYTES and (ends - starts == 1).all():
+            return self._intern_bytes(data, int(starts[0]), len(starts))
+        return self._intern(data, data_buffer.address, starts, at, ends, at + size)
+
+    def _intern_bytes(self, data: np.ndarray, first: int, count: int) -> np.ndarray:
+        """The ids of so many texts of one byte each, from a place on: flags, which come again and again."""
+        known, texts = self._ids_of_bytes, data[first : first + count]
+        if known is None:
+            known = self._ids_of_bytes = np.full(256, -1, np.int32)
+        found: np.ndarray = known[texts]
+        if found.min() < 0:
+            starts = np.arange(first, first + count)
+            known[texts] = found = self.intern_slices(data, starts, starts + 1)
+        return found
 
     def _intern_entries(self, strings: pa.Array, indices: np.ndarray) -> np.ndarray:
         try:

@@ -179,6 +179,34 @@ def test_the_first_wrong_string_is_named_by_its_row_in_chunks_and_dictionaries()
         assert caught.value.index == 3
 
 
+FLAGS = st.lists(st.sampled_from([*"NRAF", "\0", "ä", "", "NO"]) | st.characters(max_codepoint=127), min_size=1, max_size=12)
+
+
+@examples(60)
+@given(st.lists(FLAGS, min_size=1, max_size=4), st.sampled_from([1, 4, 64]), st.integers(0, 3))
+def test_texts_of_one_byte_have_the_ids_of_all_others(parts: list[list[str]], least: int, left: int) -> None:
+    """Wherever a column begins, whether all of it is of one byte or not, and whatever has been seen before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(symbols, "MIN_BYTES", least)
+        table, seen = SymbolTable(), []
+        for number, words in enumerate(parts):
+            kind = pa.string() if number % 2 else pa.large_string()
+            seen += words[left:]
+            assert table.intern_arrow(pa.array(words, kind)[left:]).tolist() == [table.intern(word) for word in words[left:]]
+        assert [table.find(word) for word in seen] == naive_ids(seen)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_byte_that_is_no_text_is_named_among_flags(known: bool) -> None:
+    table = SymbolTable()
+    if known:
+        table.intern_arrow(pa.array(["N"] * symbols.MIN_BYTES))
+    with pytest.raises(NotText) as caught:
+        table.intern_arrow(pa.array([b"N"] * symbols.MIN_BYTES + [b"\xff", b"N"]))
+    assert caught.value.index == symbols.MIN_BYTES
+    assert len(table) == 1
+
+
 def test_surrogates_are_no_text() -> None:
     for intern in (SymbolTable().intern, SymbolTable().find, lambda text: SymbolTable().intern_texts([text])):
         with pytest.raises(UnicodeEncodeError):
