@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
@@ -129,15 +130,16 @@ class Batch:
 
 class TraceReader:
     """A reader of an arrangement's history, which others cannot compact further than to its own two frontiers. They only move
-    forward; where they stay, all that comes is kept."""
+    forward; where they stay, all that comes is kept, until the reader is dropped, or gone."""
 
     def __init__(self, layout: Layout, arranged: Arranged) -> None:
         self._layout, self._index = layout, arranged.source
-        self._handle: TraceHandle | None = None
         self._index.catch_up()
         spine = self._index.trace.spine
-        self._handle = spine.handle()
-        self._handle.set_physical_compaction(spine.merged_to)
+        handle = spine.handle()
+        handle.set_physical_compaction(spine.merged_to)
+        self._handle: TraceHandle | None = handle
+        finalize(self, handle.abandon)
 
     @property
     def logical_compaction(self) -> Antichain:

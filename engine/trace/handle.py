@@ -21,6 +21,8 @@ class Held(Protocol):
     upper: Antichain
     merged_to: Antichain
     handles: set[TraceHandle]
+    abandoned: list[TraceHandle]
+    """Handles that nobody uses any more, which are dropped with the next insert."""
 
     @property
     def batches(self) -> tuple[Batch, ...]: ...
@@ -67,6 +69,11 @@ class TraceHandle:
                 spine.move_since()
                 if self.apart is not None:
                     spine.move_merging()
+
+    def abandon(self) -> None:
+        """Has it dropped later: whoever calls may be in the midst of anything, as the garbage collector is."""
+        if self._spine is not None:
+            self._spine.abandoned.append(self)
 
     def cursor(self) -> Cursor:
         """The trace as it is now."""

@@ -50,6 +50,7 @@ class Spine:
         self.merged_to = self.upper
         """Where the newest batch ends that is not kept apart."""
         self.handles: set[TraceHandle] = set()
+        self.abandoned: list[TraceHandle] = []
         self.pages = Pages()
         """Where large blocks go that no one reads any more; have large batches built with it."""
         self.lock = RLock()
@@ -104,6 +105,8 @@ class Spine:
             if batch.description.lower != self.upper:
                 raise InternalError("trace", f"batch {batch.description} does not follow a trace that ends at {self.upper}")
             self.upper = batch.description.upper
+            while self.abandoned:
+                self.abandoned.pop().drop()
             if batch.layers and self._merges_to is None:
                 self._join(batch)
             elif batch.layers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from typing import Any
 
@@ -115,6 +116,30 @@ def test_cursors_stay_as_they_are() -> None:
     assert trace.upper.elements == ((7,),)
     trace.drop()
     assert cursor.counts() == {("a", 1): 1, ("a", 2): 1, ("b", 1): 1}
+
+
+def test_a_reader_that_is_gone_holds_nothing_back() -> None:
+    flow = Dataflow()
+    names = flow.input(name=str)
+    arranged = names.arrange_by_self()
+    held, gone = arranged.trace(), arranged.trace()
+    for _ in range(3):
+        for diff in (1, -1):
+            names.update(["frank"], diff)
+            flow.commit()
+        held.set_logical_compaction(flow.round)
+        held.set_physical_compaction(flow.round)
+        while held.exert():
+            pass
+    assert arranged.updates == 6
+    del gone
+    gc.collect()
+    names.insert(["david"])
+    flow.commit()
+    held.set_physical_compaction(flow.round)
+    while held.exert():
+        pass
+    assert arranged.updates == 1
 
 
 def test_what_a_trace_has_given_up_is_refused() -> None:
