@@ -30,6 +30,11 @@ DECLARED = """
 .decl road(x: number, y: number, from: number, to: number)
 .decl big(o: number, item: symbol)
 big(o, item) :- order(o, item), o > 1.
+.decl fault(n: number)
+.decl ever(o: number)
+.decl failed(n: number)
+ever(o) :- @order(o, _).
+failed(1 / n) :- fault(n), ever(_).
 """
 EVENTS = {
     "pay": ".decl pay(o: number, p: number)\npay(o, 2 * p) :- @order(o, item), price(item, p).\n",
@@ -134,6 +139,7 @@ steps = st.lists(
     st.one_of(
         st.tuples(st.just("commit"), rounds),
         st.tuples(st.just("batch"), st.lists(st.tuples(st.integers(1, 3), rounds), min_size=1, max_size=4)),
+        st.tuples(st.just("fail"), rounds),
         st.tuples(st.just("restart"), st.none()),
         st.tuples(st.just("kill"), st.none()),
         st.tuples(st.just("add"), st.sampled_from([*EVENTS, *CLOCKS])),
@@ -176,6 +182,14 @@ class Driven:
             (self.session.insert if diff > 0 else self.session.remove)(name, row)
         self.session.commit()
         self.pass_round(changed, self.session.round)
+
+    def fail(self, changed: list[Change]) -> None:
+        """A commit whose last part fails, which changes nothing."""
+        for name, diff, row in [*changed, ("order", 1, (9, "tea")), ("fault", 1, (0,))]:
+            (self.session.insert if diff > 0 else self.session.remove)(name, row)
+        with pytest.raises(dlog.DlogError, match="division by zero"):
+            self.session.commit()
+        self.session.rollback()
 
     def batch(self, listed: list[tuple[int, list[Change]]]) -> None:
         told, now = [], self.now
