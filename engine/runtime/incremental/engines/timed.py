@@ -100,7 +100,7 @@ class Shown(Fed):
             return no_updates(self.relation.arity)
         delta = together([delta for _, delta in due])
         self.visited += delta.rows
-        return _updates(delta)
+        return _by_round(delta.consolidated())
 
     def _schedule(self, updates: Updates) -> None:
         first, end = updates.columns[-2:]
@@ -134,7 +134,8 @@ class Changed(Fed):
             return no_updates(self.relation.arity)
         ended = there.only(there.rounds < last)
         self._there = there.only(there.rounds == last)
-        return _updates(together([came, Delta(ended.columns, ended.times + 1, -ended.diffs)]))
+        gone = Delta(ended.columns, ended.times + 1, -ended.diffs)
+        return _by_round(together([part for part in (came, gone) if part.rows]))
 
     def table(self, relation: str) -> Table:
         return self._table(self._there.columns, self._there.rows)
@@ -151,22 +152,22 @@ class Kept(Fed):
         """Columns of what is kept, and of the event."""
 
     def _changed(self, share: Mapping[str, Updates], last: int, before: Rows | None, again: bool) -> Updates:
-        found = []
-        own = share.get(self.name)
+        own, restored = share.get(self.name), None
         if own is not None and own.rows:
-            found.append(Delta(own.columns, own.rounds[None], own.diffs))
-            self._note(found[0], last)
+            restored = self._noted(Delta(own.columns, own.rounds[None], own.diffs), last)
         met = _coming(share.get(self.timed.source))
         parts = [] if met is None else [met]
         if self.timed.original and (went := self._went(share.get(self.timed.event), met)) is not None:
             parts.append(went)
-        if parts:
-            found.append(self._counted(together(parts)))
-            self._note(found[-1], last)
-        return _updates(together(found)) if found else no_updates(self.relation.arity)
+        found = self._noted(self._counted(together(parts)), last) if parts else None
+        if restored is not None and found is not None:
+            return _by_round(together([restored, found]).consolidated())
+        found = found or restored
+        return no_updates(self.relation.arity) if found is None else _by_round(found)
 
-    def _note(self, delta: Delta, last: int) -> None:
-        self._trace.insert(delta, Rounds(last, last + 1), ())
+    def _noted(self, delta: Delta, last: int) -> Delta | None:
+        """Changes of the rows, which are kept from now on; None where they come to nothing."""
+        return self._trace.insert(delta, Rounds(last, last + 1), ())
 
     def _lookup(self, columns: Sequence[np.ndarray], rows: int) -> Matches:
         """The rows that begin with these, each once."""
@@ -248,11 +249,10 @@ def _coming(updates: Updates | None) -> Delta | None:
     return Delta(tuple(columns), rounds[None], diffs) if len(diffs) else None
 
 
-def _updates(delta: Delta) -> Updates:
-    """Changes that add up to something, round by round."""
-    found = delta.consolidated()
-    order = np.argsort(found.rounds, kind="stable")
-    return Updates(tuple(c[order] for c in found.columns), found.diffs[order], found.rounds[order])
+def _by_round(delta: Delta) -> Updates:
+    """Changes, round by round."""
+    found = delta.in_order_of_rounds()
+    return Updates(found.columns, found.diffs, found.rounds)
 
 
 def _next_after(
