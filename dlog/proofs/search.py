@@ -15,6 +15,7 @@ import numpy as np
 
 from dlog.codec import Row
 from dlog.dataclass import dataclass
+from dlog.engine.compile.timed.events import PAIRS
 from dlog.engine.ir.aggregates import dominance_of
 from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import (
@@ -193,7 +194,7 @@ class Search:
             yield from self.proof(timed.source, row).premises
             yield Holds(wording.bounds_text(*row[-2:]))
             return
-        decoded, event = self.decoded(atom.relation, row), self.program.timed[timed.event].source
+        decoded, event = self.decoded(atom.relation, row), self.program.timed[timed.event].source.removesuffix(PAIRS)
         width = self.program.relations[event].arity
         met = zip(atom.args[width:-2], decoded[width:-2], strict=True)
         names = [(found.form.rule.variables[a.id], value) for a, value in met if isinstance(a, Variable)]

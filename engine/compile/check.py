@@ -75,7 +75,7 @@ def check(resolved: Resolved) -> Checked:
     retentions = _retentions(resolved, facts, problems)
     table = resolved.table.types
     of_rows = (rule for kept in retentions.values() for rule in (*kept.dominated, *filter(None, (kept.join,))))
-    timing = with_time(rules, of_rows, resolved.relations, table, resolved.functors, resolved.original, problems)
+    timing = with_time(rules, of_rows, resolved.relations, table, resolved.functors, resolved.original, resolved.eqrels, problems)
     problems.check()
     rules = timing.rules
     relations = {name: relation for name, relation in timing.relations.items() if name not in resolved.inline}

@@ -34,10 +34,11 @@ def with_time(
     types: Mapping[str, Type],
     functors: Mapping[str, UserFunctor],
     original: frozenset[str],
+    eqrels: frozenset[str],
     problems: Problems,
 ) -> Timing:
     """Splits the rules in which time passes. `others` must not be of them; `original` are the relations of which an event that
-    goes takes back what it had met."""
+    goes takes back what it had met, `eqrels` those that are equivalence relations."""
     declared = {name: relation for name, relation in relations.items() if name[:1] != MARK}
     if len(declared) == len(relations) and NOW not in problems.source.text:
         return Timing(list(rules), declared, {}, {})
@@ -53,7 +54,8 @@ def with_time(
         elif event is None:
             _add_clock(rule, good, types, functors, timing)
         else:
-            split = split_events(rule, event, event.relation.removeprefix(MARK) in original, relations, types, functors)
+            name = event.relation.removeprefix(MARK)
+            split = split_events(rule, event, name in original, name in eqrels, relations, types, functors)
             timing.rules += [split.rules[0], *(r for r in split.rules[1:] if r.head.relation not in timing.relations)]
             timing.relations |= {made.name: made for made in split.relations}
             timing.timed |= split.timed

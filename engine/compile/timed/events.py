@@ -33,6 +33,7 @@ from dlog.engine.ir.rules import (
     Type,
     UserFunctor,
     Variable,
+    reading_rule,
 )
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar import syntax
@@ -40,7 +41,8 @@ from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import Source
 
 MARK: Final = "@"
-RETRACT: Final = "retract("
+PAIRS: Final = "@pairs"
+"""Ends the name of the pairs of an equivalence relation."""
 ORIGINAL: Final = "retract(original)"
 _EVENT: Final = re.compile(r"@\s*[?A-Za-z_]")
 _PLAIN: Final = "an event stands by itself in the body of a rule, beside other conditions"
@@ -186,10 +188,12 @@ def split_events(
     rule: Rule,
     event: Atom,
     original: bool,
+    paired: bool,
     relations: Mapping[str, Relation],
     types: Mapping[str, Type],
     functors: Mapping[str, UserFunctor],
 ) -> Split:
+    """`paired`: the events are of an equivalence relation, whose pairs are kept for them."""
     source = relations[event.relation.removeprefix(MARK)]
     known = types_of(rule, relations, types, functors)
     rule, args = _named(rule, event, source)
@@ -213,11 +217,23 @@ def split_events(
     columns = (*source.attributes, *((f"@{k}", known[v.id]) for k, v in enumerate(others)), *ends)
     made = tuple(Relation(name, columns, event.span) for name in (found, kept))
     made = (Relation(changed, (*source.attributes, *ends), event.span), *made)
+    rules = [main, met]
+    followed = source
+    if paired:
+        followed = replace(source, name=f"{source.name}{PAIRS}", span=event.span)
+        rules.append(_copying(followed, source))
+        made = (followed, *made)
     timed = {
-        changed: Timed("changed", source.name, "", original, event.span),
+        changed: Timed("changed", followed.name, "", original, event.span),
         kept: Timed("kept", found, changed, original, event.span),
     }
-    return Split((main, met), made, timed)
+    return Split(tuple(rules), made, timed)
+
+
+def _copying(copy: Relation, source: Relation) -> Rule:
+    """A rule that has a relation be as another one."""
+    rule = reading_rule(source)
+    return replace(rule, head=replace(rule.head, relation=copy.name))
 
 
 def without_event(rule: Rule, event: Atom) -> Rule:
