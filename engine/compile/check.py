@@ -75,7 +75,8 @@ def check(resolved: Resolved) -> Checked:
     retentions = _retentions(resolved, facts, problems)
     table = resolved.table.types
     of_rows = (rule for kept in retentions.values() for rule in (*kept.dominated, *filter(None, (kept.join,))))
-    timing = with_time(rules, of_rows, resolved.relations, table, resolved.functors, resolved.original, resolved.eqrels, problems)
+    known = resolved.relations, table, resolved.functors, resolved.original, resolved.eqrels
+    timing = with_time(rules, of_rows, *known, problems)
     problems.check()
     rules = timing.rules
     relations = {name: relation for name, relation in timing.relations.items() if name not in resolved.inline}
@@ -83,9 +84,9 @@ def check(resolved: Resolved) -> Checked:
     rules += [rule for name, relation in relations.items() if name in eqrels for rule in closure_rules(relation)]
     rules += _reading_rules(retentions, rules, relations)
     io, inline = resolved.io, resolved.inline
-    known = retentions, resolved.options, eqrels
+    kept = retentions, resolved.options, eqrels
     own = resolved.source, table, relations, facts, tuple(rules), io, inline
-    return Checked(*own, *known, functors=resolved.functors, timed=timing.timed, at_once=timing.at_once)
+    return Checked(*own, *kept, functors=resolved.functors, timed=timing.timed, at_once=timing.at_once)
 
 
 def _retentions(resolved: Resolved, facts: Mapping[str, tuple[Row, ...]], problems: Problems) -> dict[str, Retention]:

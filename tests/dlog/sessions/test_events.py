@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine.runtime.incremental.engines.layered import Layered
 from dlog.engine.runtime.incremental.engines.timed import Shown
+from dlog.sessions.persistence import recovery
 from tests.examples import examples
 
 Rows = dict[str, set[tuple[Any, ...]]]
@@ -278,13 +281,50 @@ def test_rules_in_time_are_what_they_mean_at_every_round(rules: set[str], done: 
 
 
 @examples(40)
-@given(st.sets(st.sampled_from([*EVENTS, *CLOCKS]), max_size=4), steps)
-def test_rules_in_time_survive_restarts_and_kills(rules: set[str], done: list[tuple[str, Any]]) -> None:
-    folder = Path(mkdtemp())
+@given(st.sets(st.sampled_from([*EVENTS, *CLOCKS]), max_size=4), steps, st.booleans())
+def test_rules_in_time_survive_restarts_and_kills(rules: set[str], done: list[tuple[str, Any]], imaged: bool) -> None:
+    """With `imaged`, engines go on from images, however much has changed since."""
+    folder, ends = Path(mkdtemp()), [("restart", None), ("commit", []), ("kill", None), ("commit", [])]
+    least = 0 if imaged else recovery.MIN_ROWS_PER_CHANGE
     try:
-        drive(folder / "state", sorted(rules), [*done, ("restart", None), ("commit", []), ("kill", None), ("commit", [])])
+        with patch.object(recovery, "MIN_ROWS_PER_CHANGE", least):
+            drive(folder / "state", sorted(rules), [*done, *ends])
     finally:
         shutil.rmtree(folder)
+
+
+def test_a_state_is_gone_on_from_by_an_image(tmp_path: Path) -> None:
+    def opened(program: str | None = None) -> dlog.Session:
+        return dlog.session(program, state=tmp_path / "s", sync="never")
+
+    with opened(DECLARED + EVENTS["pay"] + EVENTS["owe"] + CLOCKS["on"]) as s:
+        s.insert("price", [("tea", 3), *(("rum", n) for n in range(500))])
+        s.insert("spell", [("a", 2, 4), ("b", 3, 5), ("c", 0, 2)])
+        s.insert("order", (1, "tea"))
+        s.insert("lent", (1, "tea"))
+        s.commit()
+    resumed: list[int] = []
+    resume = Layered.resume
+
+    def noted(self: Layered, image: Any) -> None:
+        resumed.append(image.round)
+        resume(self, image)
+
+    with patch.object(Layered, "resume", noted):
+        s = opened()
+        s.upsert("price", ("tea", 4), key=("item", "p"))
+        s.remove("price", ("tea", 3))
+        s.insert("order", (2, "tea"))
+        s.commit()
+        assert (resumed, sorted(s["pay"]), sorted(s["on"])) == ([1], [(1, 6), (2, 8)], [("a",)])
+        s._engine.abandon()  # type: ignore[attr-defined]
+        s = opened()
+        s.remove("lent", (1, "tea"))
+        s.remove("order", (1, "tea"))
+        s.commit()
+        assert (resumed, sorted(s["pay"]), sorted(s["owe"])) == ([1, 1], [(1, 6), (2, 8)], [])
+        assert sorted(s["on"]) == [("a",), ("b",)]
+        s.close()
 
 
 @pytest.mark.parametrize("name", [*EVENTS, *CLOCKS])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from dlog.engine.ir.rules import Program, Rule, Stratum
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope, not_maintained
@@ -77,12 +78,13 @@ class EmbeddedMaker:
     def resumed(
         self, program: Program, image: Image, *, old: StartingPoint, memory: int | None, max_iterations: int | None
     ) -> RoundsEngine:
-        if not is_incremental(program):
+        if unmaintained(program):
             raise IncompatibleImage("the program cannot be maintained")
         if program.functors:
             raise IncompatibleImage("functors may compute something else by now")
         kept, views = separate_views(program)
-        made = Maintained(kept, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
+        limits: dict[str, Any] = {"threads": self._threads, "memory": memory, "max_iterations": max_iterations, "old": old}
+        made = Layered(kept, {}, **limits) if kept.timed else Maintained(kept, **limits)
         made.resume(image)
         return _viewed(program, views, paired_engine(made), old)
 

@@ -18,7 +18,7 @@ from dlog.dataclass import dataclass
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.incremental.layers import Part, parts
-from dlog.engine.rounds_engine import Frames, PlainRounds, RoundsEngine, StartingPoint
+from dlog.engine.rounds_engine import Frames, Image, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.batches.changes import insertions, no_updates
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.engines.recompute import Recompute
@@ -72,6 +72,8 @@ class Layered(PlainRounds):
         """Whether the engine is at its last round without knowing what that changed."""
         self._old = old
         """What the first commit goes on from."""
+        self._resumed = False
+        """Whether that is an image: what has come since then comes with the first commit."""
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and so did the way back."""
 
@@ -101,7 +103,7 @@ class Layered(PlainRounds):
                     share = self._share(layer.part, given)
                     own = {name: frames[name] for name in layer.part.inputs if name in frames} if frames else None
                     if isinstance(layer.engine, Fed):
-                        before, again = (None, False) if begun else self._before(layer.engine)
+                        before, again = self._before(layer.engine) if self._resumed or not begun else (None, False)
                         if layer.engine.advance(share, last, before, again):
                             layer.committed = self._commits
                     elif share or own or not begun:
@@ -111,7 +113,7 @@ class Layered(PlainRounds):
                 self._owing = lambda: self._take_back(begun, ruled)
                 self._go_back()
                 raise
-            self.round, self._forgotten, self._old = last, False, None
+            self.round, self._forgotten, self._old, self._resumed = last, False, None, False
             return last
 
     def _commit_part(self, engine: RoundsEngine, share: Mapping[str, Updates], frames: Frames | None, last: int) -> None:
@@ -200,6 +202,49 @@ class Layered(PlainRounds):
         if self._owing is not None:
             self._owing()
             self._owing = None
+
+    # -------------------------------------------------------------------------------------------------------------- images
+
+    def image(self) -> Image | None:
+        """The images of all parts with rules, where each has one: they tell what rounds have fed, too."""
+        with self._lock:
+            parts = [layer for layer in self._layers if not layer.part.timed]
+            images = [layer.engine.image() for layer in parts] if self._commits and self._owing is None else [None]
+        taken = [image for image in images if image is not None]
+        if len(taken) < len(images):
+            return None
+        given = {n for layer, i in zip(parts, taken, strict=True) for n in i.head["given"] if n in layer.part.inputs}
+        told = [{"round": image.round, "head": image.head, "arrays": len(image.arrays)} for image in taken]
+        arrays = [array for image in taken for array in image.arrays]
+        return Image(self.round, {"given": sorted(given), "parts": told}, arrays)
+
+    def image_bytes(self) -> int | None:
+        with self._lock:
+            parts = [layer.engine.image_bytes() for layer in self._layers if not layer.part.timed]
+        sizes = [size for size in parts if size is not None]
+        return sum(sizes) if len(sizes) == len(parts) else None
+
+    def resume(self, image: Image) -> None:
+        """Takes over everything that an image has, before the first commit. Raises IncompatibleImage where that is not of the
+        same parts, DlogError where memory does not suffice; then the engine is of no use."""
+        told, arrays = image.head.get("parts", ()), list(image.arrays)
+        parts = [layer for layer in self._layers if not layer.part.timed]
+        if len(told) != len(parts):
+            raise IncompatibleImage("the program has other parts")
+        for layer, one in zip(parts, told, strict=True):
+            own, arrays = arrays[: one["arrays"]], arrays[one["arrays"] :]
+            cast("Maintained", layer.engine).resume(Image(one["round"], one["head"], own))
+        for layer in self._layers:
+            if isinstance(layer.engine, Fed):
+                layer.engine.restore(self._rows_for(layer.engine), image.round)
+        self._commits, self._resumed = 1, True
+
+    def _rows_for(self, fed: Fed) -> Table:
+        """What one that goes on needs: what it shows rows of, or else its own rows, as who reads them has them."""
+        if fed.timed.how == "shown":
+            return self.table(fed.timed.source)
+        reader = next(layer for layer in self._layers if fed.name in layer.part.reads and not layer.part.timed)
+        return reader.engine.external(fed.name)
 
     # ------------------------------------------------------------------------------------------------------------- reading
 

@@ -17,8 +17,8 @@ from dlog.engine.operators.readings import Matches, Trace
 from dlog.engine.operators.scope import Rounds
 from dlog.engine.plan.incremental.layers import explain_timed
 from dlog.engine.rounds_engine import Frames, PlainRounds
-from dlog.engine.runtime.incremental.batches.changes import no_updates
-from dlog.engine.values.differences import Columns, difference, row_groups
+from dlog.engine.runtime.incremental.batches.changes import insertions, no_updates
+from dlog.engine.values.differences import Columns, difference, row_groups, words
 from dlog.engine.values.table import Table, from_words
 from dlog.engine.values.updates import Updates
 
@@ -45,6 +45,10 @@ class Fed(PlainRounds):
         return bool(self.last.rows)
 
     def _changed(self, share: Mapping[str, Updates], last: int, before: Rows | None, again: bool) -> Updates:
+        raise NotImplementedError
+
+    def restore(self, rows: Table, round: int) -> None:
+        """Goes on from a round before the first commit: with what it showed rows of then, or else with its own rows."""
         raise NotImplementedError
 
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
@@ -102,11 +106,16 @@ class Shown(Fed):
         self.visited += delta.rows
         return _by_round(delta.consolidated())
 
-    def _schedule(self, updates: Updates) -> None:
+    def restore(self, rows: Table, round: int) -> None:
+        columns = tuple(words(column) for column in rows.columns)
+        self._schedule(insertions(columns, rows.rows, round), round)
+
+    def _schedule(self, updates: Updates, done: int = -1) -> None:
+        """Has changes wait, but for what they did up to a round that is `done`."""
         first, end = updates.columns[-2:]
         begin = np.maximum(first, updates.rounds)
-        come = end > begin
-        go = come & (end < LAST)
+        come = (end > begin) & (begin > done)
+        go = (end > begin) & (end > done) & (end < LAST)
         columns = tuple(np.concatenate((c[come], c[go])) for c in updates.columns)
         times = np.concatenate((begin[come], end[go]))
         if len(times):
@@ -121,6 +130,10 @@ class Changed(Fed):
         super().__init__(program, name, round)
         self._there = empty(self.relation.arity, 1)
 
+    def restore(self, rows: Table, round: int) -> None:
+        columns = tuple(words(column) for column in rows.columns)
+        self._there = Delta(columns, columns[-1][None], np.ones(rows.rows, np.int64))
+
     def _changed(self, share: Mapping[str, Updates], last: int, before: Rows | None, again: bool) -> Updates:
         updates = share.get(self.timed.source) or no_updates(self.relation.arity - 2)
         if not self.begun and again:
@@ -130,12 +143,11 @@ class Changed(Fed):
             updates = Updates(columns, diffs, np.full(len(diffs), last, np.int64))
         came = Delta((*updates.columns, updates.diffs, updates.rounds), updates.rounds[None], np.ones(updates.rows, np.int64))
         there = together([self._there, came]) if self._there.rows else came
-        if not there.rows:
-            return no_updates(self.relation.arity)
         ended = there.only(there.rounds < last)
         self._there = there.only(there.rounds == last)
         gone = Delta(ended.columns, ended.times + 1, -ended.diffs)
-        return _by_round(together([part for part in (came, gone) if part.rows]))
+        found = [part for part in (came, gone) if part.rows]
+        return _by_round(together(found)) if found else no_updates(self.relation.arity)
 
     def table(self, relation: str) -> Table:
         return self._table(self._there.columns, self._there.rows)
@@ -150,6 +162,10 @@ class Kept(Fed):
         self._key = self.relation.arity - 2
         self._event = program.relations[self.timed.event].arity - 2
         """Columns of what is kept, and of the event."""
+
+    def restore(self, rows: Table, round: int) -> None:
+        columns = tuple(words(column) for column in rows.columns)
+        self._noted(Delta(columns, np.full((1, rows.rows), round), np.ones(rows.rows, np.int64)), round)
 
     def _changed(self, share: Mapping[str, Updates], last: int, before: Rows | None, again: bool) -> Updates:
         own, restored = share.get(self.name), None
