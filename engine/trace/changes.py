@@ -25,6 +25,9 @@ MAX_WAITING = 128
 """Commits whose changes wait to become one batch: trades their memory, some hundred bytes a commit, against making batches."""
 MAX_BATCH_ROWS = 1 << 12
 """Changes of a batch, but for more in one round: those that wait are worth one then."""
+PARTS, MAX_LARGE_ROWS = 16, 1 << 16
+"""Where there are many changes batches have a part in so many of them, and up to so many: each is a file of a state, and looked
+through for some of its rounds."""
 MAX_ROUND = MAX_WEIGHT = 1 << 62
 """Rounds, and the sum of all |diff|, are less: with as much again they are words."""
 _START = Antichain.start(1)
@@ -95,16 +98,17 @@ class ChangeTrace:
         if self._waiting:
             all = joined(self._waiting)
             self._waiting, self._rows = [], 0
-            for start, end in _cut(all.rounds):
-                self._append(all, start, end)
+            most = max(MAX_BATCH_ROWS, min((self._sealed_rows + all.rows) // PARTS, MAX_LARGE_ROWS))
+            for start, end in _cut(all.rounds, most):
+                self._append(all, start, end, most)
 
-    def _append(self, all: Updates, start: int, end: int) -> None:
-        """Adds a batch of some of these changes, and merges the last ones while they are small."""
+    def _append(self, all: Updates, start: int, end: int, most: int) -> None:
+        """Adds a batch of some of these changes, and merges the last ones while they have no more than so many together."""
         last = int(all.rounds[end - 1])
         lower, upper = Antichain.at(self._sealed + 1), Antichain.at(last + 1)
         columns, rounds = tuple(column[start:end] for column in all.columns), all.rounds[None, start:end]
         batch, batches = Batch.of(lower, upper, columns, rounds, all.diffs[start:end]), self._batches
-        while batches and 2 * batch.rows > batches[-1].rows and batch.rows + batches[-1].rows <= MAX_BATCH_ROWS:
+        while batches and 2 * batch.rows > batches[-1].rows and batch.rows + batches[-1].rows <= most:
             batch = Merge((batches.pop(), batch), _START).result
         batches.append(batch)
         self._sealed, self._sealed_rows = last, self._sealed_rows + end - start
@@ -179,11 +183,11 @@ def _end(batch: Batch) -> int:
     return batch.description.upper.elements[0][0]
 
 
-def _cut(rounds: np.ndarray) -> Iterable[tuple[int, int]]:
-    """Parts of changes, whose rounds ascend, that are large enough for batches: none has some changes of a round only."""
-    start = 0
+def _cut(rounds: np.ndarray, most: int) -> Iterable[tuple[int, int]]:
+    """Parts of changes, whose rounds ascend, of so many at most, but for more in one round: none has some of a round only."""
+    start, size = 0, -(-len(rounds) // -(-len(rounds) // most))
     while start < len(rounds):
-        end = min(start + MAX_BATCH_ROWS, len(rounds))
+        end = min(start + size, len(rounds))
         if end < len(rounds):
             whole = int(np.searchsorted(rounds, rounds[end]))
             end = whole if whole > start else int(np.searchsorted(rounds, rounds[start], side="right"))

@@ -176,6 +176,16 @@ def test_reading_a_round_looks_at_what_changed_around_it_alone() -> None:
     assert told(trace.between(9_000, 9_001)) == [(9_001, (9_001,), 1)]
 
 
+def test_many_changes_are_not_in_very_many_batches() -> None:
+    trace, one, size = ChangeTrace(1, 0), np.ones(5_000, np.int64), 5_000
+    for part in range(200):
+        rounds = np.arange(size) + 1 + size * part
+        trace.note(Updates((rounds,), one, rounds), 0)
+    sizes = [batch.rows for batch in trace.batches]
+    assert sum(sizes) == 1_000_000 and len(sizes) <= 6 * changes.PARTS and max(sizes) <= 1_000_000 // changes.PARTS
+    assert told(trace.between(499_999, 500_001)) == [(n, (n,), 1) for n in (500_000, 500_001)]
+
+
 def test_rows_of_past_rounds_are_kept_while_they_are_read_and_small() -> None:
     trace = ChangeTrace(2, 0)
     story = stories([[(n, 0)] for n in range(1, 301)] + [[(n, 0)] for n in range(1, 291)], set())
