@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dlog.engine.cluster.session_worker import DeliveredBlock
 from dlog.engine.cluster.sharded_engine import ShardedRounds
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.plan.exchange.numbering import refuse_printing
+from dlog.engine.plan.incremental.layers import Part
 from dlog.engine.rounds_engine import Frames, Image, RoundsEngine, StartingPoint
+from dlog.engine.runtime.incremental.engines.layered import Layered
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.spark import application
@@ -21,6 +23,7 @@ from dlog.engine.spark.resident_workers import SparkResidentWorkers, slots_again
 from dlog.engine.spark.tagged_rows import sql_type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 if TYPE_CHECKING:
@@ -135,6 +138,48 @@ def _local(path: Path) -> str:
     return f"file://{path.absolute()}"
 
 
+class SparkLayers(Layered):
+    """See `dlog.engine.rounds_engine.RoundsEngine`. For programs some of whose relations rounds feed: those are with the
+    driver, which gives the others to engines of parts, one after the other, that have their rows with the same workers."""
+
+    def __init__(
+        self, program: Program, resident_workers: SparkResidentWorkers, old: RoundsEngine | StartingPoint | None = None
+    ) -> None:
+        self.resident_workers = resident_workers
+        super().__init__(program, {}, old=old)
+
+    def _part_engine(self, part: Part, start: StartingPoint) -> RoundsEngine:
+        return SparkRounds(part.program, self.resident_workers, start)
+
+    def _commit_part(self, engine: RoundsEngine, share: Mapping[str, Updates], frames: Frames | None, last: int) -> None:
+        spark = cast("SparkRounds", engine)
+        spark.round = max(spark.round, last - 1)  # frames are of the round behind its own
+        spark.commit(share, frames)
+
+    @property
+    def elsewhere(self) -> bool:
+        return True
+
+    def _first(self) -> SparkRounds:
+        """The part with all inputs."""
+        return cast("SparkRounds", self._layers[0].engine)
+
+    def fitting(self, relation: Relation, rows: Any) -> DataFrame | None:
+        return self._first().fitting(relation, rows)
+
+    def saves(self, folder: Path) -> bool:
+        return self._first().saves(folder)
+
+    def save(self, relation: Relation, rows: DataFrame, folder: Path) -> int:
+        return self._first().save(relation, rows, folder)
+
+    def saved(self, relation: Relation, files: Sequence[Path], without: Table | None = None) -> DataFrame:
+        return self._first().saved(relation, files, without)
+
+    def frame(self, relation: str) -> DataFrame:
+        return self._of(relation, lambda engine: cast("SparkRounds", engine).frame(relation))
+
+
 class SparkMaker:
     """Makes the engines of one session; they share its workers, which go home with `close`."""
 
@@ -160,8 +205,6 @@ class SparkMaker:
                 slots_again(spark, lost.size)
             self._resident_workers[:] = [SparkResidentWorkers(spark, self._workers, **limits)]
         if program.timed:
-            from dlog.engine.spark.layered_engine import SparkLayers
-
             return SparkLayers(program, self._resident_workers[0], old)
         return SparkRounds(program, self._resident_workers[0], old)
 
