@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine.runtime.incremental.engines import timed
 from dlog.engine.runtime.incremental.engines.layered import Layered
-from dlog.engine.runtime.incremental.engines.timed import Shown
+from dlog.engine.runtime.incremental.engines.timed import MIN_CROWD, Shown
 from dlog.sessions.persistence import recovery
 from tests.examples import examples
 
@@ -275,9 +276,11 @@ def drive(state: Path | None, rules: Iterable[str], done: Iterable[tuple[str, An
 
 
 @examples(60)
-@given(st.sets(st.sampled_from([*EVENTS, *CLOCKS]), max_size=4), steps)
-def test_rules_in_time_are_what_they_mean_at_every_round(rules: set[str], done: list[tuple[str, Any]]) -> None:
-    drive(None, sorted(rules), done)
+@given(st.sets(st.sampled_from([*EVENTS, *CLOCKS]), max_size=4), steps, st.booleans())
+def test_rules_in_time_are_what_they_mean_at_every_round(rules: set[str], done: list[tuple[str, Any]], crowded: bool) -> None:
+    """With `crowded`, all that waits is scheduled again with every commit."""
+    with patch.object(timed, "MIN_CROWD", -1000 if crowded else MIN_CROWD):
+        drive(None, sorted(rules), done)
 
 
 @examples(40)
@@ -412,3 +415,16 @@ def test_1_3_advancing_the_clock_of_rules_costs_what_is_due() -> None:
 def test_a_clock_that_stands_between_bounds_visits_no_rule() -> None:
     s = dlog.session(DECLARED + CLOCKS["reach"] + CLOCKS["late"], {"road": [(1, 2, 3, 9)], "spell": [("a", 0, 40)]})
     assert [sorted(s.touched) for _ in range(4) if s.commit()] == [[], ["reach"], [], []]
+
+
+def test_what_goes_before_its_end_does_not_wait_for_it() -> None:
+    s = dlog.session(DECLARED + CLOCKS["on"])
+    (shown,) = fed(s, Shown)
+    s.insert("spell", [("a", 9, 3002), ("b", 0, 3001)])
+    for n in range(3000):
+        s.insert("spell", [(f"s{n}", 0, 10**9), (f"t{n}", 10**8, 10**9)])
+        s.remove("spell", [(f"s{n - 1}", 0, 10**9), (f"t{n - 1}", 10**8, 10**9)])
+        s.commit()
+        assert len(shown._calendar) <= MIN_CROWD + 4 * 4
+    assert sorted(s["on"]) == [("a",), ("b",), ("s2999",)]
+    assert [sorted(s["on"]) for _ in range(2) if s.commit()] == [[("a",), ("s2999",)], [("s2999",)]]

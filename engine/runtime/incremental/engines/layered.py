@@ -22,7 +22,7 @@ from dlog.engine.rounds_engine import Frames, Image, IncompatibleImage, PlainRou
 from dlog.engine.runtime.incremental.batches.changes import insertions, no_updates
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.engines.recompute import Recompute
-from dlog.engine.runtime.incremental.engines.timed import FEEDING, Fed, Rows
+from dlog.engine.runtime.incremental.engines.timed import FEEDING, Fed, Rows, Shown
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.differences import apply_changes, words
@@ -106,6 +106,8 @@ class Layered(PlainRounds):
                         before, again = self._before(layer.engine) if self._resumed or not begun else (None, False)
                         if layer.engine.advance(share, last, before, again):
                             layer.committed = self._commits
+                        if isinstance(layer.engine, Shown) and layer.engine.crowded:
+                            layer.engine.restore(self.table(layer.engine.timed.source), last)
                     elif share or own or not begun:
                         layer.committed = self._commits
                         self._commit_part(layer.engine, share, own, last)

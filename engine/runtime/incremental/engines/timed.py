@@ -24,6 +24,8 @@ from dlog.engine.values.updates import Updates
 
 LAST = 2**63 - 1
 """A round that is never reached."""
+MIN_CROWD = 1 << 12
+"""What waits of rows that are gone, whatever there is: each of the others has two entries at most."""
 Rows = tuple[Columns, int]
 
 
@@ -92,6 +94,8 @@ class Shown(Fed):
     def __init__(self, program: Program, name: str, round: int) -> None:
         super().__init__(program, name, round)
         self._calendar = Calendar()
+        self._rows = 0
+        """Those of the source."""
         self.visited = 0
         """Entries of the schedule that have been looked at since they became due."""
 
@@ -106,12 +110,19 @@ class Shown(Fed):
         self.visited += delta.rows
         return _by_round(delta.consolidated())
 
+    @property
+    def crowded(self) -> bool:
+        """Whether most of what waits is of rows that are gone: it had better be scheduled again."""
+        return len(self._calendar) > MIN_CROWD + 4 * self._rows
+
     def restore(self, rows: Table, round: int) -> None:
+        self._calendar, self._rows = Calendar(), 0
         columns = tuple(words(column) for column in rows.columns)
         self._schedule(insertions(columns, rows.rows, round), round)
 
     def _schedule(self, updates: Updates, done: int = -1) -> None:
         """Has changes wait, but for what they did up to a round that is `done`."""
+        self._rows += int(updates.diffs.sum())
         first, end = updates.columns[-2:]
         begin = np.maximum(first, updates.rounds)
         come = (end > begin) & (begin > done)
