@@ -23,7 +23,7 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Error, Status
-from dlog.engine.kernels.incremental.loop import changes, rounds, supports
+from dlog.engine.kernels.incremental.loop import changes, rounds, scopes, seeded, supports
 from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.exchange.pivots import HERE, PivotPlan
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
@@ -228,7 +228,7 @@ class SharedMaintained(Maintained):
 
     def _deliver(self, flow: SharedDataflow, path: int) -> None:
         work, control = flow.work.address, self.worker.control.address
-        self.drive(flow, lambda: rounds.run_seeded(path, work, control, True))
+        self.drive(flow, lambda: seeded.run_seeded(path, work, control, True))
 
     def fail_at(self, flow: SharedDataflow, code: int) -> None:
         self.worker.control[L.control.error] = code
@@ -267,11 +267,11 @@ class Recursion:
 
     def run(self) -> None:
         """All rounds of the batch in which something that the stratum reads has changed."""
-        rounds.start_scope(self.scope.address, self.flow.work.address)
+        scopes.start_scope(self.scope.address, self.flow.work.address)
         time = min(self.engine.worker_group.share(self._next_round()))
         while time < NEVER:
             time = self._round(time)
-        rounds.end_scope(self.scope.address, self.flow.work.address)
+        scopes.end_scope(self.scope.address, self.flow.work.address)
 
     def _round(self, time: int) -> int:
         """One round; returns the time of the next one."""
@@ -287,29 +287,29 @@ class Recursion:
             self._take(iteration)
             control = self.engine.worker.control
             control[L.control.iteration] = iteration
-            if rounds.process_iteration(control.address, scope.address, work, iteration) != Status.DONE:
+            if scopes.process_iteration(control.address, scope.address, work, iteration) != Status.DONE:
                 raise self.engine.mistake(self.flow)
             scope[L.scope.iteration] = iteration + 1
             self._run_paths()
-        if rounds.end_round(self.engine.worker.control.address, scope.address) != Status.DONE:
+        if scopes.end_round(self.engine.worker.control.address, scope.address) != Status.DONE:
             raise self.engine.mistake(self.flow)
         return following
 
     def _next_round(self) -> int:
         """The time of the next round in which this worker's imports change."""
-        return int(rounds.round_to_come(self.scope.address, self.flow.work.address)) or NEVER
+        return int(scopes.round_to_come(self.scope.address, self.flow.work.address)) or NEVER
 
     def _begin(self, time: int) -> None:
         """Goes to a round: where this worker's imports change, the paths that they seed are to run."""
         scope, work = self.scope, self.flow.work.address
         if self._next_round() == time:
-            rounds.next_round(scope.address, work)
+            scopes.next_round(scope.address, work)
         scope[L.scope.round], scope[L.scope.iteration], scope[L.scope.path] = time, 0, 0
         scope[L.scope.round_tick] = scope[L.scope.tick] = changes.next_tick(work)
 
     def _run_paths(self) -> None:
         work, control = self.flow.work.address, self.engine.worker.control.address
-        self.engine.drive(self.flow, lambda: rounds.run_seeds(self.scope.address, work, control))
+        self.engine.drive(self.flow, lambda: scopes.run_seeds(self.scope.address, work, control))
 
     def _trade(self, time: int) -> tuple[int, int]:
         """The next iteration at which any worker has something to do, and the next round; NEVER if there is none."""
@@ -321,7 +321,7 @@ class Recursion:
 
     def _next_iteration(self) -> int:
         """The next iteration at which this worker has something to do."""
-        found = int(rounds.next_iteration(self.scope.address))
+        found = int(scopes.next_iteration(self.scope.address))
         if found < 0:
             return NEVER
         supports.mark_iteration(self.engine.worker.control.address, self.scope.address, found)
@@ -329,6 +329,6 @@ class Recursion:
 
     def _take(self, iteration: int) -> None:
         """Takes this iteration's work off the schedule."""
-        found = int(rounds.next_iteration(self.scope.address))
+        found = int(scopes.next_iteration(self.scope.address))
         if found >= 0 and found != iteration:
             supports.mark_iteration(self.engine.worker.control.address, self.scope.address, found)

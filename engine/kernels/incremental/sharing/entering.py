@@ -93,7 +93,8 @@ def slots_wanted(ctl: Control, share: Share):
     wanted = max(rows, rows_hoped_for(ctl, collection, share.count)) + rows_expected(share)
     if wanted + (wanted >> 3) <= collection.slot_homes.count:
         return 0
-    return max(more_slots(rows), slots_for(wanted))
+    # Where nobody knows how many will come, more are likely to: all rows are placed anew each time.
+    return max(more_slots(rows), slots_for(wanted)) if share.sampled != 0 else more_slots(wanted)
 
 
 @kernel

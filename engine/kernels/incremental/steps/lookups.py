@@ -12,7 +12,7 @@ from dlog.engine.kernels.incremental.steps.finding import find_block
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.histories import presence
-from dlog.engine.kernels.incremental.store.indexes import begin_groups, find_index_groups, warm_groups
+from dlog.engine.kernels.incremental.store.indexes import GROUPS_AHEAD, begin_groups, find_index_groups, warm_group, warm_groups
 from dlog.engine.kernels.instructions import Delay, FindIndexGroup, HasAny, HasRow, Instruction, Present, ValueOf
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Control, Index
@@ -51,10 +51,10 @@ def step_lookup(ctl: Control, pc: Instruction, n):
         wanted = HasAny(pc)
         index = wanted.index
         groups = register(ctl, wanted.group)
-        begin_groups(index, groups, n)
         kept = 0
         for i in range(n):
-            warm_groups(index, groups, i, n)
+            if i + 2 * GROUPS_AHEAD < n:
+                warm_group(index, groups[i + 2 * GROUPS_AHEAD])
             group = groups[i]
             scratch_block(ctl, 0)[kept] = i
             if group >= 0 and slab_at(index, group).count > 0:

@@ -266,15 +266,6 @@ def warm_slot(collection: Collection, hashed):
 
 
 @kernel
-def warm_slots(collection: Collection, hashes: Words, n):
-    """Asks for the slots of rows with these hashes."""
-    count = collection.slot_homes.count
-    if count > 0:
-        for i in range(n):
-            warm_slot(collection, hashes[i])
-
-
-@kernel
 def warm_others(collection: Collection, columns: WordColumns, step, first, n, rows: Words, hashes: Words):
     """Hashes the rows first + i of columns (see `search_base`) where rows[i] is -1, and asks for their slots."""
     count = collection.slot_homes.count
