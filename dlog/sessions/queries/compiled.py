@@ -74,6 +74,9 @@ def compile_question(text: Text, question: str, pending: frozenset[str] = frozen
         typed = program.compiled((*text.declarations, *asked))
         if not pending.isdisjoint(_read_relations(typed)):
             typed = program.compiled((*text.declarations, *_rules(text), *asked))
+    if NAME in typed.at_once or not typed.at_once.keys().isdisjoint(relations(Text(source, local))):
+        note = "ask for a relation whose rule reads that one"
+        raise mistake("bad-query", "the question reads an inline relation whose rules have `now()`", note)
     inline = {n for i in text.expanded if isinstance(i, syntax.RelationDecl) and "inline" in i.qualifiers for n in i.names}
     own = frozenset(relations(Text(source, local))).union(inline & typed.relations.keys())  # inline, but counted: has rows here
     return _question(typed, pending, own)

@@ -412,6 +412,67 @@ def test_1_3_advancing_the_clock_of_rules_costs_what_is_due() -> None:
     assert (list(s["on"]), shown.visited <= 20 * 901 + 60_000) == ([("s999",)], True)
 
 
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("?- price(X, N), N < now().", "`now()` in a question"),
+        ("?- @order(X, Y).", "the event `@order` in a question"),
+        (".decl q(x: number) q(x) :- @order(x, _). ?- q(X).", "the event `@order` in a question"),
+        ("?- price(X, N), soon(N).", "the question reads an inline relation whose rules have `now()`"),
+    ],
+)
+def test_questions_know_no_time(question: str, expected: str) -> None:
+    s = dlog.session(DECLARED + EVENTS["pay"] + ".decl soon(n: number) inline\nsoon(n) :- n <= now(), now() < n + 2.\n")
+    s.insert("price", ("tea", 1))
+    s.commit()
+    with pytest.raises(dlog.DlogError) as raised:
+        s.query(question)
+    assert expected in str(raised.value)
+    assert sorted(s.query("?- price(X, N).")) == [("tea", 1)]
+
+
+def test_events_and_clocks_of_components_and_alternatives() -> None:
+    s = dlog.session("""
+    .comp C { .decl e(x: symbol) .decl p(x: symbol, n: number) .decl a(x: symbol, n: number)
+    a(x, n) :- @e(x), p(x, n). }
+    .init c = C
+    .decl out(x: symbol, n: number) .decl one(x: symbol) .decl two(n: number)
+    out(x, n) :- @c.e(x), c.p(x, n), n <= now() ; c.p(x, n), n > 8.
+    one(x), two(n) :- @c.a(x, n).
+    """)
+    s.insert("c.p", [("a", 1), ("a", 3), ("b", 9)])
+    s.insert("c.e", ("a",))
+    s.commit()
+    assert (sorted(s["c.a"]), sorted(s["out"])) == ([("a", 1), ("a", 3)], [("a", 1), ("b", 9)])
+    s.remove("c.p", ("a", 3))
+    s.commit()
+    s.apply([(10**12, "c.e", -1, ("a",))])
+    assert (sorted(s["c.a"]), sorted(s["one"]), sorted(s["two"])) == ([("a", 3)], [("a",)], [(3,)])
+
+
+def test_events_of_relations_that_do_not_keep_every_row() -> None:
+    s = dlog.session("""
+    .decl link(x: symbol, y: symbol) .decl same(x: symbol, y: symbol) eqrel .decl price(x: symbol, p: number)
+    .decl got(x: symbol, y: symbol, p: number) .decl given(k: number, v: number)
+    .decl first(k: number, v: number) choice-domain k .decl chosen(v: number, p: number)
+    same(x, y) :- link(x, y).
+    got(x, y, p) :- @same(x, y), price(x, p), x < y.
+    first(k, v) :- given(k, v).
+    chosen(v, p) :- @first(_, v), price("a", p).
+    """)
+    s.insert("price", [("a", 1), ("b", 2)])
+    s.insert("link", ("a", "b"))
+    s.insert("given", [(1, 5), (1, 4)])
+    s.commit()
+    s.upsert("price", ("a", 9))
+    s.insert("link", ("b", "c"))
+    s.insert("given", (1, 3))
+    s.commit()
+    assert sorted(s["got"]) == [("a", "b", 1), ("a", "c", 9), ("b", "c", 2)]
+    assert sorted(s["chosen"]) == [(3, 9), (4, 1)]
+    assert str(s.why("got", ("a", "c", 9))).endswith('@same("a", "c")  came in round 2, with p = 9')
+
+
 def test_a_clock_that_stands_between_bounds_visits_no_rule() -> None:
     s = dlog.session(DECLARED + CLOCKS["reach"] + CLOCKS["late"], {"road": [(1, 2, 3, 9)], "spell": [("a", 0, 40)]})
     assert [sorted(s.touched) for _ in range(4) if s.commit()] == [[], ["reach"], [], []]
