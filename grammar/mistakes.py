@@ -156,12 +156,21 @@ def strange_directive(source: Source, dot: Token, word: Token) -> Diagnostic:
 # ----------------------------------------------------------------------------------------------------- the common cases
 
 
+_WITH_ARGUMENT = {
+    "history": "write `history(10)`: so many of its rounds can be read later",
+    "retract": "write `retract(now)` or `retract(original)`: what its events take back when they go",
+}
+"""Qualifiers with something in brackets, which else begin as atoms do."""
+
+
 def strange_qualifier(f: Failure) -> Diagnostic | None:
-    """A name alone behind a declaration, on its line."""
-    if len(f.item) != 1 or f.item[0].type != "IDENT" or not f.start or f.token in ("(", ".", ":-"):
+    """A name alone behind a declaration, on its line; or one that has to have something else in brackets."""
+    if not f.item or f.item[0].type != "IDENT" or not f.start or f.token in ("(", ".", ":-"):
         return None
     name, opened = f.item[0], f.start - 1
-    while opened and f.tokens[opened] in QUALIFIERS:
+    if len(f.item) > 1 and (name not in _WITH_ARGUMENT or [t for t in f.item if t == ")"] != f.item[-1:]):
+        return None
+    while opened and (f.tokens[opened] in QUALIFIERS or f.tokens[opened].type in ("HISTORY", "RETRACT")):
         opened -= 1
     if f.tokens[opened] == ")":
         while opened and f.tokens[opened] != "(":
@@ -170,10 +179,13 @@ def strange_qualifier(f: Failure) -> Diagnostic | None:
     if not before or "\n" in f.source.text[f.tokens[f.start - 1].end_pos or 0 : name.start_pos]:
         return None
     close = closest(name, QUALIFIERS)
-    note = f"did you mean `{close}`?" if close else f"qualifiers are {', '.join(sorted(QUALIFIERS))}"
+    known = (*sorted(QUALIFIERS), "history(10)", "retract(original)")
+    note = f"did you mean `{close}`?" if close else f"qualifiers are {', '.join(known)}"
     if name in ("bag", "multiset"):
         note = "a relation has a row once or not: how often it is there is a column, which `sum` adds up"
-    return f.report(f"`{name}` is no qualifier of a relation", place(name), notes=[note])
+    span = Span(place(name).start, place(f.item[-1]).end)
+    written = f.source.text[span.start : span.end]
+    return f.report(f"`{written}` is no qualifier of a relation", span, notes=[_WITH_ARGUMENT.get(name, note)])
 
 
 def missing_dot(f: Failure) -> Diagnostic | None:
