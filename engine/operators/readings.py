@@ -27,6 +27,9 @@ batches alone would not pay for that. Updates of one round are told apart no lon
 times are forgotten, most of the trace is."""
 MERGED_PER_ROW = 4
 """Updates that are then merged for each."""
+GONE = 4
+"""Updates for each row that is left, from which on most are of rows that have gone: merging goes on by itself then, too, where
+one in so many has come since it last did. Merging as updates come keeps less than three, but not of what came long before."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +107,9 @@ class Trace:
         self.spine = Spine(arity, depth)
         self.slack = 0
         self._weight = 0  # at least the sum of all |diff|
-        self._unmerged = 0  # updates that have come since merging was last made up for
+        self._unmerged = 0  # updates for which merging is to be made up
+        self._come = 0  # those that have come since it last was
+        self._sum = 0  # of all diffs: about as many rows are left
         self.keeps_all = False
         self._handle = self.spine.handle()
         self._reading: Reading | None = None
@@ -134,8 +139,13 @@ class Trace:
         if layer is None:
             return None
         self._reading = None
-        if rounds.high - rounds.low > 1 or 2 * layer.rows > self.spine.rows:
+        self._come += layer.rows
+        self._sum += int(delta.diffs.sum())
+        rows = self.spine.rows
+        if rounds.high - rounds.low > 1 or 2 * layer.rows > rows:
             self._unmerged += layer.rows
+        elif rows > CATCH_UP_ROWS + GONE * max(self._sum, 0) and GONE * self._come >= rows:
+            self._unmerged = rows
         return Delta.of_layer(layer)
 
     @property
@@ -181,7 +191,7 @@ class Trace:
                 # What is merged already began before these rounds could be forgotten, and is merged once more.
                 while self.spine.exert(MERGED_PER_ROW * self._unmerged) and self._unmerged:
                     self._unmerged //= 2
-                self._unmerged, self._reading = 0, None
+                self._unmerged, self._come, self._reading = 0, 0, None
 
 
 def key_of(delta: Delta, keys: int) -> Columns:

@@ -6,6 +6,7 @@ import gc
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -231,3 +232,21 @@ def test_batches_are_inspected_from_the_beginning() -> None:
     flow.commit()
     with pytest.raises(DlogError, match="rounds have been done"):
         arranged.inspect_batches(print)
+
+
+@pytest.mark.parametrize("parts", [1, 7, 300])
+def test_a_load_that_has_gone_leaves_no_history(parts: int) -> None:
+    """However it goes: in one round or in many; a few rounds later there is about what there would be without it."""
+    flow = Dataflow()
+    numbers = flow.input(x=int)
+    index = numbers.arrange_by_self()
+    loaded = np.arange(100_000)
+    numbers.insert({"x": loaded})
+    flow.commit()
+    for part in np.array_split(loaded, parts):
+        numbers.remove({"x": part})
+        flow.commit()
+    for x in range(20):
+        numbers.insert([x])
+        flow.commit()
+    assert index.updates < 10_000
