@@ -325,9 +325,14 @@ class Durable(PlainRounds):
     def table(self, relation: str) -> Table:
         if self._inner is None:
             with self._lock:
-                if self._inner is None and relation not in self._stale:
+                if self._inner is None and self._has_rows_of(relation):
                     return self._stored(relation)
         return self._ask(lambda inner: inner.table(relation))
+
+    def _has_rows_of(self, relation: str) -> bool:
+        """Whether the state has the rows as of its last round: of what rounds feed, those that nothing else tells."""
+        timed = self.program.timed.get(relation)
+        return relation not in self._stale and (timed is None or timed.how == "kept")
 
     def _stored(self, relation: str) -> Table:
         if relation not in self._ruled:
@@ -342,7 +347,7 @@ class Durable(PlainRounds):
         return self._ask(lambda inner: inner.external(relation))
 
     def rows(self, relation: str) -> int:
-        if self._inner is None and relation not in self._stale and not (self.elsewhere and self._state.lotted(relation)):
+        if self._inner is None and self._has_rows_of(relation) and not (self.elsewhere and self._state.lotted(relation)):
             return self.table(relation).rows
         return self._ask(lambda inner: inner.rows(relation))
 

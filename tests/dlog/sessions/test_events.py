@@ -355,6 +355,19 @@ def fed(session: dlog.Session, kind: type[Any]) -> list[Any]:
     return [layer.engine for layer in engine._layers if isinstance(layer.engine, kind)]
 
 
+def test_proofs_are_there_when_a_state_is_opened(tmp_path: Path) -> None:
+    with dlog.session(DECLARED + EVENTS["pay"] + CLOCKS["on"], state=tmp_path / "s") as s:
+        s.insert("price", ("tea", 3))
+        s.insert("order", (1, "tea"))
+        s.insert("spell", [("a", 0, 3), ("b", 2, 3)])
+        s.commit()
+    with dlog.session(None, state=tmp_path / "s") as s:
+        assert str(s.why("on", ("a",))).splitlines()[1:] == ['|-- spell("a", 0, 3)  fact', "`-- now() < 3"]
+        assert "no such row is there in this round" in str(s.why_not("on", ("b",)))
+    with dlog.session(None, state=tmp_path / "s") as s:
+        assert str(s.why("pay", (1, 6))).splitlines()[1:] == ['`-- @order(1, "tea")  came in round 1, with p = 3']
+
+
 def test_0_10_later_prices_change_no_bill_of_a_rule() -> None:
     s = dlog.session(DECLARED + EVENTS["pay"], history=9)
     s.insert("price", [("tea", 3), ("rum", 8)])
