@@ -346,7 +346,9 @@ def test_what_is_noted_is_taken_by_those_who_noted_it(monkeypatch: pytest.Monkey
     joined = ".decl s{0}(x: number, y: number)\ns{0}(x, z) :- e(x, y), e(y, z), x < {1}.\n"
     text = "".join(reached.format(i, 3 * i + 3, 3 + 2 * i) + joined.format(i, 100 * i) for i in range(6))
     found = []
-    for threads in (1, 3):
+    for threads in (1, 3, 3, 3, 3, 3):
+        if len(numbers) > 1:
+            break  # who is idle at a step depends on what else the machine does
         engine = Maintained(compile_source(Source(EDGES + text)), threads=threads)
         edges, told = _edges(300, 300, 1), []
         _commit(engine, edges[:0], edges)
@@ -357,7 +359,7 @@ def test_what_is_noted_is_taken_by_those_who_noted_it(monkeypatch: pytest.Monkey
             told.append(_tables(engine))
         engine.close()
         found.append(told)
-    assert found[0] == found[1]
+    assert all(told == found[0] for told in found)
     assert len(numbers) > 1
     assert taken
     assert all(taken)
