@@ -19,6 +19,9 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 MOST_EVENTS = 2**30
 """Events that can be looked at together: each takes some words of memory."""
 
+MOST_APART = 2**62
+"""What a distance between two values is less than."""
+
 
 def axis(schema: Schema, name: str, column: str) -> Kind:
     """The kind of a column of numbers. Raises DlogError for others; `name` is that of the argument."""
@@ -33,8 +36,8 @@ def axis(schema: Schema, name: str, column: str) -> Kind:
 def amount(name: str, kind: Kind, given: Any) -> float:
     """A positive distance between two values of a kind."""
     whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
-    if not (whole or (kind is float and isinstance(given, float))) or not 0 < given < 2**62:
-        raise bad_argument(name, f"a positive {'number' if kind is float else 'whole number'}", given)
+    if not (whole or (kind is float and isinstance(given, float))) or not 0 < given < MOST_APART:
+        raise bad_argument(name, f"a positive {'number' if kind is float else 'whole number'} below 2^62", given)
     return kind(given)  # type: ignore[no-any-return]
 
 

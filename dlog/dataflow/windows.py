@@ -77,10 +77,15 @@ def _windows_of_floats(name: str, length: Any, step: Any, base: Any) -> Callable
 
 
 def check_windows(name: str, times: np.ndarray, beyond: np.ndarray, what: str, length: Any) -> None:
-    """Raises DlogError where a bound of the window of a time is no number that there is."""
+    """Raises DlogError where a bound of the window of a time is no number that there is, or not apart from it."""
     if beyond.any():
-        message = f"the window of {what} {length} around {times[beyond.argmax()]} has bounds beyond 64 bits: `{name}`"
-        note = "bounds of windows are numbers of 64 bits: leave such times out by a `filter` before"
+        window = f"the window of {what} {length} around {times[beyond.argmax()]} has bounds"
+        if times.dtype.kind == "f":
+            message = f"{window} that floats do not tell apart: `{name}`"
+            note = "leave such times out by a `filter` before, or have larger windows"
+        else:
+            message = f"{window} beyond 64 bits: `{name}`"
+            note = "bounds of windows are numbers of 64 bits: leave such times out by a `filter` before"
         raise DlogError(Diagnostic("window-overflow", message, notes=(note,)))
 
 

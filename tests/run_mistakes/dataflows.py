@@ -217,7 +217,7 @@ trace.cursor()""",
         'numbers.join(flow.input(x=str, z=int), on="x")',
     ),
     "window-overflow": _flow(
-        "A window has a bound that is no number of 64 bits: leave such times out by a `filter` before.",
+        "A window has a bound that is no number of 64 bits, or, of floats, not told apart: leave such times out by a `filter`.",
         """numbers.tumbling_window("x", 10).capture()
 numbers.insert([(2**63 - 1, 2)])
 flow.commit()""",
