@@ -21,6 +21,7 @@ from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.timed.clock import in_round
 from dlog.engine.compile.timed.rewriting import NUMBER, compacted, digest, types_of
 from dlog.engine.compile.walk import Node, parts, walk
+from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import (
     Atom,
     Compare,
@@ -203,7 +204,8 @@ def split_events(
     sign = _ONE if original else diff
     rest = [in_round(x, round) for x in rule.body if x is not event]
     met = compacted(wide, "", (*args, *others, sign, round), (replace(event, relation="", args=(*args, sign, round)), *rest))
-    number = digest(met, source.name, original)
+    said = Printer(rule.variables, explicit=True).call(rule.head.relation, rule.head.args)
+    number = digest(met, source.name, original, said)  # each rule has events of its own: it may be added later than another
     changed, found, kept = (f"{how}@{number}" for how in ("changed", "met", "kept"))
     first = replace(met.body[0], relation=changed)  # type: ignore[arg-type]
     met = replace(met, head=replace(met.head, relation=found), body=(first, *met.body[1:]))

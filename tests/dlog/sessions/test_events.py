@@ -425,6 +425,15 @@ def test_1_3_advancing_the_clock_of_rules_costs_what_is_due() -> None:
     assert (list(s["on"]), shown.visited <= 20 * 901 + 60_000) == ([("s999",)], True)
 
 
+def test_a_rule_that_is_added_has_events_of_its_own() -> None:
+    s = dlog.session(DECLARED + EVENTS["pay"], {"price": [("tea", 3)], "order": [(1, "tea")]})
+    s.upsert("price", ("tea", 4))
+    s.commit()
+    s.add_rules(".decl same(o: number, p: number)\nsame(o, 2 * p) :- @order(o, item), price(item, p).\n")
+    s.add_rules("pay(o, p) :- @order(o, item), price(item, p).")
+    assert (sorted(s["pay"]), sorted(s["same"])) == ([(1, 4), (1, 6)], [(1, 8)])
+
+
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
