@@ -62,8 +62,8 @@ class StagedChanges:
         few = row_reader.few(rows)
         if few is None:
             self._stage_many(row_reader, rows, diff)
-            return
-        self.stage_words(relation, few, diff)
+        elif few:
+            self.stage_words(relation, few, diff)
 
     def stage_words(self, relation: str, few: Sequence[Words], diff: Diff) -> None:
         """The same for a few rows of words, one at least."""
@@ -128,6 +128,8 @@ class StagedChanges:
     @delayed
     def stage_columns(self, relation: str, columns: Columns, diffs: np.ndarray) -> None:
         """The same for rows as columns of words."""
+        if not len(diffs):
+            return
         self.check_room(bytes_of(columns, diffs))
         self._fetch(relation)
         if relation in self._indexes:
@@ -143,12 +145,14 @@ class StagedChanges:
         few = row_reader.few(rows)
         if few is None:
             self._upsert(row_reader, np.array(row_reader.columns(rows)[0], np.int64), places, False)
-        else:
+        elif few:
             self._upsert(row_reader, columns_of(few), places, True)
 
     @delayed
     def _upsert(self, row_reader: RowReader, columns: np.ndarray, key: tuple[int, ...], few: bool) -> None:
         name = row_reader.relation.name
+        if not columns.size:
+            return
         self._fetch(name)
         index = self._index(name, key)
         staged = self.staged[name] if name in self.staged else Staged(row_reader.arity)

@@ -408,6 +408,23 @@ def test_upserts_see_what_is_staged_and_committed_in_between() -> None:
     assert sorted(s.commit().changes("price")) == [(("rum", "Jena", 8), 1), (("rum", "Ulm", 9), -1)]
 
 
+def test_no_rows_are_no_change() -> None:
+    """In every form, also while upserts have an index of the relation."""
+    empty: tuple[Any, ...] = ([], (row for row in ()), {"item": [], "euros": []})
+    with dlog.session(".decl price(item: symbol, euros: number)\n") as s:
+        for rows in empty:
+            for change in (s.insert, s.remove, s.upsert):
+                change("price", rows)
+        s.commit_rounds({"price": [(1, ("rum", 9), 1)]})
+        s.upsert("price", ("tea", 3))
+        for rows in empty:
+            for change in (s.insert, s.remove, s.upsert):
+                change("price", rows)
+        s.upsert("price", ("tea", 4))
+        s.commit()
+        assert sorted(s["price"]) == [("rum", 9), ("tea", 4)]
+
+
 @pytest.mark.parametrize(("key", "note"), [("itme", "item"), (("item", "wher"), "its columns are item, place, euros")])
 def test_an_unknown_key_is_refused(key: Any, note: str) -> None:
     s = dlog.session(PRICES)
