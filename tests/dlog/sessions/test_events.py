@@ -511,3 +511,20 @@ def test_what_goes_before_its_end_does_not_wait_for_it() -> None:
         assert len(shown._calendar) <= MIN_CROWD + 4 * 4
     assert sorted(s["on"]) == [("a",), ("b",), ("s2999",)]
     assert [sorted(s["on"]) for _ in range(2) if s.commit()] == [[("a",), ("s2999",)], [("s2999",)]]
+
+
+def test_a_limit_of_iterations_holds_in_all_parts_of_a_state_that_is_opened_again(tmp_path: Path) -> None:
+    """In those, too, that nothing had come to when it was opened."""
+    deep = ".decl start(n: number)\n.decl deep(n: number)\ndeep(n) :- start(n).\ndeep(n + 1) :- deep(n), n < 90.\n"
+    text = DECLARED + EVENTS["pay"] + deep
+    with dlog.session(text, state=tmp_path, max_iterations=50) as s:
+        s.insert("order", (1, "tea"))
+        s.commit()
+    with dlog.session(text, state=tmp_path, max_iterations=50) as s:
+        s.insert("start", (1,))
+        with pytest.raises(dlog.DlogError, match="a stratum needs more than 50 iterations"):
+            s.commit()
+        s.rollback()
+        s.insert("start", (80,))
+        s.commit()
+        assert len(s["deep"]) == 11

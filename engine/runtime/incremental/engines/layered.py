@@ -108,7 +108,7 @@ class Layered(PlainRounds):
                             layer.committed = self._commits
                         if isinstance(layer.engine, Shown) and layer.engine.crowded:
                             layer.engine.restore(self.table(layer.engine.timed.source), last)
-                    elif share or own or not begun:
+                    elif share or own or not begun or self._resumed:
                         layer.committed = self._commits
                         self._commit_part(layer.engine, share, own, last)
             except BaseException:
