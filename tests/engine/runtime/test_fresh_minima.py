@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine.kernels import layout as L
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from tests.engine.kernels.workbench import EXAMPLES
 from tests.examples import examples
+from tests.rounds import Driver
 
 PROGRAM = """
 .decl edge(x: number, y: number)
@@ -52,6 +55,22 @@ def test_what_comes_at_once_is_as_what_comes_bit_by_bit(rounds: list[tuple[Edges
             session.commit()
             edges = set()
             assert not session["least"] and not session["most"]
+
+
+def test_what_comes_to_an_empty_result_costs_nothing_of_what_there_was_before() -> None:
+    """Groups are gone through where the result is fresh: those that have gone have no numbers any more."""
+    driver = Driver(Maintained, PROGRAM)
+    driver.commit([[("edge", (x, x + 1), 1) for x in range(0, 1000, 2)]])
+    driver.commit([[("edge", (x, x + 1), -1) for x in range(0, 1000, 2)]])
+    for x in range(3):
+        driver.commit([[("edge", (x, 7), 1)]])
+        flow = driver.engine._flow
+        assert driver.rows("least") == {(x, 7)} and driver.rows("most") == {(7,)}
+        for reduction in (flow.reductions[name] for name in flow.reductions):
+            assert reduction.groups.struct[L.relation.rows] == 1
+            assert reduction.candidates.struct[L.relation.rows] == 1
+        driver.commit([[("edge", (x, 7), -1)]])
+    driver.engine.close()
 
 
 def _replace(session: dlog.Session, relation: str, before: Iterable[tuple[int, ...]], after: Iterable[tuple[int, ...]]) -> None:

@@ -25,7 +25,7 @@ from dlog.engine.kernels.incremental.store.removals import leave_groups
 from dlog.engine.kernels.incremental.store.slots import warm_row_slot
 from dlog.engine.kernels.layout import NEVER, ROUND
 from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.round_structs import Collection, Control, Index
+from dlog.engine.kernels.round_structs import Collection, Control, Index, Reduction
 from dlog.engine.kernels.row_structs import Change, History, List
 
 LEAST_SHARED = 8192
@@ -49,12 +49,27 @@ def begin(ctl: Control, collection: Collection, rounds):
         drop_base(ctl, collection)
         drop_pairs(ctl, collection)
         list_free(ctl, collection.log)
+        if collection.reduction:
+            number_anew(collection.reduction)
         collection.fresh = 1
         collection.outer.base = ROUND
         inner = collection.inner
         if inner:
             inner.base = ROUND
     collection.packed = 1 if collection.pairs else 0
+
+
+@kernel
+def number_anew(reduction: Reduction):
+    """Has groups and candidates of a minimum or maximum begin anew, too, if there are none: all numbers that there have been
+    are gone through where the result is fresh (`best_of_all`)."""
+    groups = reduction.groups
+    candidates = reduction.candidates
+    if candidates and not candidates.scope and candidates.live == 0 and groups.live == 0 and groups.base.rows == 0:
+        groups.rows = 0
+        groups.free_count = 0
+        candidates.rows = 0
+        candidates.free_count = 0
 
 
 @kernel
