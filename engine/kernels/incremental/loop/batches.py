@@ -30,7 +30,7 @@ from dlog.engine.kernels.row_structs import Change, History, List
 
 LEAST_SHARED = 8192
 """Rows with a history from which on workers settle them together."""
-GONE_AHEAD = 8
+GONE_AHEAD = 4
 """Rows between two of which other things are asked for, and between those and one that is removed."""
 STEP = 1024
 """Rows that are listed before the first of them is removed."""
