@@ -276,8 +276,10 @@ def end_stream(ctl: Control, reduction: Reduction):
         return reduction.open == 0 or close_round(ctl, reduction)
     groups = reduction.groups
     alive = groups.alive
-    for group in range(groups.rows):
-        empty = get_bit(alive, group) != 0 and sum_at(groups, group).count == 0
-        if empty and not list_push(ctl, groups.maybe_dead, group):
-            return False
+    for first in range(0, groups.rows, 64):
+        # Most groups may be gone that there have been.
+        for group in range(first, min(first + 64, groups.rows) if alive[first >> 6] != 0 else first):
+            empty = get_bit(alive, group) != 0 and sum_at(groups, group).count == 0
+            if empty and not list_push(ctl, groups.maybe_dead, group):
+                return False
     return True
