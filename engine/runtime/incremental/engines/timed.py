@@ -6,6 +6,7 @@ rounds, and costs what changes in it and what is due.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -21,6 +22,7 @@ from dlog.engine.runtime.incremental.batches.changes import insertions, no_updat
 from dlog.engine.values.differences import Columns, difference, row_groups, words
 from dlog.engine.values.table import Table, from_words
 from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import InternalError
 
 LAST = 2**63 - 1
 """A round that is never reached."""
@@ -29,7 +31,7 @@ MIN_CROWD = 1 << 12
 Rows = tuple[Columns, int]
 
 
-class Fed(PlainRounds):
+class Fed(PlainRounds, ABC):
     """The only relation of a part."""
 
     def __init__(self, program: Program, name: str, round: int) -> None:
@@ -46,15 +48,17 @@ class Fed(PlainRounds):
         self.round, self.begun = last, True
         return bool(self.last.rows)
 
+    @abstractmethod
     def _changed(self, share: Mapping[str, Updates], last: int, before: Rows | None, again: bool) -> Updates:
-        raise NotImplementedError
+        """`advance`: what changes in its own rows, by round."""
 
+    @abstractmethod
     def restore(self, rows: Table, round: int) -> None:
         """Goes on from a round before the first commit: with what it showed rows of then, or else with its own rows."""
-        raise NotImplementedError
 
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
-        raise NotImplementedError
+        """Nothing but rounds feeds it. Raises InternalError."""
+        raise InternalError("commit", f"`{self.name}` goes on with the parts before it (`advance`), and takes no rows")
 
     def changes(self, relation: str) -> Updates:
         return self.last
