@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 import dlog
+from dlog.__main__ import run_command
+from tests.dlog.command import CLOSURE, Finished
 from tests.dlog.persistence.state_sessions import PATHS, Open, crash
+from tests.dlog.watching import KINDS, RunWatch
 
 
 @pytest.fixture
@@ -29,3 +32,23 @@ def reopen(tmp_path: Path) -> Iterator[Open]:
     for session in sessions:
         with warnings.catch_warnings():
             crash(session)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "closure.dl").write_text(CLOSURE)
+    (tmp_path / "kinds.dl").write_text(KINDS)
+    return tmp_path
+
+
+@pytest.fixture
+def watch(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> RunWatch:
+    """`watch(program, stream text, flags...)` within this process: the stream is the file changes.txt."""
+
+    def run(program: str, stream: str, *flags: str) -> Finished:
+        (folder / "changes.txt").write_text(stream, encoding="utf-8", newline="")
+        monkeypatch.chdir(folder)
+        code = run_command(["watch", program, "changes.txt", *flags])
+        return Finished(code, *capfd.readouterr())
+
+    return run

@@ -10,7 +10,7 @@ import pytest
 
 from dlog.__main__ import run_command
 from tests.dlog.command import CLOSURE, Finished
-from tests.dlog.test_watch import CHANGES, KINDS, STREAM
+from tests.dlog.watching import CHANGES, KINDS, STREAM
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
