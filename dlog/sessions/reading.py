@@ -249,7 +249,7 @@ class Reading(Previewable):
                 return table
         with self._lock:
             self._followers.check(round, name)
-            return self._followers.history.table(relation, self._engine.table(name), round)
+            return self._followers.history.table(relation, lambda: self._engine.table(name), round)
 
     def _moment_at(self, moment: Moment, round: int) -> Table:
         """A moment as of a round that a view keeps readable: one that rules read is there, also where history is not."""

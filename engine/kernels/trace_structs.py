@@ -151,3 +151,24 @@ class SumTable(Struct):
     words: Words  # of the entries, one after the other
     row: i64  # of the updates that are being added, the first one that has not been
     groups: i64  # groups of these so far
+
+
+# ------------------------------------------------------------------------------------------------------------ past rows
+
+
+class NetChanges(Struct):
+    """What updates come to that are undone in a table, or done: *entries*, each the words of a row and the sum of its diffs."""
+
+    layers: Layers  # that have the updates
+    arity: i64
+    sign: i64  # of the diffs of the rows that go; with the others they come
+    slots: Numbers  # by the hash of a row: the number of its entry plus one, 0: none
+    slot_count: i64  # more than entries
+    entries: Words
+    filter: i64  # address of bytes: 1 where rows that go may have a value there,
+    mask: i64  # one more of them than this, a power of two up to 2^22
+    entry_count: i64
+    column: i64  # whose values the filter has
+    gone: i64  # rows that go,
+    came: i64  # and that come
+    wide: i64  # a bit for each column, from the lowest on, the last for all others: whether values that come need 8 bytes

@@ -9,7 +9,7 @@ batch. The latest changes wait, as they came, until there are enough of them for
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.layer import Layer, build, build_block
 from dlog.engine.trace.merge import Merge
-from dlog.engine.trace.past_rows import KnownTables, done, undone
+from dlog.engine.trace.past_rows import KEPT_ROWS_PER_CHANGE, MIN_STEP, ROWS_OF_A_TABLE, KnownTables, PickedChanges
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined
 
@@ -139,15 +139,30 @@ class ChangeTrace:
         block[-2] = 0
         return build_block(block, self.arity)
 
-    def table(self, round: int, now: Table, last: int) -> Table:
-        """The relation as of a round that can be read; `now` it is that of the round `last`."""
-        known, table = self._known.nearest(round, last, now)
-        if known != round:
-            net = self.net(min(known, round), max(known, round))
-            table = table if net is None else undone(table, net) if known > round else done(table, net)
-            if round < last:
-                table = self._known.keep(round, table, self.rows)
+    def table(self, round: int, now: Callable[[], Table], last: int) -> Table:
+        """The relation as of a round that can be read, given a way to read that of the round `last`."""
+        known = self._known.nearest(round, last)
+        table = now() if known == last else self._known.of(known)
+        return table if known == round else self._from(known, table, round, last)
+
+    def _from(self, known: int, table: Table, round: int, last: int) -> Table:
+        """The relation as of a round, of that of another. Where there are many changes in between, tables on the way are kept:
+        adding up what lies between two of them takes no longer than reading one."""
+        picked = self._picked(*sorted((known, round)))
+        step = max(MIN_STEP, (table.rows + ROWS_OF_A_TABLE) // KEPT_ROWS_PER_CHANGE + 1)
+        if picked.rows > 2 * step:
+            picked = picked.cut(step)
+        back, parts = known > round, range(picked.parts)
+        for part in reversed(parts) if back else parts:
+            table = picked.changed(table, part, 1 if back else -1)
+            table = self._keep(picked.before(part if back else part + 1), table, last)
         return table
+
+    def _keep(self, round: int, table: Table, last: int) -> Table:
+        return self._known.keep(round, table, self.rows) if round < last else table
+
+    def _picked(self, after: int, upto: int) -> PickedChanges:
+        return PickedChanges([layer for batch in self._between(after, upto) for layer in batch.layers], after, upto)
 
     def _gathered(self, after: int, upto: int) -> np.ndarray:
         """Columns, rounds and diffs of the changes in between, batch by batch."""
@@ -162,15 +177,20 @@ class ChangeTrace:
 
     def _parts(self, after: int, upto: int) -> Iterable[tuple[Layer, np.ndarray | None]]:
         """The layers with changes in between, and which of theirs these are (None: all)."""
-        self._seal()
-        first = bisect_right(self._batches, after + 1, key=_end)
-        for batch in self._batches[first : bisect_left(self._batches, upto + 1, lo=first, key=_begin)]:
+        for batch in self._between(after, upto):
             for layer in batch.layers:
                 if after < _begin(batch) and _end(batch) <= upto + 1:
                     yield layer, None
                 else:
                     rounds = layer.times()[0]
                     yield layer, np.flatnonzero((rounds > after) & (rounds <= upto))
+
+    def _between(self, after: int, upto: int) -> list[Batch]:
+        """The batches that may have changes in between."""
+        if upto > self._sealed:
+            self._seal()
+        first = bisect_right(self._batches, after + 1, key=_end)
+        return self._batches[first : bisect_left(self._batches, upto + 1, lo=first, key=_begin)]
 
 
 def _begin(batch: Batch) -> int:

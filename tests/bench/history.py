@@ -2,8 +2,7 @@
 
 A relation has a fixed size: each round replaces its oldest rows. Times are processor time. Past rounds are read of relations of
 several shapes, another one each time: all rows, one key, a question about a past round, the changes of ten rounds. Such a read
-takes at most twice as long as the same of now, but for what even the smallest takes; of a relation with many changes for its
-rows besides what adding up these takes, which later reads need less of.
+takes at most twice as long as the same of now, but for the first one, which adds up what has changed since.
 """
 
 from __future__ import annotations
@@ -32,12 +31,8 @@ DIFF = 10
 """Rounds of a difference."""
 REACH = 2.0
 """An as-of read takes at most so many times as long as a read of now,"""
-LEAST = 250e-6
-"""and so many seconds."""
-FEW = 8
-"""Rows for each change since, at least, where that is all; else it adds up changes,"""
-PER_CHANGE = 60e-9
-"""which takes so many seconds each, at most for all of them."""
+LEAST = 5e-6
+"""and so many seconds, which the clock may be wrong by."""
 BYTES = 120
 """Bytes of history for each change within the window at most, while batches are merged."""
 
@@ -50,11 +45,6 @@ class Shape:
     rows: int
     replaced: int
     text: bool = False
-
-    @property
-    def changes(self) -> int:
-        """Within the window."""
-        return 2 * self.replaced * WINDOW
 
 
 SHAPES = (
@@ -151,9 +141,7 @@ def _reads(s: dlog.Session, shape: Shape) -> dict[str, Reads]:
         first = _taken(partial(then, rounds[0]))
         taken = [(_taken(now), _taken(partial(then, round))) for round in rounds]
         read, past = (median(each) for each in zip(*taken, strict=True))
-        adding = PER_CHANGE * shape.changes if shape.changes * FEW > shape.rows else 0.0
-        within = past <= REACH * read + LEAST + adding
-        found[name] = Reads(read, past, first, within)
+        found[name] = Reads(read, past, first, past <= REACH * read + LEAST)
     return found
 
 

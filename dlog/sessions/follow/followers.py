@@ -77,7 +77,7 @@ class _Past:
         return self.commit.codec
 
     def table_at(self, relation: str, round: int) -> Table:
-        return self.history.table(self.program.relations[relation], self.commit.table(relation), round)
+        return self.history.table(self.program.relations[relation], lambda: self.commit.table(relation), round)
 
     def changes_after(self, relation: str, round: int) -> Updates:
         return self.history.between(self.program.relations[relation], round, self.last)

@@ -230,11 +230,11 @@ class History:
         """The marks of the rounds after the oldest of which all relations can be read."""
         return self.between(MARKED, self._general, self.last)
 
-    def table(self, relation: Relation, now: Table, round: int) -> Table:
-        """The rows as of a readable round, of those of now."""
+    def table(self, relation: Relation, now: Callable[[], Table], round: int) -> Table:
+        """The rows as of a readable round, given a way to read those of now."""
         with self._lock:
             trace = self._trace_of(relation)
-            return now if trace is None else trace.table(round, now, self.last)
+            return now() if trace is None else trace.table(round, now, self.last)
 
     def _trace_of(self, relation: Relation) -> ChangeTrace | None:
         kinds, trace = self.traces.get(relation.name, (relation.kinds, None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.times.frontier import Antichain
-from dlog.engine.trace import changes
+from dlog.engine.trace import changes, past_rows
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.changes import ChangeTrace, net_of
 from dlog.engine.trace.layer import Layer
@@ -81,13 +82,18 @@ def set_of(table: Table) -> set[Row]:
     window=st.integers(0, 6),
     waiting=st.sampled_from([1, 2, 128]),
     batch=st.sampled_from([1, 4, 4096]),
+    step=st.sampled_from([1, 3, 2048]),
     data=st.data(),
 )
 def test_changes_between_rounds_are_what_was_noted(
-    rounds: list[list[Row]], window: int, waiting: int, batch: int, data: Any
+    rounds: list[list[Row]], window: int, waiting: int, batch: int, step: int, data: Any
 ) -> None:
+    """Tables on the way to others are kept after a few changes, where objects weigh nothing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "MAX_WAITING", waiting)
+        patch.setattr(changes, "MIN_STEP", step)
+        for module in (changes, past_rows):
+            patch.setattr(module, "ROWS_OF_A_TABLE", data.draw(st.sampled_from([0, 64])))
         patch.setattr(changes, "MAX_BATCH_ROWS", batch)
         held: set[Row] = set()
         story = [{}, *stories(rounds, held)]
@@ -108,8 +114,12 @@ def test_changes_between_rounds_are_what_was_noted(
             assert ({} if net is None else rows_of(net)) == summed(story[after + 1 : upto + 1])
             for round in (after, upto, after):
                 present = table_of(sorted(states[now]), fresh=data.draw(st.booleans()))
-                assert set_of(trace.table(round, present, now)) == states[round]
+                assert set_of(trace.table(round, partial(_itself, present), now)) == states[round]
         _check_batches(trace, window, batch, story)
+
+
+def _itself(table: Table) -> Table:
+    return table
 
 
 def _states(story: list[dict[Row, int]]) -> list[set[Row]]:
@@ -192,18 +202,37 @@ def test_rows_of_past_rounds_are_kept_while_they_are_read_and_small() -> None:
     for round, diffs in enumerate(story, 1):
         trace.note(updates_of(diffs, round), 0)
     now = table_of([(n, 0) for n in range(291, 301)])
-    first = trace.table(590 - 10, now, 590)
-    assert trace.table(590 - 10, now, 590) is first and not first.fresh  # 20 rows, of which nobody's are written to
-    assert set_of(trace.table(590 - 11, now, 590)) == {(n, 0) for n in range(280, 301)}
+
+    def read(round: int, now: Table = now) -> Table:
+        return trace.table(round, lambda: now, 590)
+
+    first = read(590 - 10)
+    assert read(590 - 10) is first and not first.fresh  # 20 rows, of which nobody's are written to
+    assert set_of(read(590 - 11)) == {(n, 0) for n in range(280, 301)}
     assert set_of(first) == {(n, 0) for n in range(281, 301)}
     bytes = trace.nbytes
     for _ in range(2):
         trace._known.age()
-    assert trace.nbytes < bytes and trace.table(590 - 10, now, 590) is not first
+    assert trace.nbytes < bytes and read(590 - 10) is not first
     large = table_of([(n, 0) for n in range(291, 301)] + [(n, 1) for n in range(10_000)])
     for _ in range(2):
         trace._known.age()
-    assert trace.table(500, large, 590) is not trace.table(500, large, 590)
+    assert read(500, large) is not read(500, large)
+
+
+def test_tables_on_the_way_are_kept_where_there_are_many_changes() -> None:
+    """Each is some changes from the next, so that no later read adds up more than half of these."""
+    trace, rounds, ones = ChangeTrace(1, 0), 20, np.ones(1_000, np.int64)
+    for round in range(1, rounds + 1):
+        gone, came = (np.arange(1_000) + 1_000 * (round - n) for n in (1, 0))
+        trace.note(Updates((np.concatenate([gone, came]),), np.repeat([-1, 1], 1_000), np.tile(ones * round, 2)), 0)
+    now = Table((Kind.NUMBER,), (np.arange(1_000) + 1_000 * rounds,))
+    for round in range(1, rounds):
+        assert np.array_equal(np.sort(trace.table(round, lambda: now, rounds).columns[0]), np.arange(1_000) + 1_000 * round)
+        known = sorted(trace._known._tables)
+        assert known[0] == 1 and max(np.diff(known)) <= 2
+    weight = sum(1_000 + past_rows.ROWS_OF_A_TABLE for _ in trace._known._tables)
+    assert weight <= past_rows.KEPT_ROWS_PER_CHANGE * trace.rows and weight == trace._known._rows
 
 
 def test_a_relation_without_columns_is_undone() -> None:
