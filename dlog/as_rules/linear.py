@@ -15,6 +15,7 @@ from dlog.as_rules.refusals import refused
 from dlog.as_rules.terms import Term
 from dlog.dataflow.expressions import Column, Expression
 from dlog.dataflow.schema import Schema
+from dlog.dataflow.semigroup import Weight
 from dlog.grammar.syntax import Constraint, Number
 
 SelectedColumns = Sequence[tuple[str, Expression]]
@@ -48,7 +49,12 @@ class LinearOperators:
         for (case,) in self._cases(body, schema, [times]):
             yield from weighted(_where(body, [case]), case.term)
 
-    def explode(self, body: Body, schema: Schema, chosen: SelectedColumns, weights: Sequence[Expression]) -> Iterable[Body]:
+    def explode(
+        self, body: Body, schema: Schema, chosen: SelectedColumns, given: Sequence[Expression | Weight]
+    ) -> Iterable[Body]:
+        weights = [weight for weight in given if not isinstance(weight, Weight)]
+        if len(weights) < len(given):
+            raise refused("explode", "an extreme is no sum", "write `min` and `max`: as rules they take rows back, too")
         kinds = [weight.kind(schema) for weight in weights]
         if float in kinds:
             note = "count in whole numbers, such as cents, or keep it in a dataflow, fed by `session.collection`"

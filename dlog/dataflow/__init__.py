@@ -6,7 +6,7 @@ A `Dataflow` has inputs; methods of collections make others of them; `commit` do
 It stands on `dlog.engine.operators`.
 """
 
-from dlog.dataflow import moving
+from dlog.dataflow import moving, semigroup
 from dlog.dataflow.clock import now
 from dlog.dataflow.collection import Arrangement, Collection, Variable
 from dlog.dataflow.expressions import Expression, apply, col, lit
@@ -40,4 +40,5 @@ __all__ = [
     "lit",
     "moving",
     "now",
+    "semigroup",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dlog.dataclass import dataclass
 from dlog.dataflow.given import check_shape, diffs_of, lists_of, pair_of
-from dlog.dataflow.kinds import Kind, Objects, comparable, decode, float_words, word_floats
+from dlog.dataflow.kinds import Component, Extreme, Kind, Objects, comparable, decode, float_words, word_floats
 from dlog.dataflow.rows import rows_of, words_of
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Columns
@@ -29,30 +29,38 @@ class Count(Sums):
         return np.asarray(np.logical_or.reduce(sums), np.int64)
 
 
-def totals(kinds: Sequence[Kind]) -> Logic:
-    """The sums of the components of diffs, whose parts are the rows: a component and a value, times the diff."""
-    if float not in kinds:
-        return Count(len(kinds))
+def totals(components: Sequence[Component], missing: Callable[[Columns], DlogError]) -> Logic:
+    """The sums of the components of diffs, whose parts are the rows: a component and a value, times the diff. Of an extreme
+    there is one value at most; `missing` makes a mistake of the key of sums beside which there is none."""
+    if set(components) == {int}:
+        return Count(len(components))
 
     def run(groups: Groups) -> Outcome:
-        components, values = groups.columns
-        sums = []
-        for number, kind in enumerate(kinds):
-            ours = components == number
-            if kind is float:
-                amounts = np.zeros(len(values))
-                amounts[ours] = word_floats(values[ours]) * groups.diffs[ours]
-                sums.append(groups.sums(amounts))
-            else:
-                sums.append(groups.sums_of_diffs(ours))
-        there = np.zeros(groups.count, bool)
-        for column in sums:
-            there |= column != 0
+        found = [_total(groups, groups.columns[0] == number, component) for number, component in enumerate(components)]
+        words, nonzero = zip(*found, strict=True)
+        there = np.logical_or.reduce(nonzero)
+        for component, present in zip(components, nonzero, strict=True):
+            if isinstance(component, Extreme) and len(lost := np.flatnonzero(there > present)):
+                raise missing(tuple(column[lost[:1]] for column in groups.keys))
         kept = np.flatnonzero(there)
-        words = (float_words(c[kept]) if k is float else c[kept] for k, c in zip(kinds, sums, strict=True))
-        return Outcome(kept, tuple(words), np.ones(len(kept), np.int64))
+        return Outcome(kept, tuple(column[kept] for column in words), np.ones(len(kept), np.int64))
 
     return run
+
+
+def _total(groups: Groups, ours: np.ndarray, component: Component) -> tuple[np.ndarray, np.ndarray]:
+    """The words of a component of all groups, whose parts are `ours`, and whether each is more than nothing."""
+    values = groups.columns[1]
+    if isinstance(component, Extreme):
+        sums = groups.sums(np.where(ours, values, 0))  # of one value
+        return sums, groups.sums(ours.astype(np.int64)) > 0
+    if component is float:
+        amounts = np.zeros(len(values))
+        amounts[ours] = word_floats(values[ours]) * groups.diffs[ours]
+        floats = groups.sums(amounts)
+        return float_words(floats), floats != 0
+    sums = groups.sums_of_diffs(ours)
+    return sums, sums != 0
 
 
 @dataclass(frozen=True, slots=True)

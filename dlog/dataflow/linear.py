@@ -14,10 +14,11 @@ import numpy as np
 
 from dlog.arguments import MAX_COUNT, bad_argument
 from dlog.dataclass import dataclass
+from dlog.dataflow import semigroup
 from dlog.dataflow.clock import has_clock, split_filter
 from dlog.dataflow.expressions import Column, Expression, Values, column_or, expression
 from dlog.dataflow.given import check_shape, diffs_of, lists_of, pair_of
-from dlog.dataflow.kinds import Kind, decode
+from dlog.dataflow.kinds import Component, Extreme, Kind, decode
 from dlog.dataflow.rows import RowReader, shown_time, time_words, words_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.site import Bound, LinearStep, Site
@@ -75,10 +76,11 @@ class Linear(ABC):
 
     def explode(self, *columns: str | Expression, diff: Any, **named: Any) -> Self:
         """Rows of these columns, with what `diff` says multiplied by their diffs: a number, also a negative one, or a tuple of
-        numbers. Of anything but one integer the collection's diffs are of another group."""
+        numbers, and of extremes (`semigroup.min("x")`) where rows only come. Of anything but one integer the collection's diffs
+        are of another group."""
         weights = diff if isinstance(diff, tuple) else (diff,)
-        chosen = _expressions(columns, named)
-        return self._then(LinearStep("explode", _explode, (chosen, [column_or(w) for w in weights])))
+        given = [weight if isinstance(weight, semigroup.Weight) else column_or(weight) for weight in weights]
+        return self._then(LinearStep("explode", _explode, (_expressions(columns, named), given)))
 
     def join_function(self, function: Callable[..., Iterable[Any]] | Composed, **kinds: Kind) -> Self:
         """The general linear operator: a Python function of a row's values gives `(row, time, diff)` any number of times. Or
@@ -287,27 +289,37 @@ def _join_function(function: Callable[..., Any], made: Schema, site: Site) -> Bo
 # ---------------------------------------------------------------------------------------------------------------- diffs
 
 
-def _explode(chosen: list[tuple[str, Expression]], weights: list[Expression], site: Site) -> Bound:
+def _explode(chosen: list[tuple[str, Expression]], weights: list[Expression | semigroup.Weight], site: Site) -> Bound:
     mapped, run_map = _map(chosen, False, site)
-    kinds = tuple(w.kind(site.schema) for w in weights)
-    if not set(kinds) <= {int, float, bool}:
-        raise bad_argument("diff", "a number, or a tuple of numbers", ", ".join(k.__name__ for k in kinds))
-    kinds = tuple(float if k is float else int for k in kinds)
-    values = [w.values(site.schema) for w in weights]
-    constants = [constant(w, site.schema) for w in weights]
-    if kinds == (int,):
+    components = tuple(_component(weight, site.schema) for weight in weights)
+    values = [w.of.words(site.schema) if isinstance(w, semigroup.Weight) else w.values(site.schema) for w in weights]
+    if components == (int,):
         return mapped, lambda delta: weighted(run_map(delta), values[0](site.frame(delta)), "`explode`")
     plain(site.schema, "`explode` to another group")
-    schema = Schema(mapped.names, mapped.kinds, kinds)
+    constants = [constant(w, site.schema) for w in weights if not isinstance(w, semigroup.Weight)]
+    schema = Schema(mapped.names, mapped.kinds, components)
 
     def run(delta: Delta) -> Delta:
         rows, frame = run_map(delta), site.frame(delta)
-        if float not in kinds:
+        if set(components) == {int}:
             return summed_parts(rows, [value(frame) for value in values], constants)
-        parts = enumerate(zip(kinds, values, strict=True))
-        return together([part(rows, k, kind, value(frame)) for k, (kind, value) in parts])
+        parts = enumerate(zip(components, values, strict=True))
+        return together([_part(rows, k, component, value(frame)) for k, (component, value) in parts])
 
     return schema, run
+
+
+def _component(weight: Expression | semigroup.Weight, schema: Schema) -> Component:
+    if isinstance(weight, semigroup.Weight):
+        return Extreme(weight.of.kind(schema), weight.descending)
+    kind = weight.kind(schema)
+    if kind not in (int, float, bool):
+        raise bad_argument("diff", "a number, or a tuple of numbers and extremes", kind.__name__)
+    return float if kind is float else int
+
+
+def _part(delta: Delta, number: int, component: Component, values: np.ndarray) -> Delta:
+    return semigroup.part(delta, number, values) if isinstance(component, Extreme) else part(delta, number, component, values)
 
 
 def _generate_series(start: Expression, stop: Expression, name: str, site: Site) -> Bound:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dlog.dataflow.kinds import decode, word_floats
+from dlog.dataflow import semigroup
+from dlog.dataflow.kinds import Extreme, Objects, decode, word_floats
 from dlog.dataflow.rows import Row, rows_of, shown_time, time_words
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import Scope
@@ -28,21 +29,26 @@ def updates_of(scope: Scope, schema: Schema, delta: Delta) -> list[Update]:
     """A consolidated delta as tuples."""
     diffs: list[Any] = delta.diffs.tolist()
     if schema.diffs:
-        delta, diffs = _with_tuples(schema, delta)
+        delta, diffs = _with_tuples(schema, delta, scope.graph.objects)
     rows = rows_of(schema, delta.columns, delta.rows, scope.graph.objects)
     times = [shown_time(tuple(time), scope.inner.scale) for time in delta.times.T.tolist()]
     return list(zip(rows, times, diffs, strict=True))
 
 
-def _with_tuples(schema: Schema, delta: Delta) -> tuple[Delta, list[Any]]:
-    """An update for all parts of each row and time, and the tuples of the sums of each component."""
+def _with_tuples(schema: Schema, delta: Delta, objects: Objects) -> tuple[Delta, list[Any]]:
+    """An update for all parts of each row and time, and the tuples of the sums of each component; None where no
+    value of an extreme comes."""
     named = delta.columns[: len(schema.names)]
     delta = delta.only(np.lexsort([*delta.times[::-1], *named[::-1]]))
     *columns, components, values = delta.columns
     starts, sums = run_starts([*columns, *delta.times], delta.rows), []
-    for number, kind in enumerate(schema.diffs):
-        amounts = word_floats(values) * delta.diffs if kind is float else delta.diffs
-        sums.append(np.add.reduceat(np.where(components == number, amounts, 0), starts).tolist())
+    for number, component in enumerate(schema.diffs):
+        ours = components == number
+        if isinstance(component, Extreme):
+            sums.append(semigroup.shown(component, values, ours & (delta.diffs > 0), starts, objects))
+        else:
+            amounts = word_floats(values) * delta.diffs if component is float else delta.diffs
+            sums.append(np.add.reduceat(np.where(ours, amounts, 0), starts).tolist())
     return delta.only(starts), list(zip(*sums, strict=True))
 
 

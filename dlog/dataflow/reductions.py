@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from dlog.arguments import bad_argument, whole
-from dlog.dataflow import aggregates
+from dlog.dataflow import aggregates, semigroup
 from dlog.dataflow.aggregates import Ordering
 from dlog.dataflow.base import Base, Definition
 from dlog.dataflow.expressions import DeltaFrame, Expression
-from dlog.dataflow.kinds import Kind
+from dlog.dataflow.kinds import Extreme, Kind
 from dlog.dataflow.outputs import updates_of
+from dlog.dataflow.rows import rows_of
 from dlog.dataflow.schema import Schema, column_names, plain
-from dlog.engine.operators.delta import Delta
+from dlog.dataflow.scopes import Scope
+from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.groups import Logic
 from dlog.engine.operators.insert_only import FirstInserted
 from dlog.engine.operators.reduce import reduction
@@ -58,9 +61,29 @@ class Reductions(Base):
             raise DlogError(
                 Diagnostic("bad-argument", f"`count` needs {len(kinds)} names: one for each component of the diffs")
             )
-        logic = aggregates.totals(kinds) if kinds else aggregates.Count()
-        schema = Schema((*keyed.schema.names, *found), (*keyed.schema.kinds, *(kinds or (int,))))
-        return keyed._reduced(keyed.schema.names, logic, schema, Definition("count", (keyed,), found))
+        schema = keyed._counted_schema(found)
+        logic = aggregates.totals(kinds, partial(_never_came, self.scope, keyed.schema)) if kinds else aggregates.Count()
+        parts = keyed._with_first_parts(schema) if keyed.schema.extremes else keyed
+        return parts._reduced(keyed.schema.names, logic, schema, Definition("count", (keyed,), found))
+
+    def _counted_schema(self, names: Sequence[str]) -> Schema:
+        """The columns, and those of the sums of the diffs."""
+        sums = [each.kind if isinstance(each, Extreme) else each for each in self.schema.diffs or (int,)]
+        return Schema((*self.schema.names, *names), (*self.schema.kinds, *sums))
+
+    def _with_first_parts(self, counted: Schema) -> Self:
+        """With one part alone of each row and each component that is an extreme, and all of sums; `counted` is the result."""
+        arity, extremes, parts = len(self.schema.names), self.schema.extremes, []
+        if sums := frozenset(range(len(self.schema.diffs))) - extremes.keys():
+            parts.append(self._changed("filter", partial(semigroup.only, sums)))
+        for number, each in extremes.items():
+            name, note = f"`count` of `semigroup.{each.name}`", "it keeps the best value alone; `min` and `max` keep all rows"
+            shown = counted.select((*self.schema.names, counted.names[arity + number]))
+            refused = partial(_goes, self.scope, shown, name, note)
+            ours = self._changed("filter", partial(semigroup.only, frozenset((number,))))
+            ordering = Ordering((0,), (each.kind,), (each.descending,), self.graph.objects)
+            parts.append(ours._first_inserted(name, arity + 1, 1, ordering, refused, Definition("count", (self,))))
+        return parts[0].concat(*parts[1:])
 
     def sum(self, by: Any = None, **columns: Any) -> Self:
         """Sums of columns or expressions over each group."""
@@ -84,7 +107,7 @@ class Reductions(Base):
         name = "max" if descending else "min"
         definition = Definition(name, (self,), (keys, column))
         if insert_only:
-            return chosen._first_inserted(name, keys, 1, ordering, definition)
+            return chosen._first_rows(name, keys, 1, ordering, definition)
         return chosen._reduced(keys, aggregates.first(ordering), chosen.schema, definition)
 
     def top_k(self, count: int, order: Any, by: Any = None, descending: bool = False, *, insert_only: bool = False) -> Self:
@@ -99,25 +122,31 @@ class Reductions(Base):
         ordered = self._ordered((*keys, *self.schema.others(keys)))
         definition = Definition("top_k", (self,), (count, keys, names, descending))
         if insert_only:
-            found = ordered._first_inserted("top_k", keys, count, ordering, definition)
+            found = ordered._first_rows("top_k", keys, count, ordering, definition)
         else:
             found = self._reduced(keys, aggregates.top(count, ordering), ordered.schema, definition)
         return found._ordered(self.schema.names)
 
-    def _first_inserted(self, name: str, keys: tuple[str, ...], count: int, ordering: Ordering, definition: Definition) -> Self:
+    def _first_rows(self, name: str, keys: Sequence[str], count: int, ordering: Ordering, definition: Definition) -> Self:
         """The first rows of each group, where none goes. The key's columns come first."""
+        name, note = f"`{name}` with `insert_only`", "without `insert_only` rows may go: then all of them are kept"
+        refused = partial(_goes, self.scope, self.schema, name, note)
+        return self._first_inserted(name, len(keys), count, ordering, refused, definition)
+
+    def _first_inserted(
+        self,
+        name: str,
+        keys: int,
+        count: int,
+        ordering: Ordering,
+        refused: Callable[[Delta], DlogError],
+        definition: Definition,
+    ) -> Self:
+        """The same by words, of which so many are the key."""
         if self.scope.inner.depth > 1:
-            note = "in a loop rows are taken back and come again from round to round: leave out `insert_only` there"
-            raise DlogError(Diagnostic("partially-ordered", f"`{name}` with `insert_only` is in a loop", notes=(note,)))
-
-        def refused(delta: Delta) -> DlogError:
-            ((row, round, _),) = updates_of(self.scope, self.schema, delta)
-            shown = ", ".join(f"{column}={value!r}" for column, value in zip(self.schema.names, row, strict=True))
-            note = "without `insert_only` rows may go: then all of them are kept"
-            message = f"`{name}` with `insert_only` is given a row that goes, in round {round}: {shown}"
-            return DlogError(Diagnostic("row-gone", message, notes=(note,)))
-
-        operator = self._operator(FirstInserted, self.schema.arity, len(keys), count, ordering.words, refused)
+            note = "in a loop rows are taken back and come again from round to round: there `min` and `max` keep all of them"
+            raise DlogError(Diagnostic("partially-ordered", f"{name} is in a loop", notes=(note,)))
+        operator = self._operator(FirstInserted, self.schema.arity, keys, count, ordering.words, refused)
         return self._emitted(operator, self.schema, definition)
 
     def _tie_breakers(self, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -164,3 +193,25 @@ class Reductions(Base):
         outputs = schema.arity - len(keys)
         operator = reduction(self.graph.scheduler, self.scope.inner, source, logic, outputs)
         return self._emitted(operator, schema, definition)
+
+
+def _goes(scope: Scope, schema: Schema, name: str, note: str, delta: Delta) -> DlogError:
+    """The mistake of an update that takes a row away; of one that is a part of a diff, its value is the last of its columns."""
+    hidden = len(delta.columns) - len(schema.names)
+    columns = (*delta.columns[: -1 - hidden], delta.columns[-1]) if hidden else delta.columns
+    ((row, round, _),) = updates_of(scope, schema, delta.with_columns(columns))
+    return DlogError(
+        Diagnostic("row-gone", f"{name} is given a row that goes, in round {round}: {_named(schema, row)}", notes=(note,))
+    )
+
+
+def _never_came(scope: Scope, schema: Schema, keys: Columns) -> DlogError:
+    """The mistake of sums for a key of which there is no value for an extreme."""
+    (row,) = rows_of(schema, keys, 1, scope.graph.objects)
+    message = f"`count` beside an extreme is given a row that goes and has not come: {_named(schema, row)}"
+    return DlogError(Diagnostic("row-gone", message, notes=("what comes with an extreme (`semigroup`) does not go",)))
+
+
+def _named(schema: Schema, row: Sequence[Any]) -> str:
+    """A row as one writes it; of no columns there is one."""
+    return ", ".join(f"{column}={value!r}" for column, value in zip(schema.names, row, strict=True)) or "the only one"

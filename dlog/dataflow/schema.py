@@ -3,7 +3,7 @@
 Traces add up integers. Diffs of another Abelian group are written out over them: a diff is a sum of *parts*, each an integer
 times a value, and two columns at the end of a row say which component of the diff a part belongs to, and its value. So a
 tuple of integers is a row for each that is not zero, and a float one whose value is its amount; what is taken back cancels to
-the bit."""
+the bit. An extreme (`semigroup`) is a row whose value is its own."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 
 from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
-from dlog.dataflow.kinds import Kind, kind
+from dlog.dataflow.kinds import Component, Extreme, Kind, kind
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 
-INTEGERS: tuple[Kind, ...] = ()
+INTEGERS: tuple[Component, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Columns by name with their kinds; `diffs` are the kinds of the components of a diff, none for plain integers."""
+    """Columns by name with their kinds; `diffs` are the components of a diff, none for plain integers."""
 
     names: tuple[str, ...]
     kinds: tuple[Kind, ...]
-    diffs: tuple[Kind, ...] = INTEGERS
+    diffs: tuple[Component, ...] = INTEGERS
 
     @staticmethod
     def of(kinds: Mapping[str, Any]) -> Schema:
@@ -41,6 +41,11 @@ class Schema:
     def hidden(self) -> int:
         """Columns at the end that say what a part of a diff is."""
         return 2 if self.diffs else 0
+
+    @property
+    def extremes(self) -> dict[int, Extreme]:
+        """The components of diffs that are no sums, by number."""
+        return {number: component for number, component in enumerate(self.diffs) if isinstance(component, Extreme)}
 
     def place(self, name: str) -> int:
         if name not in self.names:
@@ -86,8 +91,9 @@ def mismatch(what: str, left: Schema, right: Schema) -> DlogError:
     return DlogError(Diagnostic("unlike-collections", message))
 
 
-def _shown(diffs: tuple[Kind, ...]) -> str:
-    return f"tuples ({', '.join(kind.__name__ for kind in diffs)})" if diffs else "integers"
+def _shown(diffs: tuple[Component, ...]) -> str:
+    named = (f"{each.name} of {each.kind.__name__}" if isinstance(each, Extreme) else each.__name__ for each in diffs)
+    return f"tuples ({', '.join(named)})" if diffs else "integers"
 
 
 def plain(schema: Schema, what: str) -> None:

@@ -154,7 +154,8 @@ numbers.iterate(step)""",
         "flow.advance_to(3)\nnumbers.insert([(1, 2)], at=1)",
     ),
     "row-gone": _flow(
-        "A row goes from a collection of which `insert_only` has said that none does: leave it out there, and rows may go.",
+        "A row goes from a collection of which `insert_only`, or an extreme among its diffs, has said that none does: leave it "
+        "out there, and rows may go.",
         """numbers.max("y", by="x", insert_only=True).capture()
 numbers.remove([(1, 2)])
 flow.commit()""",
