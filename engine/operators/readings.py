@@ -75,11 +75,14 @@ class Reading:
 
     def seek(self, keys: Sequence[np.ndarray], probes: int) -> Ranges:
         """Finds the rows that begin with each of so many keys, given by their columns."""
-        packed = np.ascontiguousarray(np.stack(keys)) if keys else np.empty((0, probes), np.int64)
+        return self.seek_packed(np.ascontiguousarray(np.stack(keys)) if keys else np.empty((0, probes), np.int64), probes)
+
+    def seek_packed(self, keys: np.ndarray, probes: int) -> Ranges:
+        """The same of keys in a contiguous array, column by column."""
         ranges = np.empty((len(self.layers), 2, probes), np.int64)
         if not probes or not self.layers:
             return Ranges(ranges, probes, 0)
-        found = seek_layers(*self.addressed, address_of(packed), len(keys), probes, address_of(ranges))
+        found = seek_layers(*self.addressed, address_of(keys), len(keys), probes, address_of(ranges))
         return Ranges(ranges, probes, int(found))
 
     def gather(self, found: Ranges) -> Matches:

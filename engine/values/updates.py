@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,11 @@ class Updates:
         """Whether no row goes; of updates with rows."""
         diffs = self.diffs
         return bool((diffs[:1] if diffs.strides == (0,) else diffs).min() > 0)
+
+    def listed(self) -> Iterable[tuple[tuple[int, ...], int]]:
+        """Each row, of words, and its diff."""
+        rows = zip(*[column.tolist() for column in self.columns], strict=True) if self.columns else repeat(())
+        return zip(rows, self.diffs.tolist(), strict=bool(self.columns))
 
     def negated(self) -> Updates:
         """The updates that take these back."""
@@ -96,6 +101,9 @@ class RowUpdates(Updates):
 
     def __reduce__(self) -> tuple[type[Updates], tuple[Any, ...]]:
         return Updates, (self.columns, self.diffs, self.rounds)
+
+    def listed(self) -> Iterable[tuple[tuple[int, ...], int]]:
+        return self.diff_of.items()
 
     def flat(self, round: int) -> list[int]:
         """Row after row: the values, the diff and this round, as words."""

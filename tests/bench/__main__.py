@@ -30,6 +30,7 @@ tpch    the 22 queries of TPC-H (q1 ... q22) maintained while orders come and go
 tpch-batches  queries 1 and 13 while their tables come in batches: rules, collections, and with the general operator (--scale)
 history sessions with a history: commits, reads of past rounds of relations of several shapes, a million rounds
 intervals  commits while a million or ten million intervals wait for the clock: what is due, and the longest
+events  commits with events in rules: one, many, many rounds in a call, a changed price, beside the same join without time
 activation  a graph of operators in static order, by the queue, and fused: where changes touch a growing share of it
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
@@ -48,6 +49,7 @@ from tests.bench import (
     activation,
     collections,
     equivalence,
+    events,
     files,
     graph,
     history,
@@ -114,6 +116,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "activation": activation.run,
     "history": history.run,
     "intervals": intervals.run,
+    "events": events.run,
     "spine": spine.run,
     "tails": tails.run,
     "tpch": tpch.run,

@@ -6,7 +6,8 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.runtime.incremental.engines import timed
+from dlog.engine.runtime.incremental.engines import kept, timed
 from dlog.engine.runtime.incremental.engines.layered import Layered
 from dlog.engine.runtime.incremental.engines.timed import MIN_CROWD, Shown
 from dlog.sessions.persistence import recovery
@@ -275,22 +276,36 @@ def drive(state: Path | None, rules: Iterable[str], done: Iterable[tuple[str, An
         driven.session.close()
 
 
+few_rows = st.tuples(st.sampled_from([-1, 3, timed.FEW]), st.sampled_from([0, 2, kept.MAX_WAITING]))
+
+
+@contextmanager
+def taken_as_few(sizes: tuple[int, int]) -> Iterator[None]:
+    """Changes that are taken as rows up to so many, of which so many wait to be kept."""
+    with patch.object(timed, "FEW", sizes[0]), patch.object(kept, "MAX_WAITING", sizes[1]):
+        yield
+
+
 @examples(60)
-@given(st.sets(st.sampled_from([*EVENTS, *CLOCKS]), max_size=4), steps, st.booleans())
-def test_rules_in_time_are_what_they_mean_at_every_round(rules: set[str], done: list[tuple[str, Any]], crowded: bool) -> None:
+@given(st.sets(st.sampled_from([*EVENTS, *CLOCKS]), max_size=4), steps, st.booleans(), few_rows)
+def test_rules_in_time_are_what_they_mean_at_every_round(
+    rules: set[str], done: list[tuple[str, Any]], crowded: bool, few: tuple[int, int]
+) -> None:
     """With `crowded`, all that waits is scheduled again with every commit."""
-    with patch.object(timed, "MIN_CROWD", -1000 if crowded else MIN_CROWD):
+    with patch.object(timed, "MIN_CROWD", -1000 if crowded else MIN_CROWD), taken_as_few(few):
         drive(None, sorted(rules), done)
 
 
 @examples(40)
-@given(st.sets(st.sampled_from([*EVENTS, *CLOCKS]), max_size=4), steps, st.booleans())
-def test_rules_in_time_survive_restarts_and_kills(rules: set[str], done: list[tuple[str, Any]], imaged: bool) -> None:
+@given(st.sets(st.sampled_from([*EVENTS, *CLOCKS]), max_size=4), steps, st.booleans(), few_rows)
+def test_rules_in_time_survive_restarts_and_kills(
+    rules: set[str], done: list[tuple[str, Any]], imaged: bool, few: tuple[int, int]
+) -> None:
     """With `imaged`, engines go on from images, however much has changed since."""
     folder, ends = Path(mkdtemp()), [("restart", None), ("commit", []), ("kill", None), ("commit", [])]
     least = 0 if imaged else recovery.MIN_ROWS_PER_CHANGE
     try:
-        with patch.object(recovery, "MIN_ROWS_PER_CHANGE", least):
+        with patch.object(recovery, "MIN_ROWS_PER_CHANGE", least), taken_as_few(few):
             drive(folder / "state", sorted(rules), [*done, *ends])
     finally:
         shutil.rmtree(folder)

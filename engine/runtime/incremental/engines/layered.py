@@ -20,9 +20,10 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.plan.incremental.layers import Part, parts
 from dlog.engine.rounds_engine import Frames, Image, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.batches.changes import insertions, no_updates
+from dlog.engine.runtime.incremental.engines.kept import Kept
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.engines.recompute import Recompute
-from dlog.engine.runtime.incremental.engines.timed import FEEDING, Fed, Rows, Shown
+from dlog.engine.runtime.incremental.engines.timed import Changed, Fed, Rows, Shown
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.differences import apply_changes, words
@@ -32,6 +33,7 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 Reply = TypeVar("Reply")
+FEEDING: dict[str, type[Fed]] = {"shown": Shown, "changed": Changed, "kept": Kept}
 
 
 @dataclass(slots=True)
@@ -40,6 +42,8 @@ class Layer:
 
     part: Part
     engine: RoundsEngine
+    fed: Fed | None = None
+    """The engine, where rounds feed it."""
     committed: int = 0
 
 
@@ -80,7 +84,7 @@ class Layered(PlainRounds):
     def _build_layer(self, part: Part, again: bool) -> Layer:
         if part.timed:
             fed = FEEDING[self.program.timed[part.timed].how](part.program, part.timed, self.round)
-            return Layer(part, cast("RoundsEngine", fed))  # of which Layered asks no more than it has
+            return Layer(part, cast("RoundsEngine", fed), fed)  # of which Layered asks no more than it has
         return Layer(part, self._part_engine(part, StartingPoint(self.symbols, self.records, self.round, again=again)))
 
     def _part_engine(self, part: Part, start: StartingPoint) -> RoundsEngine:
@@ -94,7 +98,7 @@ class Layered(PlainRounds):
         with self._lock, Delayed():
             self._go_back()
             given = {name: updates for name, updates in inputs.items() if updates.rows}
-            last = max((int(updates.rounds[-1]) for updates in given.values()), default=self.round + 1)
+            last = max((updates.last for updates in given.values()), default=self.round + 1)
             begun = bool(self._commits)
             ruled = {name: self._external(name) for name in given if name in self._ruled}
             self._commits += 1
@@ -102,12 +106,12 @@ class Layered(PlainRounds):
                 for layer in self._layers:
                     share = self._share(layer.part, given)
                     own = {name: frames[name] for name in layer.part.inputs if name in frames} if frames else None
-                    if isinstance(layer.engine, Fed):
-                        before, again = self._before(layer.engine) if self._resumed or not begun else (None, False)
-                        if layer.engine.advance(share, last, before, again):
+                    if layer.fed is not None:
+                        before, again = self._before(layer.fed) if self._resumed or not begun else (None, False)
+                        if layer.fed.advance(share, last, before, again):
                             layer.committed = self._commits
-                        if isinstance(layer.engine, Shown) and layer.engine.crowded:
-                            layer.engine.restore(self.table(layer.engine.timed.source), last)
+                        if type(layer.fed) is Shown and layer.fed.crowded:
+                            layer.fed.restore(self.table(layer.fed.timed.source), last)
                     elif share or own or not begun or self._resumed:
                         layer.committed = self._commits
                         self._commit_part(layer.engine, share, own, last)
@@ -191,8 +195,8 @@ class Layered(PlainRounds):
                 for layer in self._layers:
                     layer.committed = self._commits
                     share = self._share(layer.part, given)
-                    if isinstance(layer.engine, Fed):
-                        layer.engine.advance(share, round, None, True)
+                    if layer.fed is not None:
+                        layer.fed.advance(share, round, None, True)
                     else:
                         layer.engine.commit(share)
         finally:
@@ -237,8 +241,8 @@ class Layered(PlainRounds):
             own, arrays = arrays[: one["arrays"]], arrays[one["arrays"] :]
             cast("Maintained", layer.engine).resume(Image(one["round"], one["head"], own))
         for layer in self._layers:
-            if isinstance(layer.engine, Fed):
-                layer.engine.restore(self._rows_for(layer.engine), image.round)
+            if layer.fed is not None:
+                layer.fed.restore(self._rows_for(layer.fed), image.round)
         self._commits, self._resumed = 1, True
 
     def _rows_for(self, fed: Fed) -> Table:
