@@ -195,7 +195,8 @@ class Shared(Code):
     BUCKET_NOTES = auto()  # and write down how
     ROUND = auto()  # settle the rows that a round has touched,
     ROUND_NOTES = auto()  # and write down which have changed
-    DIVIDE = auto()  # divide rows that are loaded,
+    SURVEY = auto()  # find out between which values rows lie that are loaded,
+    DIVIDE = auto()  # divide them,
     FILL = auto()  # and write those of a base
     DIVIDE_INDEX = auto()  # divide rows for an index,
     COUNT_INDEX = auto()  # count those of its groups,

@@ -28,20 +28,29 @@ MIN_BASE_ROWS = 64
 
 
 @kernel
-def choose_key(collection: Collection, columns: WordColumns, count):
-    """The column that a base is to be sorted by: that of an index, if there is one that can be; -1 if no column can. With its
-    least value, and how many there may be from that on."""
+def survey(columns: WordColumns, arity, first, last, extents: Words):
+    """Writes the least and the greatest value of each column among its rows [first, last), beside each other."""
+    for c in range(arity):
+        low, high = extent(behind(columns[c], first), last - first)
+        extents[2 * c] = low
+        extents[2 * c + 1] = high
+
+
+@kernel
+def choose_key(collection: Collection, extents: Words, count):
+    """The column that a base of so many rows is to be sorted by: that of an index, if there is one that can be; -1 if no column
+    can. With its least value, and how many there may be from that on."""
     indexes = collection.indexes
     for i in range(collection.index_count):
         index = indexes[i]
         if index.key_count == 1:
-            low, groups = narrow_range(columns[index.keys[0]], count)
+            groups = narrow_range(extents, index.keys[0], count)
             if groups > 0:
-                return index.keys[0], low, groups
+                return index.keys[0], extents[2 * index.keys[0]], groups
     for c in range(collection.arity):
-        low, groups = narrow_range(columns[c], count)
+        groups = narrow_range(extents, c, count)
         if groups > 0:
-            return c, low, groups
+            return c, extents[2 * c], groups
     return -1, 0, 0
 
 
@@ -56,18 +65,23 @@ def extent(values: Words, count):
 
 
 @kernel
-def narrow_range(values: Words, count):
-    """The least of so many values, and how many there are from that up to the greatest; 0 if that is more than their number."""
-    low, high = extent(values, count)
-    narrow = low >= -2147483648 and high <= 2147483647 and high - low < count
-    return low, high - low + 1 if narrow else 0
+def narrow_range(extents: Words, c, count):
+    """How many values there are from the least up to the greatest of a column with so many rows; 0 if more than those."""
+    groups = extents[2 * c + 1] - extents[2 * c] + 1
+    return groups if is_narrow(extents, c) and groups <= count else 0
 
 
 @kernel
-def load_base(ctl: Control, collection: Collection, columns: WordColumns, count, key, low, groups):
-    """Makes rows in columns of words the base of a collection without rows, sorted by a column with so many values from `low`
-    on. False with ctl.error set."""
-    if not begin_base(ctl, collection, columns, count, key, low, groups):
+def is_narrow(extents: Words, c):
+    """Whether all values of a column fit 4 bytes."""
+    return extents[2 * c] >= -2147483648 and extents[2 * c + 1] <= 2147483647
+
+
+@kernel
+def load_base(ctl: Control, collection: Collection, columns: WordColumns, extents: Words, count, key, low, groups):
+    """Makes rows in columns of words with these extents (`survey`) the base of a collection without rows, sorted by a column
+    with so many values from `low` on. False with ctl.error set."""
+    if not begin_base(ctl, collection, extents, key, low, groups):
         return False
     size = (room_of(count) + 1) * 8
     rooms = Words(resize(ctl, 0, 0, size))
@@ -83,14 +97,12 @@ def load_base(ctl: Control, collection: Collection, columns: WordColumns, count,
 
 
 @kernel
-def begin_base(ctl: Control, collection: Collection, columns: WordColumns, count, key, low, groups):
+def begin_base(ctl: Control, collection: Collection, extents: Words, key, low, groups):
     """Gets ready for rows of so many groups. False with ctl.error set."""
     for c in range(collection.arity):
         column = collection.columns[c]
-        if column.width == 4 and c != key:
-            least, greatest = extent(columns[c], count)
-            if (least < -2147483648 or greatest > 2147483647) and not widen(ctl, collection, column):
-                return False
+        if column.width == 4 and not is_narrow(extents, c) and not widen(ctl, collection, column):
+            return False
     offsets = Numbers(zeroed(ctl, (groups + 1) * 4))
     if not offsets:
         return False

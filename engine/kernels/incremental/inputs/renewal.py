@@ -14,7 +14,12 @@ later are.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.incremental.inputs.base_building import MIN_BASE_ROWS, choose_key, load_base
+from dlog.engine.kernels.incremental.inputs.base_building import (
+    MIN_BASE_ROWS,
+    choose_key,
+    load_base,
+    survey,
+)
 from dlog.engine.kernels.incremental.inputs.refilling import home_index, refill
 from dlog.engine.kernels.incremental.store.base import drop_base
 from dlog.engine.kernels.incremental.store.bits import get_bit
@@ -118,7 +123,8 @@ def renew(ctl: Control, collection: Collection):
         return False
     columns = WordColumns(ctl.scratch.address + 5 * BLOCK * 8)
     take_rows(collection, words, columns)
-    key, low, groups = choose_key(collection, columns, collection.live)
+    survey(columns, collection.arity, 0, collection.live, ctl.scratch)
+    key, low, groups = choose_key(collection, ctl.scratch, collection.live)
     done = rebase(ctl, collection, columns, key, low, groups) if key >= 0 else leave_base(ctl, collection)
     release(ctl, words.address, size)
     return done
@@ -150,7 +156,7 @@ def rebase(ctl: Control, collection: Collection, columns: WordColumns, key, low,
     drop_base(ctl, collection)
     drop_direct(ctl, collection)
     drop_slots(ctl, collection)
-    if not load_base(ctl, collection, columns, live, key, low, groups):
+    if not load_base(ctl, collection, columns, ctl.scratch, live, key, low, groups):
         return False
     for word in range(((live + 63) >> 6), ((before + 63) >> 6)):
         collection.alive[word] = 0

@@ -178,9 +178,9 @@ def process_collection(ctl: Control, scope: Scope, collection: Collection, itera
     elif share and share.kind == Shared.BUCKET_NOTES:
         done = end_bucket(ctl, share)
     elif scope.growing != 0:
-        done = enter_indexes(ctl, collection) and process_growth(ctl, collection, iteration, time)
+        done = enter_read(ctl, collection) and process_growth(ctl, collection, iteration, time)
     else:
-        done = enter_indexes(ctl, collection)
+        done = enter_read(ctl, collection)
         if done and share and is_large(collection, iteration, share):
             begin_bucket(ctl, share, collection, iteration, time)
             return Status.BULK
@@ -191,6 +191,13 @@ def process_collection(ctl: Control, scope: Scope, collection: Collection, itera
     if done and log.count > 0:
         push_seed(scope, log.seed)
     return Status.DONE if done else Status.FAILED
+
+
+@kernel
+def enter_read(ctl: Control, collection: Collection):
+    """Has indexes that iterations read take new rows (`enter_indexes`); others do when the round is over. False with ctl.error
+    set."""
+    return collection.read_between_rounds != 0 or enter_indexes(ctl, collection)
 
 
 @kernel

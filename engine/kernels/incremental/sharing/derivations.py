@@ -11,6 +11,7 @@ from dlog.engine.kernels.core.memory import bit_length
 from dlog.engine.kernels.incremental.loop.gathering import ITEM_WORDS, ROW_UNKNOWN
 from dlog.engine.kernels.incremental.loop.settling import ROW
 from dlog.engine.kernels.incremental.loop.supports import add_support, begin_chains, count_derivations, schedule, warm_chain
+from dlog.engine.kernels.incremental.sharing.direct_rows import are_direct, find_direct_rows
 from dlog.engine.kernels.incremental.sharing.parts import begin_notes, begin_step, bits_at, own_rows, whole_words
 from dlog.engine.kernels.incremental.store.bits import put_bit
 from dlog.engine.kernels.incremental.store.collections import find_or_add
@@ -38,6 +39,10 @@ def find_noted(ctl: Control, share: Share, own: Share):
     size = collection.arity + 1
     noted = own.values
     found = own.items.data if collection.scope else own.derived_rows.data
+    if are_direct(collection, noted):
+        done = find_direct_rows(ctl, collection, noted, found)
+        noted.count = 0
+        return done
     for at in range(0, noted.count, size):
         if at + ROWS_AHEAD * size < noted.count:
             warm_values(collection, behind(noted.data, at + ROWS_AHEAD * size + 1))

@@ -94,7 +94,7 @@ def slots_wanted(ctl: Control, share: Share):
     if wanted + (wanted >> 3) <= collection.slot_homes.count:
         return 0
     # Where nobody knows how many will come, more are likely to: all rows are placed anew each time.
-    return max(more_slots(rows), slots_for(wanted)) if share.sampled != 0 else more_slots(wanted)
+    return max(rows * 2, slots_for(wanted) if share.sampled != 0 else more_slots(wanted))
 
 
 @kernel

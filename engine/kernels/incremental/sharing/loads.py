@@ -6,13 +6,13 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Shared, Status
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.inputs.base_building import (
-    MIN_BASE_ROWS,
     begin_base,
     choose_key,
     close_gap,
     divide_keys,
     end_base,
     fill_divisions,
+    survey,
 )
 from dlog.engine.kernels.incremental.inputs.input_changes import apply_columns, may_be_pairs
 from dlog.engine.kernels.incremental.inputs.loading import load_columns, within_limit, without_limit
@@ -25,9 +25,10 @@ from dlog.engine.kernels.incremental.store.divisions import DIVISIONS, MIN_DIVID
 from dlog.engine.kernels.incremental.store.index_building import begin_index
 from dlog.engine.kernels.incremental.store.lists import list_room
 from dlog.engine.kernels.incremental.store.pair_loading import begin_pairs
-from dlog.engine.kernels.incremental.store.pairs import can_be_pairs
+from dlog.engine.kernels.incremental.store.pairs import can_be_pairs, fit_pairs
 from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Share
+from dlog.engine.kernels.static.storage import behind
 
 
 @entry()
@@ -39,14 +40,8 @@ def begin_load(ctl: Control, collection: Collection, columns: WordColumns, count
     share.collection = collection
     share.columns = columns
     share.count = count
-    if may_be_pairs(collection) and can_be_pairs(columns, 1, count):
-        share.kind = Shared.DIVIDE_PAIRS
-        status = Status.BULK if begin_pairs(ctl, collection, count) else Status.FAILED
-    elif collection.rows == 0 and count >= MIN_BASE_ROWS:
-        status = begin_groups(ctl, share, collection, columns, count)
-    else:
-        status = load_alone(ctl, collection, columns, count)
-    return limited(ctl, limit, status)
+    share.kind = Shared.SURVEY
+    return limited(ctl, limit, Status.BULK if room_for_extents(ctl, share) else Status.FAILED)
 
 
 @entry()
@@ -82,27 +77,63 @@ def limited(ctl: Control, limit, status):
 
 
 @kernel
-def load_alone(ctl: Control, collection: Collection, columns: WordColumns, count):
-    return Status.DONE if load_columns(ctl, collection, columns, count) else Status.FAILED
+def room_for_extents(ctl: Control, share: Share):
+    """Makes room for what parts find out about each column; false with ctl.error set."""
+    share.values.count = 0
+    return list_room(ctl, share.values, share.workers * extents_of(share))
 
 
 @kernel
-def begin_groups(ctl: Control, share: Share, collection: Collection, columns: WordColumns, count):
-    """`begin_load` of rows that may become a base."""
-    key, low, groups = choose_key(collection, columns, count)
-    if key < 0:
-        return load_alone(ctl, collection, columns, count)
+def extents_of(share: Share):
+    """Words of the extents of all columns."""
+    return 2 * share.collection.arity
+
+
+@kernel
+def survey_part(share: Share, part, parts):
+    """Writes the extents of a part of the rows (`survey`)."""
+    first = share.count * part // parts
+    last = share.count * (part + 1) // parts
+    survey(share.columns, share.collection.arity, first, last, behind(share.values.data, part * extents_of(share)))
+
+
+@kernel
+def join_extents(share: Share) -> Words:
+    """The extents of all rows, of which each part has written those of its own."""
+    extents = share.values.data
+    for part in range(1, share.part_count):
+        others = behind(extents, part * extents_of(share))
+        for c in range(share.collection.arity):
+            extents[2 * c] = min(extents[2 * c], others[2 * c])
+            extents[2 * c + 1] = max(extents[2 * c + 1], others[2 * c + 1])
+    return extents
+
+
+@kernel
+def begin_rows(ctl: Control, share: Share, extents: Words):
+    """Goes on with a load whose rows have these extents. Returns as `begin_load`."""
+    collection = share.collection
+    count = share.count
+    if may_be_pairs(collection) and fit_pairs(extents):
+        share.kind = Shared.DIVIDE_PAIRS
+        return Status.BULK if begin_pairs(ctl, collection, count) else Status.FAILED
+    key, low, groups = choose_key(collection, extents, count)
+    if collection.rows != 0 or key < 0:
+        return Status.DONE if load_columns(ctl, collection, share.columns, count) else Status.FAILED
     if not reserve_rows(ctl, collection, (count + 63) & ~63):
         return Status.FAILED
     share.shift = shift_of(groups, MIN_DIVIDED_ROWS)
     share.kind = Shared.DIVIDE
-    return Status.BULK if begin_base(ctl, collection, columns, count, key, low, groups) else Status.FAILED
+    return Status.BULK if begin_base(ctl, collection, extents, key, low, groups) else Status.FAILED
 
 
 @kernel
 def load_part(ctl: Control, share: Share, part, parts):
     """Does a part of the step at hand; false with ctl.error set."""
     kind = share.kind
+    if kind == Shared.SURVEY:
+        survey_part(share, part, parts)
+        return True
     if kind == Shared.DIVIDE_PAIRS:
         return divide_pairs_part(ctl, share, part, parts)
     if kind == Shared.ENTER_PAIRS:
@@ -158,6 +189,8 @@ def next_step(ctl: Control, share: Share):
     collection = share.collection
     kind = share.kind
     share.kind = Shared.NONE
+    if kind == Shared.SURVEY:
+        return begin_rows(ctl, share, join_extents(share))
     if kind == Shared.DIVIDE_PAIRS:
         share.kind = Shared.ENTER_PAIRS
         return Status.BULK

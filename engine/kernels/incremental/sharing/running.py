@@ -22,7 +22,7 @@ def run_part(share: Share, ctl: Control, part, parts):
     kind = share.kind
     if kind == Shared.PATH:
         return follow_part(ctl, share, part, parts)
-    if kind >= Shared.DIVIDE:
+    if kind >= Shared.SURVEY:
         return load_part(ctl, share, part, parts)
     ctl.run_path = share.path
     if Shared.HASH <= kind <= Shared.ENTER:

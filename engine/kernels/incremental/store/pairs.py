@@ -86,6 +86,12 @@ def can_be_pairs(columns: WordColumns, step, count):
     return wide == 0
 
 
+@kernel
+def fit_pairs(extents: Words):
+    """`can_be_pairs` of two columns with these extents (`survey`)."""
+    return extents[0] >= _SIGN and extents[1] < -_SIGN and extents[2] > _SIGN and extents[3] < -_SIGN
+
+
 # ----------------------------------------------------------------------------------------------------------------- table
 
 

@@ -325,11 +325,11 @@ def drop_slots(ctl: Control, collection: Collection):
 
 @kernel
 def trim_slots(ctl: Control, collection: Collection):
-    """Gives back slots that are many more than the rows need; false with ctl.error set."""
+    """Gives back slots that are twice as many as the rows need; false with ctl.error set."""
     if collection.direct.count != 0:
         return trim_direct(ctl, collection)
     live = slotted(collection)
-    if collection.unkeyed != 0 or collection.slot_homes.count <= live + (live >> 1) + 64:
+    if collection.unkeyed != 0 or collection.slot_homes.count <= 2 * slots_for(live):
         return True
     return resize_slots(ctl, collection, slots_for(live))
 
