@@ -1,9 +1,8 @@
 """Bulk rounds on one thread and on several: the first commit of a graph, a round of 100,000 changes, and rules that are added
 beside what is there. What is small enough for one thread is not here: it is the same for any number.
 
-Times are what a step takes on cores that nothing else needs, from the clocks of processor time of its threads: all that is not
-done by workers, and where workers run side by side the busiest one's. Where they wait for each other counts for nothing.
-Differential dataflow, with as many workers, tells time on the wall, which needs a quiet machine.
+Times are on the wall, the least of several, numbers of threads in turn: they need cores that nothing else does. So do those of
+differential dataflow, with as many workers.
 """
 
 from __future__ import annotations
@@ -11,26 +10,15 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Program
-from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.incremental.sharing import running
-from dlog.engine.runtime.incremental.batches.sharing import Share
-from dlog.engine.runtime.incremental.batches.strata_runner import StrataRun, StrataRunner
-from dlog.engine.runtime.incremental.batches.worker import BatchWorker
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
-from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from tests.bench.engine_rust import binary
@@ -93,10 +81,10 @@ class Times:
 
 def run(options: Options) -> bool:
     """Measures, prints and saves; false where numbers of threads differ in their answers."""
-    found = {name: [_best(name, threads, options.repeats) for threads in THREADS] for name in options.workloads}
+    found = {name: _measured(name, options.repeats) for name in options.workloads}
     rivals = {f"{name}, differential": each for name in found if (each := _rival(name, options)) is not None}
     header = ["program", *(f"{step}, {t}" for step in STEPS for t in (*THREADS, "ratio"))]
-    title = f"bulk rounds by threads: the longest way (load of the machine {os.getloadavg()[0]:.1f})"
+    title = f"bulk rounds by threads (load of the machine {os.getloadavg()[0]:.1f})"
     together = {"all": list(map(_sum, zip(*found.values(), strict=True)))} if len(found) > 1 else {}
     show(title, header, (_cells(name, each) for name, each in (found | together | rivals).items()))
     save("workers", {name: [asdict(times) for times in each] for name, each in (found | rivals).items()}, options.json)
@@ -117,22 +105,21 @@ def _cells(name: str, found: list[Times]) -> list[str]:
     return cells
 
 
-def _best(name: str, threads: int, repeats: int) -> Times:
-    """The least time of each step."""
-    each = list(_measured(name, threads, repeats))
-    rules = [t.rules for t in each if t.rules is not None]
-    return Times(min(t.load for t in each), min(t.batch for t in each), min(rules), each[0].rows)
-
-
-def _measured(name: str, threads: int, repeats: int) -> Iterator[Times]:
+def _measured(name: str, repeats: int) -> list[Times]:
+    """The least time of each step by each number of threads, which take turns."""
     text, nodes, count = WORKLOADS[name]
     program, more = (compile_source(Source(t, name)) for t in (text, text + ADDED))
     edges = _edges(nodes, count)
     given = {"edge": edges} | {other: np.zeros((1, 1), np.int64) for other in program.inputs - {"edge"}}
     for known in (program, more):
         warm_up(known, given)
-    for _ in range(repeats):
-        yield _once(program, more, given, nodes, threads)
+    found = [[_once(program, more, given, nodes, threads) for threads in THREADS] for _ in range(repeats)]
+    return [_least(each) for each in zip(*found, strict=True)]
+
+
+def _least(each: Sequence[Times]) -> Times:
+    rules = [t.rules for t in each if t.rules is not None]
+    return Times(min(t.load for t in each), min(t.batch for t in each), min(rules), each[0].rows)
 
 
 def _once(program: Program, more: Program, given: dict[str, Rows], nodes: int, threads: int) -> Times:
@@ -149,59 +136,10 @@ def _once(program: Program, more: Program, given: dict[str, Rows], nodes: int, t
 
 
 def _taken(step: Callable[[], object]) -> float:
-    """The processor time of the longest way through a step: of this thread, and of the busiest worker of each section."""
-    start = time.thread_time()
-    with _sections() as (sections, steps):
-        step()
-    # The first part of what workers do together is done by this thread.
-    alone = time.thread_time() - start - sum([step.get(0, 0.0) for step in steps])
-    return alone + sum([max(section.values(), default=0.0) for section in (*sections, *steps)])
-
-
-@contextmanager
-def _sections() -> Iterator[tuple[list[dict[int, float]], list[dict[int, float]]]]:
-    """By section of batches, what each worker (its number) needs; by step that workers do together, what each part does."""
-    found: list[dict[int, float]] = []
-    steps: list[dict[int, float]] = []
-    run_all, each, run = StrataRun.all, StrataRunner.each, StrataRun._run
-
-    def noted(number: int, work: Callable[[], Any]) -> Any:
-        start = time.thread_time()
-        result = work()
-        found[-1][number] = found[-1].get(number, 0.0) + time.thread_time() - start
-        return result
-
-    def all_noted(self: StrataRun) -> None:
-        found.append({})
-        run_all(self)
-
-    def run_noted(self: StrataRun, worker: BatchWorker) -> int:
-        return int(noted(worker.control[L.control.number], lambda: run(self, worker)))
-
-    def each_noted(self: StrataRunner, tasks: Sequence[Callable[[Struct], bool]]) -> None:
-        found.append({})
-        each(self, [lambda c, t=t: noted(c[L.control.number], lambda: t(c)) for t in tasks])  # type: ignore[misc]
-
-    def parts_noted(self: Share, pool: Executor, shares: Sequence[Share]) -> list[bool]:
-        """Each part as a task of its own: otherwise a thread goes from one to the next and takes its time alone."""
-        steps.append({})
-        parts = [partial(part_noted, self, share, number, len(shares)) for number, share in enumerate(shares)]
-        others = [pool.submit(part) for part in parts[1:]]
-        return [parts[0](), *(other.result() for other in others)]
-
-    def part_noted(step: Share, own: Share, part: int, parts: int) -> bool:
-        start = time.thread_time()
-        done = bool(running.run_part(step.struct.address, own.control.address, part, parts))
-        steps[-1][part] = time.thread_time() - start
-        return done
-
-    with (
-        patch.object(StrataRun, "all", all_noted),
-        patch.object(StrataRun, "_run", run_noted),
-        patch.object(StrataRunner, "each", each_noted),
-        patch.object(Share, "do_parts", parts_noted),
-    ):
-        yield found, steps
+    """The seconds that a step takes on the wall."""
+    start = time.perf_counter()
+    step()
+    return time.perf_counter() - start
 
 
 def _rival(name: str, options: Options) -> list[Times] | None:

@@ -80,7 +80,7 @@ def _rows(arity: int, count: int, spread: int, skew: bool, seed: int) -> np.ndar
 @given(
     name=st.sampled_from(sorted(PROGRAMS)),
     count=st.integers(4, 3000),
-    spread=st.sampled_from([0, 1, 8, 60, 900, 2**40]),
+    spread=st.sampled_from([0, 1, 8, 60, 900, 2**31 - 1, 2**31, 2**40]),
     skew=st.booleans(),
     threads=st.integers(2, 5),
     seed=st.integers(0, 2**32),
