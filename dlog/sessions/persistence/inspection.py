@@ -18,6 +18,7 @@ from pathlib import Path
 
 from dlog.caches import own_lease
 from dlog.engine.compile.past import is_declared
+from dlog.engine.compile.timed.findings import Finding, findings
 from dlog.engine.formats import save
 from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.engine.state import files, folders, parts
@@ -59,8 +60,8 @@ def repair_state(folder: str | Path, without: Collection[str] = ()) -> list[str]
 
 def dump_state(folder: str | Path, output: str | Path) -> list[str]:
     """Writes the program of a state without its facts, and all rows from outside as facts files, so that `dlog run` or a new
-    session can begin with them; as of the last round that can be read. Raises DlogError where something cannot be read, after
-    everything else has been written."""
+    session can begin with them, and what events have found; as of the last round that can be read. Raises DlogError where
+    something cannot be read, after everything else has been written."""
     with _looked_over(folder) as found, own_lease("dump") as place:
         wrong = irreparable(found, lambda name: True)
         if wrong:
@@ -263,7 +264,8 @@ def _dumped(folder: Path, output: Path, without: Collection[str]) -> list[str]:
             output.mkdir(parents=True, exist_ok=True)
             files.replace(output / "program.dl", _reading(text, names).encode())
         said = [f"{output / 'program.dl'}: the program as of round {state.round}"]
-        return said + [_written(state, program, program.relations[name], output) for name in names]
+        said += [_written(state, program, program.relations[name], name, output) for name in names]
+        return said + [_found(state, program, finding, output) for finding in findings(program) if finding.kept in held]
 
 
 _FORMAT = (("rfc4180", "true"),)
@@ -287,8 +289,14 @@ def _says_rows(item: syntax.Item) -> bool:
     return fact or (isinstance(item, syntax.Directive) and item.kind == "input")
 
 
-def _written(state: State, program: Program, relation: Relation, output: Path) -> str:
+def _written(state: State, program: Program, relation: Relation, name: str, output: Path) -> str:
     table = state.external(relation.name, relation.kinds)
-    io = Io("output", relation.name, (("filename", f"{relation.name}.csv"), *_FORMAT), relation.span)
+    io = Io("output", relation.name, (("filename", f"{name}.csv"), *_FORMAT), relation.span)
     save(io, relation, program, table, state.interned.symbols, state.interned.records, output)
-    return f"{output / f'{relation.name}.csv'}: {table.rows:,} rows"
+    return f"{output / f'{name}.csv'}: {table.rows:,} {'row' if table.rows == 1 else 'rows'}"
+
+
+def _found(state: State, program: Program, finding: Finding, output: Path) -> str:
+    """Writes what events have found: no input of the program, which finds it anew."""
+    said = _written(state, program, program.relations[finding.kept], finding.name, output)
+    return f"{said}, what events found: {', '.join(finding.columns)}, how often, the round"

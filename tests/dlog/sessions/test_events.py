@@ -7,7 +7,8 @@ import shutil
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -20,8 +21,10 @@ from hypothesis import strategies as st
 import dlog
 from dlog.engine.runtime.incremental.engines import kept, timed
 from dlog.engine.runtime.incremental.engines.layered import Layered
+from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.engines.timed import MIN_CROWD, Shown
-from dlog.sessions.persistence import recovery
+from dlog.sessions.persistence import checkpoints, recovery, running_images
+from dlog.sessions.persistence.inspection import dump_state
 from tests.examples import examples
 
 Rows = dict[str, set[tuple[Any, ...]]]
@@ -345,6 +348,49 @@ def test_a_state_is_gone_on_from_by_an_image(tmp_path: Path) -> None:
         s.close()
 
 
+def test_a_session_that_pauses_has_an_image_to_go_on_from(tmp_path: Path) -> None:
+    """It is copied part by part; a commit in between gives it up, and the next pause makes it."""
+    resumed: list[int] = []
+    resume, copied = Layered.resume, Maintained.copied_image
+    orders = iter([11, 12])
+
+    def noted(self: Layered, image: Any) -> None:
+        resumed.append(image.round)
+        resume(self, image)
+
+    def disturbed(self: Maintained, most: int) -> Any:
+        found = copied(self, most)
+        for order in islice(orders, 1):
+            s.insert("order", (order, "tea"))
+            s.commit()
+        return found
+
+    with ExitStack() as patches:
+        for owner, name, value in (
+            (checkpoints, "FIRST_IMAGE_BYTES", 0),
+            (checkpoints, "MAX_UNPAUSED_IMAGE_BYTES", 0),
+            (running_images, "PAUSE_SECONDS", 0.001),
+            (Layered, "resume", noted),
+            (Maintained, "copied_image", disturbed),
+        ):
+            patches.enter_context(patch.object(owner, name, value))
+        s = dlog.session(DECLARED + EVENTS["pay"] + CLOCKS["on"], state=tmp_path / "s", sync="never")
+        s.insert("price", [("tea", 3), *(("rum", n) for n in range(500))])
+        s.insert("spell", [("a", 2, 4), ("b", 6, 9)])
+        s.commit()
+        s._engine._state.checkpoints._copying.thread.join()  # type: ignore[attr-defined]
+        s.insert("order", (2, "tea"))
+        s.upsert("price", ("tea", 4), key="item")
+        s.commit()
+        s._engine.abandon()  # type: ignore[attr-defined]
+        s = dlog.session(None, state=tmp_path / "s", sync="never")
+        s.insert("order", (3, "tea"))
+        s.commit()
+        assert resumed == [3] and s.round == 5
+        assert sorted(s["pay"]) == [(2, 8), (3, 8), (11, 6), (12, 6)] and sorted(s["on"]) == []
+        s.close()
+
+
 @pytest.mark.parametrize("name", [*EVENTS, *CLOCKS])
 def test_each_rule_in_time_alone(name: str) -> None:
     done: list[tuple[str, Any]] = [
@@ -543,3 +589,29 @@ def test_a_limit_of_iterations_holds_in_all_parts_of_a_state_that_is_opened_agai
         s.insert("start", (80,))
         s.commit()
         assert len(s["deep"]) == 11
+
+
+def test_a_dump_has_what_events_have_found(tmp_path: Path) -> None:
+    """A file for each rule, by its variables; the program of the dump has all events come at once."""
+    again = 'pay(o, p) :- @order(o, _), price("rum", p).\n'
+    with dlog.session(DECLARED + EVENTS["pay"] + again + EVENTS["owe"], state=tmp_path / "s") as s:
+        for order, price in ((1, 3), (2, 4)):
+            s.upsert("price", ("tea", price), key="item")
+            s.insert("order", (order, "tea"))
+            s.insert("lent", (order, "tea"))
+            s.commit()
+        s.remove("lent", (1, "tea"))
+        s.insert("price", ("rum", 9))
+        s.insert("order", (3, "gin"))
+        s.commit()
+    said = dump_state(tmp_path / "s", tmp_path / "out")
+    files = {path.name: path.read_text() for path in (tmp_path / "out").glob("*@*.csv")}
+    assert files == {
+        "ever@order.csv": '1,"tea",1,1\n2,"tea",1,2\n3,"gin",1,3\n',
+        "pay@order.csv": '1,"tea",3,1,1\n2,"tea",4,1,2\n',
+        "owe@lent.csv": '2,"tea",4,1,2\n',
+        "pay@order-2.csv": '3,"gin",9,1,3\n',
+    }
+    assert f"{tmp_path / 'out' / 'owe@lent.csv'}: 1 row, what events found: o, item, p, how often, the round" in said
+    with dlog.session(tmp_path / "out" / "program.dl", tmp_path / "out") as s:
+        assert sorted(s["pay"]) == [(1, 8), (1, 9), (2, 8), (2, 9), (3, 9)]

@@ -8,7 +8,7 @@ waits while a commit runs. A commit that fails is taken back by deriving all par
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
 from typing import TypeVar, cast
 
@@ -214,30 +214,38 @@ class Layered(PlainRounds):
     def image(self) -> Image | None:
         """The images of all parts with rules, where each has one: they tell what rounds have fed, too."""
         with self._lock:
-            parts = [layer for layer in self._layers if not layer.part.timed]
-            images = [layer.engine.image() for layer in parts] if self._commits and self._owing is None else [None]
-        taken = [image for image in images if image is not None]
-        if len(taken) < len(images):
-            return None
-        given = {n for layer, i in zip(parts, taken, strict=True) for n in i.head["given"] if n in layer.part.inputs}
-        told = [{"round": image.round, "head": image.head, "arrays": len(image.arrays)} for image in taken]
-        arrays = [array for image in taken for array in image.arrays]
-        return Image(self.round, {"given": sorted(given), "parts": told}, arrays)
+            layers = self._with_rules if self._commits and self._owing is None else []
+            return _of_parts(self.round, layers, [layer.engine.image() for layer in layers])
 
     def image_bytes(self) -> int | None:
         with self._lock:
-            parts = [layer.engine.image_bytes() for layer in self._layers if not layer.part.timed]
+            parts = [layer.engine.image_bytes() for layer in self._with_rules]
         sizes = [size for size in parts if size is not None]
         return sum(sizes) if len(sizes) == len(parts) else None
+
+    def copied_image(self, most: int) -> Image | None:
+        """Of one part after the other, so that no commit waits for more than a piece."""
+        with self._lock:
+            commits, layers = self._commits, self._with_rules if self._owing is None else []
+        copies: list[Image | None] = []
+        for layer in layers:
+            copies.append(copy := layer.engine.copied_image(most) if self._commits == commits else None)
+            most -= 0 if copy is None else copy.bytes
+        with self._lock:
+            return _of_parts(self.round, layers, copies) if self._commits == commits else None
+
+    @property
+    def _with_rules(self) -> list[Layer]:
+        return [layer for layer in self._layers if layer.fed is None]
 
     def resume(self, image: Image) -> None:
         """Takes over everything that an image has, before the first commit. Raises IncompatibleImage where that is not of the
         same parts, DlogError where memory does not suffice; then the engine is of no use."""
         told, arrays = image.head.get("parts", ()), list(image.arrays)
-        parts = [layer for layer in self._layers if not layer.part.timed]
-        if len(told) != len(parts):
+        layers = self._with_rules
+        if len(told) != len(layers):
             raise IncompatibleImage("the program has other parts")
-        for layer, one in zip(parts, told, strict=True):
+        for layer, one in zip(layers, told, strict=True):
             own, arrays = arrays[: one["arrays"]], arrays[one["arrays"] :]
             cast("Maintained", layer.engine).resume(Image(one["round"], one["head"], own))
         for layer in self._layers:
@@ -309,6 +317,16 @@ class Layered(PlainRounds):
         with self._lock:
             for layer in self._layers:
                 layer.engine.close()
+
+
+def _of_parts(round: int, layers: Sequence[Layer], images: Sequence[Image | None]) -> Image | None:
+    """The image of all parts with rules, of which there are some; None where one has none."""
+    taken = [image for image in images if image is not None]
+    if not taken or len(taken) < len(layers):
+        return None
+    given = {n for layer, i in zip(layers, taken, strict=True) for n in i.head["given"] if n in layer.part.inputs}
+    told = [{"round": image.round, "head": image.head, "arrays": len(image.arrays)} for image in taken]
+    return Image(round, {"given": sorted(given), "parts": told}, [array for image in taken for array in image.arrays])
 
 
 def _explained(layer: Layer) -> str:
