@@ -113,6 +113,7 @@ class Session(Changing):
             self._restored = engine.round > 0
             if not self._restored:  # files that a program names which comes from the folder are not read
                 self._open(None if given is None and isinstance(facts, str | Path) else facts)
+                engine.keep_program()
         except BaseException:
             if state is not None:
                 state.close()

@@ -257,6 +257,11 @@ class Durable(PlainRounds):
 
     # ------------------------------------------------------------------------------------------------------------- program
 
+    def keep_program(self) -> None:
+        """Has the state know its program before there is a round, which brings it along."""
+        if not self._state.round and self._state.text != self._text and self._text.strip():
+            self._state.keep_text(self._text, self._fingerprint)
+
     def change_program(self, came: ConstantRows, gone: Mapping[str, Updates]) -> None:
         """Makes this program that of the state: a round in which facts of its text come, and rows go. An engine that is there
         already has had it."""

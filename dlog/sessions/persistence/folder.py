@@ -75,7 +75,7 @@ class State:
             """The relations whose rows from the last checkpoint have been found to be of the program's types."""
             self._texts: list[bytes] = []
             self.text: str | None = None
-            """The program's text in the canonical layout; None before the first round."""
+            """The program's text in the canonical layout; None where there never was one."""
             self._lock = Lock()
             self.program_changes = 0
             """How often the program has become another one."""
@@ -343,6 +343,15 @@ class State:
             self.mark = self.mark if mark is None else mark
             with self._lock:
                 self._external_relations.note(given, entries)
+
+    def keep_text(self, text: str, fingerprint: str) -> None:
+        """Writes the program's text where there is no round yet: a checkpoint of nothing else."""
+        packed = _packed(text)
+        with Delayed(), self._logging:
+            self._texts.append(packed)
+            self.text = text
+            for _ in self.checkpoints.begin(self, fingerprint, {}, None):
+                pass
 
     # --------------------------------------------------------------------------------------------------------- checkpoints
 

@@ -41,7 +41,7 @@ def reopen(state: State, given: Text | None, engines: Engines, functors: Functor
     own = replace(left, functors=for_stored_program(functors)) if left else Text(Source("\n"), (), functors)
     text = given or own
     program = text.compiled()
-    if left is None or Counter(left.formatted) == Counter(text.formatted):
+    if left is None or not state.round or Counter(left.formatted) == Counter(text.formatted):
         return text, Durable(state, text, program, engines)
     before = left.checked()
     refuse_new(before, program)

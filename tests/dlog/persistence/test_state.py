@@ -41,6 +41,20 @@ def test_a_closed_state_is_read_without_deriving_anything(reopen: Open) -> None:
     assert runs(s) and s.round == 3
 
 
+@pytest.mark.parametrize("ends", ["close", "crash"])
+def test_a_state_without_a_round_has_its_program(reopen: Open, ends: str) -> None:
+    """It is the state's own from when it is opened; another one may take its place while there is no round."""
+    for program in (PATHS, f"{PATHS}.decl word(t: symbol)\n"):
+        s = reopen(program)
+        if ends == "close":
+            s.close()
+    with reopen(None) as s:
+        assert (s.round, s.restored, list(s)) == (0, False, ["edge", "path", "word"])
+        put(s, (1, 2), (2, 3))
+    with reopen(None) as s:
+        assert s.restored and s.round == 1 and sorted(s["path"]) == [(1, 2), (1, 3), (2, 3)]
+
+
 def test_what_a_crash_leaves_is_derived_when_it_is_read(reopen: Open) -> None:
     program = f"{PATHS}.decl word(t: symbol) .decl long(t: symbol)\nlong(t) :- word(t), strlen(t) > 2.\n"
     with reopen(program) as s:
