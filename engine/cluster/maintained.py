@@ -31,9 +31,10 @@ from dlog.engine.plan.incremental.templates import StratumPlan
 from dlog.engine.rounds_engine import Frames
 from dlog.engine.runtime.incremental.batches.changes import batches
 from dlog.engine.runtime.incremental.batches.cutting import BATCH_ROUNDS
-from dlog.engine.runtime.incremental.dataflow import Dataflow, StratumBuilder
+from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics
+from dlog.engine.runtime.incremental.stratum_builder import StratumBuilder
 from dlog.engine.runtime.lowering.lower_rounds import RoundLowering
 from dlog.engine.runtime.lowering.lowered import LoweredPath, Reading
 from dlog.engine.runtime.lowering.round_storage import Source

@@ -25,8 +25,9 @@ from dlog.engine.kernels.static import storage
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.rounds_engine import Image, ImageArray, IncompatibleImage
-from dlog.engine.runtime.incremental.dataflow import EXTERNAL_SUFFIX, Dataflow
+from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import ReplayedStatistics
+from dlog.engine.runtime.incremental.stratum_builder import EXTERNAL_SUFFIX
 from dlog.engine.runtime.storage import memory_map
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.index import Index

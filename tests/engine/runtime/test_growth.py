@@ -37,7 +37,7 @@ Rows = set[tuple[int, int]]
 def grows(engine: Maintained) -> bool:
     """Whether the one recursive scope only grew in the last batch."""
     assert engine._flow is not None
-    (loop,) = engine._flow._loops
+    (loop,) = engine._flow.loops
     return bool(loop[L.scope.growing])
 
 

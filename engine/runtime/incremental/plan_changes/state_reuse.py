@@ -21,8 +21,9 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.shapes import Names
-from dlog.engine.runtime.incremental.dataflow import EXTERNAL_SUFFIX, CannotReuse, Dataflow, Plan
+from dlog.engine.runtime.incremental.dataflow import CannotReuse, Dataflow, Plan
 from dlog.engine.runtime.incremental.plan_changes.planner_statistics import DataflowStatistics
+from dlog.engine.runtime.incremental.stratum_builder import EXTERNAL_SUFFIX
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import UNFOUND
 from dlog.engine.runtime.storage.index import Index
