@@ -95,6 +95,12 @@ def sample_bytes(base: int) -> int:
     return (((base - 1) >> SAMPLED) + 2) * 4
 
 
+def offset_room(keys: int) -> int:
+    """How many offsets there is room for (kernels/incremental/store/base.py)."""
+    step = 1 << max(keys.bit_length() - 3, 4)
+    return (keys + step) & -step
+
+
 Cells = tuple[Struct, tuple[int, ...]]
 """Words of a struct."""
 
@@ -159,7 +165,8 @@ def collection_arrays(collection: HasColumns) -> Iterator[Array]:
     yield _whole(struct, L.collection.direct_rows, struct[L.collection.direct_count] * 4)
     yield _whole(struct, L.collection.pairs, struct[L.collection.pair_homes_room] * 8, 2)
     base = struct[L.collection.base_rows]
-    yield _whole(struct, L.collection.base_offsets, (struct[L.collection.base_keys] + 1) * 4)
+    keys = struct[L.collection.base_keys]
+    yield Array(struct, L.collection.base_offsets, (keys + 1) * 4, offset_room(keys) * 4)
     if any(columns[at] == L.IMPLIED for at in widths):
         yield _whole(struct, L.collection.base_samples, sample_bytes(base))
         yield Array(struct, L.collection.base_tail, (rows - base) * 4, (capacity - base) * 4)

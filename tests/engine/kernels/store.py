@@ -40,14 +40,20 @@ class Store:
         self.rows: set[Row] = set()
         self.seen: set[Row] = set()
 
-    def batch(self, rounds: Sequence[Sequence[Change]]) -> None:
-        """One batch of rounds, in the store and in the set; the changes that it logs are those of the set."""
+    def batch(self, rounds: Sequence[Sequence[Change]], by_columns: bool = False) -> None:
+        """One batch of rounds, in the store and in the set; the changes that it logs are those of the set. They come row after
+        row, or column after column."""
         control, address = self.control.address, self.collection.address
         listed = [(*row, diff, number) for number, round in enumerate(rounds) for row, diff in round]
         staged = np.array(listed, np.int64).reshape(len(listed), self.collection.arity + 2)
         batch.forget_changes(control, address)
         batch.begin(control, address, len(rounds))
-        assert loading.bring_in(control, address, int(staged.ctypes.data), 0, len(staged))
+        if by_columns:
+            columns = staged.T.copy()
+            listed_at = words(int(column.ctypes.data) for column in columns)
+            assert loading.bring_changes(control, address, listed_at.address, 0, len(staged))
+        else:
+            assert loading.bring_in(control, address, int(staged.ctypes.data), 0, len(staged))
         assert batch.settle(control, address)
         assert self.logged(len(rounds)) == [self.followed(round) for round in rounds]
 

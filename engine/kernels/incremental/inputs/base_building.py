@@ -5,7 +5,13 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.incremental.inputs.base_order import MAX_INSERTION_SORTED_ROWS, order_rows, order_values
+from dlog.engine.kernels.incremental.inputs.base_order import (
+    MAX_INSERTION_SORTED_ROWS,
+    order_rows,
+    order_values,
+    ordered_key,
+)
+from dlog.engine.kernels.incremental.store.base import offset_room
 from dlog.engine.kernels.incremental.store.bits import put_bit
 from dlog.engine.kernels.incremental.store.collections import widen
 from dlog.engine.kernels.incremental.store.divisions import (
@@ -37,9 +43,10 @@ def survey(columns: WordColumns, arity, first, last, extents: Words):
 
 
 @kernel
-def choose_key(collection: Collection, extents: Words, count):
-    """The column that a base of so many rows is to be sorted by: that of an index, if there is one that can be; -1 if no column
-    can. With its least value, and how many there may be from that on."""
+def choose_key(collection: Collection, columns: WordColumns, extents: Words, count):
+    """The column that a base of so many rows in columns is to be sorted by: that of an index, if there is one that can be, else
+    one by which they are in order already, as those may be that come later; -1 if no column can. With its least value, and how
+    many there may be from that on."""
     indexes = collection.indexes
     for i in range(collection.index_count):
         index = indexes[i]
@@ -47,6 +54,9 @@ def choose_key(collection: Collection, extents: Words, count):
             groups = narrow_range(extents, index.keys[0], count)
             if groups > 0:
                 return index.keys[0], extents[2 * index.keys[0]], groups
+    key = ordered_key(columns, 1, collection.arity, count)
+    if key >= 0:
+        return key, columns[key][0], columns[key][count - 1] - columns[key][0] + 1
     for c in range(collection.arity):
         groups = narrow_range(extents, c, count)
         if groups > 0:
@@ -103,7 +113,7 @@ def begin_base(ctl: Control, collection: Collection, extents: Words, key, low, g
         column = collection.columns[c]
         if column.width == 4 and not is_narrow(extents, c) and not widen(ctl, collection, column):
             return False
-    offsets = Numbers(zeroed(ctl, (groups + 1) * 4))
+    offsets = Numbers(zeroed(ctl, offset_room(groups) * 4))
     if not offsets:
         return False
     base = collection.base

@@ -1,15 +1,19 @@
-"""The rows of one key of a base, in order and each once."""
+"""The order of a base's rows: those of one key are put in it, each once, and others come in it."""
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.incremental.store.base import KEYS_PER_ROW
 from dlog.engine.kernels.incremental.store.collections import cell
-from dlog.engine.kernels.machine_structs import Numbers
+from dlog.engine.kernels.machine_structs import Numbers, WordColumns
 from dlog.engine.kernels.round_structs import Collection
 from dlog.engine.kernels.static.storage import store_cell
 
 MAX_INSERTION_SORTED_ROWS = 24
 """Rows of a key up to which they are sorted by insertion."""
+
+MAX_ROWS_PER_KEY = 32
+"""Rows of a key, on average, of a column by which rows come in order: to find one, those of its key are halved."""
 
 
 @kernel
@@ -114,3 +118,44 @@ def sift_down(collection: Collection, key, first, root, count):
             return
         swap_rows(collection, key, first + at, first + child)
         at = child
+
+
+# ------------------------------------------------------------------------------------------------ rows that come in order
+
+
+@kernel
+def ordered_key(columns: WordColumns, step, arity, count):
+    """The column by which rows of columns are in order, each behind the one before, and whose values are close to each other,
+    and not the same for many; -1 if there is none."""
+    for key in range(arity):
+        low = columns[key][0]
+        high = columns[key][(count - 1) * step]
+        close = -2147483648 <= low <= high <= 2147483647 and high - low < count * KEYS_PER_ROW
+        if close and (high - low) * MAX_ROWS_PER_KEY >= count and are_ordered(columns, step, arity, key, count):
+            return key
+    return -1
+
+
+@kernel
+def are_ordered(columns: WordColumns, step, arity, key, count):
+    """Whether each row of columns is behind the one before, by the key and then by the other columns."""
+    keys = columns[key]
+    former = keys[0]
+    for source in range(1, count):
+        value = keys[source * step]
+        if value < former or (value == former and not is_behind(columns, step, arity, key, source)):
+            return False
+        former = value
+    return True
+
+
+@kernel
+def is_behind(columns: WordColumns, step, arity, key, source):
+    """Whether a row of columns is behind the one before it by the columns other than the key."""
+    for c in range(arity):
+        if c != key:
+            value = columns[c][source * step]
+            former = columns[c][(source - 1) * step]
+            if value != former:
+                return value > former
+    return False

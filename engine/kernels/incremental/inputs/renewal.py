@@ -124,7 +124,7 @@ def renew(ctl: Control, collection: Collection):
     columns = WordColumns(ctl.scratch.address + 5 * BLOCK * 8)
     take_rows(collection, words, columns)
     survey(columns, collection.arity, 0, collection.live, ctl.scratch)
-    key, low, groups = choose_key(collection, ctl.scratch, collection.live)
+    key, low, groups = choose_key(collection, columns, ctl.scratch, collection.live)
     done = rebase(ctl, collection, columns, key, low, groups) if key >= 0 else leave_base(ctl, collection)
     release(ctl, words.address, size)
     return done

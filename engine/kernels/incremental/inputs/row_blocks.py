@@ -1,36 +1,42 @@
-"""Rows of an input that come in blocks: found by their slots, written column by column.
+"""Rows of an input that come in blocks: they become a base's that grows (base_growing.py), or are found by their slots.
 
 Tags are asked for some rows before they are looked at, then the rows that they lead to. A row that nobody has gets
 its number and its slot at once; its values, bits and changes wait for those of others, and are written with them: before a row
-that may be one of them is compared, and before something is noted that is to stand behind them. Room for all of it is made
-first, so nothing fails once a row has a slot.
+that may be one of them is compared, and before something is noted that is to stand behind them (row_writing.py).
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.inputs.base_growing import (
+    begin_growing,
+    count_following,
+    count_others,
+    may_grow,
+    note_keys,
+    room_for_keys,
+)
+from dlog.engine.kernels.incremental.inputs.row_writing import (
+    count_coming,
+    expect_changes,
+    place_new,
+    room_for_new,
+    room_for_notes,
+    time_of,
+    widen_for,
+    write_rows,
+)
 from dlog.engine.kernels.incremental.loop.changes import announce
 from dlog.engine.kernels.incremental.store.base import search_base
-from dlog.engine.kernels.incremental.store.bits import clear_bit, fill_bits, get_bit, put_bit
-from dlog.engine.kernels.incremental.store.collections import (
-    add_values,
-    born_absent,
-    clear_row,
-    make_wide,
-    room_for_rows,
-    take_number,
-)
-from dlog.engine.kernels.incremental.store.histories import add_entry, is_here, room_for_items, warm_item
-from dlog.engine.kernels.incremental.store.implied import cell_at, warm_cell
-from dlog.engine.kernels.incremental.store.lists import list_room
-from dlog.engine.kernels.incremental.store.slot_room import make_slots_for
-from dlog.engine.kernels.incremental.store.slots import MAX_REHASHED_COLUMNS, enter_slot, next_match, slot_of
-from dlog.engine.kernels.layout import IMPLIED, ROUND, TAG_FREE
-from dlog.engine.kernels.machine_structs import Column, Numbers, WordColumns, Words
+from dlog.engine.kernels.incremental.store.bits import get_bit
+from dlog.engine.kernels.incremental.store.collections import add_values, room_for_rows
+from dlog.engine.kernels.incremental.store.histories import is_here, warm_item
+from dlog.engine.kernels.incremental.store.implied import cell_at, note_samples, room_for_samples, warm_cell
+from dlog.engine.kernels.incremental.store.slots import MAX_REHASHED_COLUMNS, next_match, slot_of
+from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
-from dlog.engine.kernels.row_structs import Change, ChangeArray
-from dlog.engine.kernels.static.storage import behind, mix, store_cell
+from dlog.engine.kernels.static.storage import behind, mix
 
 STEP = 64
 """Rows of a block."""
@@ -38,8 +44,7 @@ TAGS_AHEAD, ROWS_AHEAD = 32, 16
 """Rows between one whose tags are asked for, one that is sought and one that is entered: with more of them at once many are
 lost."""
 MANY = 1 << 12
-MOST_EXPECTED = 1 << 16
-"""Changes from which on, and up to which, room is made for all of them: what grows block by block is moved again and again."""
+"""Changes from which on room is made for all of them: what grows block by block is moved again and again."""
 IN_BASE = 1 << 40
 """A place from here on is that of a base row."""
 
@@ -51,20 +56,74 @@ def enter_rows(
     """Applies changes of rows: value c of row r is columns[c][r * step]. `changes` are the columns of diffs and of rounds, the
     batch's first one being `start`, or null: all rows come, and nothing is noted of them. `block` has room for 5 * STEP words.
     False with ctl.error set."""
-    if changes.address != 0 and count >= MANY and not expect_changes(ctl, collection, changes, step, count):
+    if changes.address == 0:
+        return enter_sought(ctl, collection, columns, step, changes, start, 0, count, block)
+    if not begin_growing(ctl, collection, columns, step, changes[0], count):
+        return False
+    first = 0
+    while first < count:
+        n = count - first
+        if may_grow(collection):
+            n = count_following(collection, columns, step, changes[0], first, count, block)
+            if n > 0:
+                if not append_rows(ctl, collection, columns, step, changes, start, first, n, block):
+                    return False
+                first += n
+                continue
+            n = count_others(collection, columns, step, changes[0], first, count, block)
+        if not enter_sought(ctl, collection, columns, step, changes, start, first, first + n, block):
+            return False
+        first += n
+    return True
+
+
+@kernel
+def append_rows(
+    ctl: Control, collection: Collection, columns: WordColumns, step, changes: WordColumns, start, first, n, block: Words
+):
+    """`enter_rows` of n changes that become rows of a base that grows; false with ctl.error set."""
+    keys = columns[collection.base.key]
+    if not (room_for_rows(ctl, collection, n) and room_for_notes(ctl, collection, n)):
+        return False
+    if not widen_for(ctl, collection, columns, step, changes, first, n):
+        return False
+    before = collection.rows
+    if not (room_for_samples(ctl, collection, before + n) and room_for_keys(ctl, collection, keys[(first + n - 1) * step])):
+        return False
+    rows = block
+    sources = behind(block, STEP)
+    for at in range(first, first + n, STEP):
+        size = min(STEP, first + n - at)
+        row = collection.rows
+        for i in range(size):
+            rows[i] = row + i
+            sources[i] = at + i
+        collection.rows = row + size
+        write_rows(ctl, collection, columns, step, changes, start, rows, sources, size, True)
+    note_keys(collection, keys, step, first, n)
+    return note_samples(ctl, collection, before, keys, step, first)
+
+
+@kernel
+def enter_sought(
+    ctl: Control, collection: Collection, columns: WordColumns, step, changes: WordColumns, start, first, end, block: Words
+):
+    """`enter_rows` of changes [first, end), whose rows are looked for."""
+    many = changes.address != 0 and end - first >= MANY
+    if many and not expect_changes(ctl, collection, changes, step, first, end - first):
         return False
     hashes = block
     others = behind(block, STEP)
-    wide = hash_block(collection, columns, step, 0, min(STEP, count), hashes)
-    for i in range(min(TAGS_AHEAD, count)):
+    wide = hash_block(collection, columns, step, first, min(STEP, end - first), hashes)
+    for i in range(min(TAGS_AHEAD, end - first)):
         warm_tags(collection, hashes[i])
-    for first in range(0, count, STEP):
-        n = min(STEP, count - first)
+    for at in range(first, end, STEP):
+        n = min(STEP, end - at)
         # The tags of the next block are asked for while this one is looked at.
-        wide_next = hash_block(collection, columns, step, first + n, min(STEP, count - first - n), others)
-        if wide != 0 and not widen_for(ctl, collection, columns, step, changes, first, n):
+        wide_next = hash_block(collection, columns, step, at + n, min(STEP, end - at - n), others)
+        if wide != 0 and not widen_for(ctl, collection, columns, step, changes, at, n):
             return False
-        if not enter_block(ctl, collection, columns, step, changes, start, first, n, hashes, others, behind(block, 2 * STEP)):
+        if not enter_block(ctl, collection, columns, step, changes, start, at, n, hashes, others, behind(block, 2 * STEP)):
             return False
         hashes, others = others, hashes
         wide = wide_next
@@ -137,11 +196,6 @@ def enter_block(
 def is_living(collection: Collection, row):
     """Whether a row that has been found, which may be a dead one of the base, is alive."""
     return row >= collection.base.rows or get_bit(collection.alive, row) != 0
-
-
-@kernel
-def time_of(changes: WordColumns, step, start, source):
-    return (changes[1][source * step] - start + 1) * ROUND
 
 
 @kernel
@@ -224,173 +278,3 @@ def has_cells(collection: Collection, row, columns: WordColumns, step, source):
         if cell_at(column, row) != columns[c][source * step]:
             return False
     return True
-
-
-# ------------------------------------------------------------------------------------------------------------------- room
-
-
-@kernel
-def widen_for(ctl: Control, collection: Collection, columns: WordColumns, step, changes: WordColumns, first, n):
-    """Gives columns 8 bytes a value where values of rows that come need them; false with ctl.error set."""
-    for c in range(collection.arity):
-        column = collection.columns[c]
-        if column.width != 8:
-            values = columns[c]
-            wide = 0
-            for source in range(first, first + n):
-                value = values[source * step]
-                if changes.address == 0 or changes[0][source * step] > 0:
-                    wide |= value ^ (value << 32 >> 32)
-            if wide != 0 and not make_wide(ctl, collection, column):
-                return False
-    return True
-
-
-@kernel
-def count_coming(changes: WordColumns, step, first, n):
-    """How many of rows [first, first + n) come."""
-    diffs = changes[0]
-    coming = 0
-    for source in range(first, first + n):
-        coming += 1 if diffs[source * step] > 0 else 0
-    return coming
-
-
-@kernel
-def expect_changes(ctl: Control, collection: Collection, changes: WordColumns, step, count):
-    """Makes room for many changes at once, or, of very many, for the first of them: those of rows that are as they should be
-    already need none. False with ctl.error set."""
-    n = min(count, MOST_EXPECTED)
-    coming = min(count_coming(changes, step, 0, count), n)
-    return room_for_new(ctl, collection, coming) and room_for_notes(ctl, collection, n)
-
-
-@kernel
-def room_for_new(ctl: Control, collection: Collection, n):
-    """Makes room for n new rows and their slots; false with ctl.error set."""
-    return room_for_rows(ctl, collection, n) and make_slots_for(ctl, collection, n)
-
-
-@kernel
-def room_for_notes(ctl: Control, collection: Collection, n):
-    """Makes room for what is noted of n changes: those of rows that have been found take some of it before others that have
-    waited. False with ctl.error set."""
-    fresh = collection.fresh
-    if fresh == 0:
-        new_rows = collection.new_rows
-        if not list_room(ctl, collection.log, n) or (new_rows and not list_room(ctl, new_rows, n)):
-            return False
-    if collection.no_readers == 0 and not room_for_items(ctl, collection.outer, fresh, n):
-        return False
-    return room_for_items(ctl, collection.inner, fresh | collection.read_between_rounds, n)
-
-
-# ---------------------------------------------------------------------------------------------------------------- writing
-
-
-@kernel
-def place_new(ctl: Control, collection: Collection, at, hashed):
-    """The number of a new row, which gets a slot that no row has. There is room."""
-    if collection.tags[at] == TAG_FREE:
-        collection.used_slots += 1
-    row = take_number(ctl, collection)
-    enter_slot(collection, at, hashed, row)
-    return row
-
-
-@kernel
-def write_rows(
-    ctl: Control,
-    collection: Collection,
-    columns: WordColumns,
-    step,
-    changes: WordColumns,
-    start,
-    rows: Words,
-    sources: Words,
-    n,
-    in_order,
-):
-    """Writes what has waited of new rows: rows[i] is row sources[i] of columns. `in_order`: the numbers are consecutive."""
-    if n == 0:
-        return
-    for c in range(collection.arity):
-        column = collection.columns[c]
-        write_cells(collection, column, columns[c], step, rows, sources, n, in_order)
-    alive = collection.alive
-    if changes.address != 0:
-        note_rows(ctl, collection, changes, step, start, rows, sources, n)
-    if in_order:
-        fill_bits(alive, rows[0], rows[0] + n)
-    else:
-        for i in range(n):
-            put_bit(alive, rows[i])
-    collection.live += n
-
-
-@kernel
-def write_cells(collection: Collection, column: Column, values: Words, step, rows: Words, sources: Words, n, in_order):
-    """Writes a column of `write_rows`. It has the width for the values."""
-    width = column.width
-    data = column.data
-    if width == IMPLIED:
-        width = 4
-        data = collection.base.tail.address - collection.base.rows * 4
-    first = sources[0]
-    if step != 1 or not in_order or sources[n - 1] - first != n - 1:
-        for i in range(n):
-            store_cell(data, width, rows[i], values[sources[i] * step])
-        return
-    values = behind(values, first)
-    if width == 8:
-        wide = Words(data + rows[0] * 8)
-        for i in range(n):
-            wide[i] = values[i]
-    else:
-        narrow = Numbers(data + rows[0] * 4)
-        for i in range(n):
-            narrow[i] = values[i]
-
-
-@kernel
-def note_rows(ctl: Control, collection: Collection, changes: WordColumns, step, start, rows: Words, sources: Words, n):
-    """Notes that new rows are there from their rounds on, and were not before."""
-    fresh = collection.fresh
-    outer = collection.outer
-    inner = collection.inner
-    plain = fresh | collection.read_between_rounds
-    for i in range(n):
-        clear_row(collection, rows[i])
-    if inner:
-        for i in range(n):
-            born_absent(ctl, inner, rows[i], plain)
-    if collection.no_readers != 0:
-        for i in range(n):
-            clear_bit(outer.bits, rows[i])
-    else:
-        for i in range(n):
-            born_absent(ctl, outer, rows[i], fresh)
-            if fresh == 0:
-                add_entry(ctl, outer, rows[i], time_of(changes, step, start, sources[i]), 1)
-    if fresh == 0:
-        log_rows(collection, changes, step, start, rows, sources, n)
-
-
-@kernel
-def log_rows(collection: Collection, changes: WordColumns, step, start, rows: Words, sources: Words, n):
-    """Appends new rows to the log and to the rows made in this batch."""
-    log = collection.log
-    logged = ChangeArray(log.data.address + log.count * Change.size)
-    for i in range(n):
-        change = logged[i]
-        change.row = rows[i]
-        change.time = time_of(changes, step, start, sources[i])
-        change.diff = 1
-        change.value = 0
-    log.count += n
-    new_rows = collection.new_rows
-    if new_rows:
-        made = behind(new_rows.data, new_rows.count)
-        for i in range(n):
-            made[i] = rows[i]
-        new_rows.count += n

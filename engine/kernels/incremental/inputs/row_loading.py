@@ -28,7 +28,7 @@ def load_rows(ctl: Control, collection: Collection, columns: WordColumns, count,
         return False
     if collection.rows == 0 and count >= MIN_BASE_ROWS:
         survey(columns, collection.arity, 0, count, block)
-        key, low, groups = choose_key(collection, block, count)
+        key, low, groups = choose_key(collection, columns, block, count)
         if key >= 0:
             return load_base(ctl, collection, columns, block, count, key, low, groups)
     return load_slots(ctl, collection, columns, count, block)

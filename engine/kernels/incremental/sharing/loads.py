@@ -117,7 +117,7 @@ def begin_rows(ctl: Control, share: Share, extents: Words):
     if may_be_pairs(collection) and fit_pairs(extents):
         share.kind = Shared.DIVIDE_PAIRS
         return Status.BULK if begin_pairs(ctl, collection, count) else Status.FAILED
-    key, low, groups = choose_key(collection, extents, count)
+    key, low, groups = choose_key(collection, share.columns, extents, count)
     if collection.rows != 0 or key < 0:
         return Status.DONE if load_columns(ctl, collection, share.columns, count) else Status.FAILED
     if not reserve_rows(ctl, collection, (count + 63) & ~63):

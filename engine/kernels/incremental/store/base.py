@@ -9,7 +9,7 @@ traces.)
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.core.memory import bit_length, prefetch
 from dlog.engine.kernels.machine_structs import Column, Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release
@@ -18,8 +18,17 @@ MAX_COUNTED_VALUES = 24
 """Values that are counted rather than halved."""
 ROWS_AHEAD = 12
 """Rows between one whose offset, or group, is asked for and one that is searched."""
+KEYS_PER_ROW = 5
+"""Keys from the first to the last for each row of a base, at most: their offsets take about as much as slots would."""
 MAX_PREFETCHED_BYTES = 128
 """Bytes of a key's rows up to which both ends are asked for before they are searched, not the middle."""
+
+
+@kernel
+def offset_room(keys):
+    """How many offsets there is room for with so many keys: one more, and some for keys that come later."""
+    step = 1 << max(bit_length(keys) - 3, 4)
+    return (keys + step) & -step
 
 
 @kernel
@@ -153,7 +162,7 @@ def place_of_value(data: Numbers, first, last, value):
 @kernel
 def drop_base(ctl: Control, collection: Collection):
     """Forgets the base; what is known of its rows is the caller's."""
-    release(ctl, collection.base.offsets.address, (collection.base.keys + 1) * 4)
+    release(ctl, collection.base.offsets.address, offset_room(collection.base.keys) * 4)
     collection.base.rows = 0
     collection.base.keys = 0
     collection.base.offsets = Numbers(0)

@@ -157,6 +157,36 @@ def resize_tail(ctl: Control, collection: Collection, old, new):
     return True
 
 
+@kernel
+def room_for_samples(ctl: Control, collection: Collection, rows):
+    """Makes room for what is noted of the keys of a base that has all rows and is to have so many, if they are implied; false
+    with ctl.error set."""
+    if not is_implied(collection):
+        return True
+    samples = resize(ctl, collection.base.samples.address, sample_bytes(collection.base.rows), sample_bytes(rows))
+    if samples == 0:
+        return False
+    collection.base.samples = Numbers(samples)
+    return True
+
+
+@kernel
+def note_samples(ctl: Control, collection: Collection, before, keys: Words, step, first):
+    """After a base of `before` rows has grown: notes some keys of the new ones, which are those of a column from a row on, if
+    they are implied. There is room for them. False with ctl.error set."""
+    base = collection.base
+    if not is_implied(collection):
+        return True
+    last = base.rows - 1
+    for number in range((before - 1 >> SAMPLE_BITS) + 1, (last >> SAMPLE_BITS) + 1):
+        base.samples[number] = keys[(first + (number << SAMPLE_BITS) - before) * step] - base.low
+    base.samples[(last >> SAMPLE_BITS) + 1] = keys[(first + last - before) * step] - base.low
+    capacity = collection.capacity
+    tail = resize(ctl, base.tail.address, (capacity - before) * 4, (capacity - base.rows) * 4)
+    base.tail = Numbers(tail)
+    return tail != 0
+
+
 @entry()
 def write_keys(ctl: Control, collection: Collection):
     """Makes an implied column one like others; false with ctl.error set."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.incremental.store.base import offset_room
 from dlog.engine.kernels.incremental.store.densifying import give_up_densifying
 from dlog.engine.kernels.incremental.store.implied import sample_bytes
 from dlog.engine.kernels.incremental.store.lists import list_free, lists_free
@@ -91,7 +92,7 @@ def free_rows(ctl: Control, collection: Collection):
     collection.direct.rows = Numbers(freed(ctl, collection.direct.rows.address, collection.direct.count * 4))
     collection.pairs = Words(freed(ctl, collection.pairs.address, collection.pair_homes.room * 8))
     base = collection.base
-    base.offsets = Numbers(freed(ctl, base.offsets.address, (base.keys + 1) * 4))
+    base.offsets = Numbers(freed(ctl, base.offsets.address, offset_room(base.keys) * 4))
 
 
 @kernel
