@@ -17,8 +17,8 @@ from dlog.engine.operators.delta import Columns, Delta, run_starts
 from dlog.engine.operators.readings import Reading
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.layer import address_of
 from dlog.engine.trace.spine import Spine
+from dlog.engine.values.addresses import address_of
 from dlog.engine.values.differences import row_groups
 from dlog.sessions.ingest.row_reader import MAX_ROWS_ONE_BY_ONE
 from dlog.sessions.ingest.staged_changes import StagedChanges

@@ -15,15 +15,14 @@ from dlog.engine.kernels.arrow_structs import KnownText, KnownTexts
 from dlog.engine.kernels.codes import ArrowStatus, ArrowValues
 from dlog.engine.kernels.values.arrow_columns import FEW_TEXTS, read_columns
 from dlog.engine.operators.delta import Columns
-from dlog.engine.trace.layer import address_of
-from dlog.engine.values.arrow_memory import all_within_memory
+from dlog.engine.values.addresses import address_of
+from dlog.engine.values.arrow_memory import all_within_memory, exported
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _KNOWN = KnownTexts.place
-_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 class _KnownTexts:
@@ -116,8 +115,8 @@ class TableReader:
         for batch in self._batches(table):
             start, end = end, end + batch.num_rows
             told = np.empty((len(self._texts), 1 + 2 * FEW_TEXTS + end - start), np.int64)
-            _, array = batch.__arrow_c_array__()
-            given = _pointer_of(array, b"arrow_array"), codes, begin + 8 * start, room, known_at, address_of(told)
+            _held, array = exported(batch)
+            given = array, codes, begin + 8 * start, room, known_at, address_of(told)
             status = read_columns(*given)
             if status == ArrowStatus.DAMAGED:
                 raise _beyond_memory("texts do not follow each other")

@@ -15,7 +15,7 @@ from dlog.arguments import bad_argument
 from dlog.codec import value_preview
 from dlog.dataclass import dataclass
 from dlog.engine.kernels.values.floats import order_floats
-from dlog.engine.trace.layer import address_of
+from dlog.engine.values.addresses import address_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 Kind = type

@@ -242,13 +242,15 @@ class ArrowValues(Code):
     NUMBERS = auto()  # of 32 bits,
     UNSIGNED = auto()  # and without a sign
     FLOATS = auto()  # doubles, as words that compare as they do
-    TEXTS = auto()  # their numbers
+    TEXTS = auto()  # their numbers,
+    SYMBOLS = auto()  # or those that a table of symbols has for them
+    BITS = auto()  # doubles, as they are but for one NaN
 
 
 class ArrowStatus(Code):
     """How reading columns of Arrow's has gone."""
 
     READ = auto()
-    NEW_TEXTS = auto()  # there are some that have no numbers yet
+    NEW_TEXTS = auto()  # there are some that have no numbers yet, or cannot have any
     NULLS = auto()  # there may be some
     DAMAGED = auto()  # texts do not follow each other

@@ -11,8 +11,9 @@ from dlog.dataclass import dataclass
 from dlog.engine.kernels.trace.reducing import active_rounds, change_outcomes, count_groups, fill_groups, sum_groups
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.readings import Matches, Reading
-from dlog.engine.trace.layer import Layer, address_of, build
+from dlog.engine.trace.layer import Layer, build
 from dlog.engine.trace.overflow import HEAVY, check_runs, weight_of
+from dlog.engine.values.addresses import address_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,9 +17,10 @@ from dlog.engine.operators.scope import Rounds
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.layer import Layer, address_of
+from dlog.engine.trace.layer import Layer
 from dlog.engine.trace.overflow import HEAVY, check_history
 from dlog.engine.trace.spine import Spine
+from dlog.engine.values.addresses import address_of
 
 CATCH_UP_ROWS = 1 << 12
 """Updates after which merging goes on by itself, of batches of several rounds, which stay apart until they are merged: small

@@ -24,7 +24,8 @@ from dlog.engine.operators.operator import Operator, joined
 from dlog.engine.operators.readings import Matches, Trace, key_of
 from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.scope import Scope
-from dlog.engine.trace.layer import address_of, build
+from dlog.engine.trace.layer import build
+from dlog.engine.values.addresses import address_of
 
 
 def reduction(scheduler: Scheduler, scope: Scope, source: Arranged, logic: Logic, outputs: int) -> Operator:

@@ -8,8 +8,8 @@ from dlog.engine.kernels.trace.sum_tables import add_to_sums, change_sums, move_
 from dlog.engine.kernels.trace_structs import SumTable as Header
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.groups import Sums
-from dlog.engine.trace.layer import address_of
 from dlog.engine.trace.overflow import HEAVY, weight_of
+from dlog.engine.values.addresses import address_of
 
 MIN_ENTRIES = 1 << 6
 MAX_ENTRIES = 1 << 19

@@ -17,7 +17,8 @@ from dlog.engine.state import files, folders
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.description import Description
-from dlog.engine.trace.layer import MAX_ROWS, Layer, address_of, build
+from dlog.engine.trace.layer import MAX_ROWS, Layer, build
+from dlog.engine.values.addresses import address_of
 from dlog.engine.values.table import Table
 
 _HEADER, _FIELD = LayerHeader.place, Field.place

@@ -7,9 +7,8 @@ be it this process's own or a mapped file. Rows order by (columns, time) as sign
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 
@@ -22,13 +21,13 @@ from dlog.engine.kernels.trace_structs import Field, LayerHeader, PackedField, V
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.overflow import HEAVY, check_sums
 from dlog.engine.trace.pages import Pages, allocate
+from dlog.engine.values.addresses import address_of
 from dlog.grammar.diagnostics import InternalError
 
 MAX_ROWS = 2**31 - 1
 FEW_SUMS = 256
 """Sums for which there is room before it is known how many there are."""
 
-_byte_of: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
 _HEADER, _FIELD = LayerHeader.place, Field.place
 _FIELDS: int = _HEADER.fields
 _SIZE: int = _FIELD.size
@@ -155,14 +154,6 @@ class Layer:
         at = address_of(ranges)
         seek(self.address, address_of(keys), count, probes, at, at + 8 * probes)
         return ranges[0], ranges[1]
-
-
-def address_of(array: np.ndarray) -> int:
-    """The address of a contiguous array."""
-    try:
-        return ctypes.addressof(_byte_of(array))  # several times faster than to ask NumPy
-    except (TypeError, ValueError):  # read-only, or empty
-        return int(array.ctypes.data)
 
 
 # ------------------------------------------------------------------------------------------------------------- building

@@ -16,8 +16,9 @@ from dlog.engine.kernels.trace.merging import merge_layers
 from dlog.engine.kernels.trace_structs import LayerHeader, MergeHeader, MergeInput, OpenUpdate, Stored, WaitingUpdate
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.layer import Layer, address_of
+from dlog.engine.trace.layer import Layer
 from dlog.engine.trace.pages import Pages, allocate
+from dlog.engine.values.addresses import address_of
 
 ALL = 2**50
 """Fuel enough for any merge."""

@@ -10,7 +10,8 @@ import numpy as np
 from dlog.dataclass import dataclass
 from dlog.engine.kernels.trace.undoing import LAST_BIT, add_up, change_rows, pick_updates
 from dlog.engine.kernels.trace_structs import NetChanges
-from dlog.engine.trace.layer import Layer, address_of
+from dlog.engine.trace.layer import Layer
+from dlog.engine.values.addresses import address_of
 from dlog.engine.values.table import Table
 
 SLOTS_PER_ROW = 4

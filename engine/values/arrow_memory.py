@@ -6,11 +6,14 @@ already is taken as it is.
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 def table_of(data: Any) -> pa.Table:
@@ -28,6 +31,12 @@ def table_of(data: Any) -> pa.Table:
             return pa.Table.from_struct_array(data)
         case _:
             return pa.table(data)
+
+
+def exported(batch: pa.RecordBatch) -> tuple[Any, int]:
+    """A batch by Arrow's C interface: what holds it, and the address of its array (kernels/arrow_structs.py)."""
+    _, array = batch.__arrow_c_array__()
+    return array, _pointer_of(array, b"arrow_array")
 
 
 def column_of(values: Any) -> pa.Array | pa.ChunkedArray:

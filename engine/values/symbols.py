@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +160,11 @@ class SymbolTable:
                     _check(data, start, end, done)
                     self._make_room(end - start)
         return ids
+
+    def interning(self, kernel: Callable[[int, int], int]) -> int:
+        """What a kernel returns that enters strings itself: it gets the address of the table, and of room for hashes."""
+        with self._lock:
+            return kernel(self.address, self._hashes_at)
 
     def _make_room(self, needed: int) -> None:
         """Makes room for one string of `needed` bytes."""

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any
 
+import numpy as np
+
 from dlog.codec import Codec
 from dlog.engine.ir.kinds import NUMERIC
 from dlog.engine.ir.rules import Domain, Kind, Relation, Type
@@ -17,6 +19,7 @@ from dlog.engine.kernels.values.floats import NAN
 from dlog.engine.values.differences import Columns, words
 from dlog.engine.values.table import Table
 from dlog.rows import fetched, from_tuples, table_of
+from dlog.sessions.ingest.arrow_rows import ArrowRows, is_arrow
 from dlog.sessions.ingest.staged_relation import Words
 
 MAX_ROWS_ONE_BY_ONE = 64
@@ -39,6 +42,7 @@ class RowReader:
         self._numbers = all(type.kind is Kind.NUMBER and type.domain is Domain.PLAIN for type in types)
         self._encoders = [self._encoder(type) for type in types]
         self._texts: dict[str, int] = {}
+        self._arrow = ArrowRows(relation)
 
     # ------------------------------------------------------------------------------------------------------------- one row
 
@@ -103,9 +107,18 @@ class RowReader:
 
     def columns(self, rows: Any) -> tuple[Columns, int]:
         """Any rows as columns of words, and how many there are."""
+        if is_arrow(rows) and (found := self._arrow.read(rows, self._codec.symbols)) is not None:
+            return tuple(found), found.shape[1]
         if isinstance(rows, tuple):
             rows = [rows]
         return _in_words(table_of(self.relation, self._codec, rows))
+
+    def own_columns(self, rows: Any) -> tuple[Columns, int]:
+        """The same as columns that nobody else writes to."""
+        columns, count = self.columns(rows)
+        if is_arrow(rows):  # what is Arrow's is not written to, and what has been read is nobody else's
+            return columns, count
+        return tuple([column.copy() if _is_shared(column, rows) else column for column in columns]), count
 
     def fetched(self, frame: Any) -> tuple[Columns, int]:
         """Rows of a DataFrame, which has the relation's columns and types, as columns of words."""
@@ -114,6 +127,11 @@ class RowReader:
 
 def _in_words(table: Table) -> tuple[Columns, int]:
     return tuple([words(column) for column in table.columns]), table.rows
+
+
+def _is_shared(column: np.ndarray, rows: object) -> bool:
+    """Whether who gave the rows may still write to the column's memory."""
+    return column.flags.writeable and not (type(rows) is np.ndarray and not np.may_share_memory(column, rows))
 
 
 class _Unusual(Exception):

@@ -105,15 +105,14 @@ class StagedChanges:
         name = row_reader.relation.name
         frame = self._engine.fitting(row_reader.relation, rows)
         if frame is None:
-            columns, count = row_reader.columns(rows)
-            columns = tuple([column.copy() if _is_shared(column, rows) else column for column in columns])
+            columns, count = row_reader.own_columns(rows)
         elif not self.staged.get(name, Staged(row_reader.arity)).takes_frame(diff):
             columns, count = row_reader.fetched(frame)
         else:
             self.staged.setdefault(name, Staged(row_reader.arity)).put_frame(frame, diff)
             self._indexes.pop(name, None)
             return
-        self.stage_columns(name, columns, np.full(count, diff, np.int64))
+        self.stage_columns(name, columns, np.full(count, diff, np.int64), diff)
 
     def _fetch(self, relation: str) -> None:
         """Brings rows that wait elsewhere here: others of the same relation are to come after them."""
@@ -123,11 +122,11 @@ class StagedChanges:
             found = [(row_reader.fetched(rows), diff) for rows, diff in staged.frames]
             staged.frames = []
             for (columns, count), diff in found:
-                staged.put_many(columns, np.full(count, diff, np.int64))
+                staged.put_many(columns, np.full(count, diff, np.int64), diff)
 
     @delayed
-    def stage_columns(self, relation: str, columns: Columns, diffs: np.ndarray) -> None:
-        """The same for rows as columns of words."""
+    def stage_columns(self, relation: str, columns: Columns, diffs: np.ndarray, diff: Diff | None = None) -> None:
+        """The same for rows as columns of words. `diff` is that of all, where it is known."""
         if not len(diffs):
             return
         self.check_room(bytes_of(columns, diffs))
@@ -136,7 +135,7 @@ class StagedChanges:
             self._follow(relation, np.array((*columns, diffs), np.int64))
         if relation not in self.staged:
             self.staged[relation] = Staged(len(columns))
-        self.staged[relation].put_many(columns, diffs)
+        self.staged[relation].put_many(columns, diffs, diff)
 
     def upsert(self, relation: str, rows: Any, key: Any) -> None:
         """Rows that are to take the place of those with the same key."""
@@ -250,7 +249,7 @@ class StagedChanges:
 
     def take(self, relation: str, table: Table) -> None:
         """A table's rows are to come."""
-        self.stage_columns(relation, tuple(words(column) for column in table.columns), np.ones(table.rows, np.int64))
+        self.stage_columns(relation, tuple(words(column) for column in table.columns), np.ones(table.rows, np.int64), 1)
 
     # -------------------------------------------------------------------------------------------------------------- rounds
 
@@ -283,8 +282,3 @@ class _Receiver:
         self.load = staged_changes.take
         self.symbols: SymbolTable = staged_changes._engine.symbols
         self.records: RecordTables = staged_changes._engine.records
-
-
-def _is_shared(column: np.ndarray, rows: object) -> bool:
-    """Whether who gave the rows may still write to the column's memory."""
-    return column.flags.writeable and not (type(rows) is np.ndarray and not np.may_share_memory(column, rows))

@@ -22,7 +22,7 @@ _ROW, _VALUE = 250, 40
 class Staged:
     """The staged changes of one relation with `arity` columns."""
 
-    __slots__ = ("_chunks", "_size", "arity", "frames", "single")
+    __slots__ = ("_chunks", "_signs", "_size", "arity", "frames", "single")
 
     def __init__(self, arity: int) -> None:
         self.arity = arity
@@ -33,6 +33,8 @@ class Staged:
         self._chunks: list[Updates] = []
         self._size = 0
         """Bytes of the chunks."""
+        self._signs: set[int] = set()
+        """The diffs that there are in them."""
 
     def bytes_with(self, rows: int) -> int:
         """About how much memory all that is here takes with so many more single rows, texts aside."""
@@ -56,16 +58,17 @@ class Staged:
         them: Spark takes 0.0 and -0.0 for equal, a record may be written in several ways, and rows may be others each time."""
         self.frames.append((frame, diff))
 
-    def put_many(self, columns: Columns, diffs: np.ndarray) -> None:
-        """Rows as columns of words, in order."""
+    def put_many(self, columns: Columns, diffs: np.ndarray, diff: int | None = None) -> None:
+        """Rows as columns of words, in order. `diff` is that of all, where it is known."""
         self._settle()
         self._chunks.append(Updates(columns, diffs, diffs))
+        self._signs.update(np.unique(diffs).tolist() if diff is None else (diff,))
         self._size += bytes_of(columns, diffs)
 
     def copy(self) -> Staged:
         made = Staged(self.arity)
         made.single, made._chunks, made.frames = dict(self.single), list(self._chunks), list(self.frames)
-        made._size = self._size
+        made._size, made._signs = self._size, set(self._signs)
         return made
 
     def updates(self, round: int) -> Updates:
@@ -75,7 +78,7 @@ class Staged:
         self._settle()
         whole = joined(self._chunks)
         columns, diffs = whole.columns, whole.diffs
-        if len(diffs) and diffs.min() != diffs.max():
+        if len(self._signs) > 1:
             places = last_of_each(columns, len(diffs))
             columns, diffs = tuple(column[places] for column in columns), diffs[places]
         return Updates(columns, diffs, np.full(len(diffs), round, np.int64))
@@ -84,13 +87,14 @@ class Staged:
         """Makes the single rows a chunk, so that what comes next comes after them."""
         if self.single:
             self._size = self.bytes_with(0)
+            self._signs.update(self.single.values())
             self._chunks.append(RowUpdates(self.single, self.arity, 0))
             self.single = {}
 
 
 def bytes_of(columns: Columns, diffs: np.ndarray) -> int:
-    """The memory of rows in columns."""
-    return diffs.nbytes + sum(column.nbytes for column in columns)
+    """The memory of rows in columns, all of them words."""
+    return diffs.nbytes * (1 + len(columns))
 
 
 def columns_of(rows: Sequence[Words]) -> np.ndarray:

@@ -12,10 +12,11 @@ from dlog.engine.kernels.arrow_structs import ArrowArray, KnownColumns, KnownTex
 from dlog.engine.kernels.codes import ArrowStatus, ArrowValues
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import calloc, free
-from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
+from dlog.engine.kernels.machine_structs import Bytes, Numbers, Symbols, Words
 from dlog.engine.kernels.static.hashes import home
 from dlog.engine.kernels.static.storage import behind
-from dlog.engine.kernels.values.floats import ordered_word
+from dlog.engine.kernels.values.floats import one_nan, ordered_word
+from dlog.engine.kernels.values.symbols import intern
 from dlog.engine.kernels.values.words import equal_bytes, hash_bytes, tail_word
 
 FEW_TEXTS = 32
@@ -23,7 +24,27 @@ FEW_TEXTS = 32
 SHORT_BITS = 6
 SHORT_TEXTS = 1 << SHORT_BITS
 """Texts of up to 8 bytes that are found again by these alone, which are a word; one is forgotten for another."""
+RARE_TEXTS = 32
+"""Texts that may come for the first time before a third of all have to be ones that came lately."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@kernel
+def _may_be_null(column: ArrowArray, first, rows):
+    """Whether some of so many values from one on are not said to be there. Many columns come with bits that are all set."""
+    bits = Bytes(column.buffers[0])
+    if not bits or column.null_count == 0:
+        return False
+    at, end = first, first + rows
+    while at < end:
+        byte = bits[at >> 3]
+        if at & 7 == 0 and at + 8 <= end and byte == 255:
+            at += 8
+        elif (byte >> (at & 7)) & 1 == 0:
+            return True
+        else:
+            at += 1
+    return False
 
 
 @kernel
@@ -114,6 +135,9 @@ def _read_numbers(kind, data, first, rows, found: Words):
     elif kind == ArrowValues.UNSIGNED:
         for row in range(rows):
             found[row] = numbers[first + row] & 0xFFFFFFFF
+    elif kind == ArrowValues.BITS:
+        for row in range(rows):
+            found[row] = one_nan(words[first + row])
     else:
         for row in range(rows):
             found[row] = ordered_word(words[first + row])
@@ -132,7 +156,7 @@ def read_columns(table: ArrowArray, kinds: Words, found: Words, room, known: Kno
         if kind == ArrowValues.NOTHING:
             continue
         first = table.offset + column.offset
-        if column.buffers[0] != 0:
+        if _may_be_null(column, first, rows):
             return ArrowStatus.NULLS
         if kind != ArrowValues.TEXTS:
             _read_numbers(kind, column.buffers[1], first, rows, target)
@@ -159,3 +183,57 @@ def _number(known: KnownTexts, rows, places: Words):
     """Writes the numbers of texts in place of which of the known ones they are."""
     for row in range(rows):
         places[row] = known.texts[places[row]].number
+
+
+# -------------------------------------------------------------------------------------------------------------- symbols
+
+
+@entry()
+def read_rows(table: ArrowArray, kinds: Words, found: Words, room, symbols: Symbols, hashes: Words):
+    """Writes the columns of a table as `read_columns` does, none of which is of TEXTS, but the SYMBOLS of texts, of which
+    `symbols` gets those that it does not have. `hashes` has room for what `intern` notes. Returns an `ArrowStatus`: of
+    NEW_TEXTS where there is no room for them, or some are no texts."""
+    rows = table.length
+    for c in range(table.child_count):
+        column, kind, target = table.children[c], kinds[c], behind(found, c * room)
+        first = table.offset + column.offset
+        if _may_be_null(column, first, rows):
+            return ArrowStatus.NULLS
+        if kind != ArrowValues.SYMBOLS:
+            _read_numbers(kind, column.buffers[1], first, rows, target)
+            continue
+        offsets, data = Numbers(column.buffers[1] + 4 * first), column.buffers[2]
+        if not _ascend(offsets, rows):
+            return ArrowStatus.DAMAGED
+        if data == 0 or not _read_symbols(data, offsets, rows, target, symbols, hashes):
+            return ArrowStatus.NEW_TEXTS
+    return ArrowStatus.READ
+
+
+@kernel
+def _read_symbols(data, offsets: Numbers, rows, target: Words, symbols: Symbols, hashes: Words):
+    """Writes the symbols of the texts of a column; false if there is no room for some, or they are none."""
+    latest = Words(calloc(3 * SHORT_TEXTS, 8))  # by how they begin: where one is, its length plus one, its symbol
+    limit, rare, row, known = data + offsets[rows], 0, 0, True
+    while known and row < rows and rare * 3 <= row + RARE_TEXTS:
+        start, length = data + offsets[row], offsets[row + 1] - offsets[row]
+        word = tail_word(Bytes(start), min(length, 8), limit)
+        memo = behind(latest, 3 * np.int64((word * _SPREAD) >> np.uint64(64 - SHORT_BITS)))
+        if memo[1] == length + 1 and equal_bytes(start, limit, memo[0], limit, length):
+            target[row] = memo[2]
+        else:
+            rare += 1
+            known = _intern_texts(data, offsets, row, row + 1, target, symbols, hashes)
+            memo[0] = start
+            memo[1] = length + 1
+            memo[2] = target[row]
+        row += 1
+    free(latest.address)
+    return known and _intern_texts(data, offsets, row, rows, target, symbols, hashes)
+
+
+@kernel
+def _intern_texts(data, offsets: Numbers, first, last, target: Words, symbols: Symbols, hashes: Words):
+    """Writes the symbols of texts [first, last) of a column; false if there is no room for some, or they are none."""
+    ends = offsets.address + 4
+    return intern(symbols, data, offsets[last], offsets.address, ends, 4, first, last, target, 8, hashes) == last

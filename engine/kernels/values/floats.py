@@ -24,12 +24,15 @@ def float_word(value):
 
 
 @kernel
+def one_nan(bits):
+    """The bits of a double, read from elsewhere."""
+    return NAN if bits & _REST > _INFINITY else bits
+
+
+@kernel
 def ordered_word(bits):
     """A word that compares as the double of these bits does; there is one zero and one NaN, after all others."""
-    if bits == _SIGN:
-        bits = 0
-    elif bits & _REST > _INFINITY:
-        bits = NAN
+    bits = 0 if bits == _SIGN else one_nan(bits)
     return bits ^ ((bits >> 63) & _REST)
 
 

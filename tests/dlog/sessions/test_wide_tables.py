@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -72,6 +73,54 @@ def test_batches_of_wide_rows_come_and_go(seed: int, size: int, large: bool) -> 
             there = (there | set(coming)) - set(going)
             session.commit()
             check(session, there)
+
+
+@examples(20)
+@given(seed=st.integers(0, 2**32), size=st.sampled_from([70, 300, 5000]), threads=st.sampled_from([1, 2]))
+def test_rows_that_count_up_are_there_after_a_state_is_opened_again(seed: int, size: int, threads: int) -> None:
+    random, there = Random(seed), set[Row]()
+    order = 0
+    with TemporaryDirectory() as folder:
+        for _ in range(3):
+            with dlog.session(PROGRAM, state=folder, threads=threads) as session:
+                check(session, there)
+                for _ in range(2):
+                    coming = {(order + number // 3, *row(random, False)[1:]) for number in range(size)}
+                    order += size
+                    late = {row(random, False) for _ in range(random.choice([0, 0, 2]))}
+                    going = set(random.sample(sorted(there), len(there) // 5))
+                    session.insert("item", table(sorted(coming | late), random))
+                    if going:
+                        session.remove("item", table(sorted(going), random))
+                    there = (there | coming | late) - going
+                    session.commit()
+                    check(session, there)
+
+
+def test_columns_with_bits_for_nulls_are_read_where_there_are_none() -> None:
+    """Casts leave such bits, of which slices begin anywhere."""
+    numbers = pa.array([None, *range(100)], pa.int32()).cast(pa.int64())
+    with dlog.session(".decl n(a: number, b: number)\n.decl t(a: number, b: symbol)\n", threads=1) as session:
+        for first in (1, 3, 30):
+            data = pa.table({"a": numbers, "b": numbers}).slice(first)
+            assert data.column("a").chunk(0).buffers()[0] is not None
+            session.insert("n", data)
+        texts = pa.array([None, *map(str, range(100))]).slice(1)
+        session.insert("t", pa.table({"a": numbers.slice(1), "b": texts}))
+        session.commit()
+        assert set(session["n"]) == {(n, n) for n in range(100)}
+        assert set(session["t"]) == {(n, str(n)) for n in range(100)}
+        with pytest.raises(DlogError, match="nulls"):
+            session.insert("n", pa.table({"a": numbers, "b": numbers}))
+
+
+@pytest.mark.parametrize("count", [3, 100])
+def test_floats_of_tables_have_one_nan_and_two_zeros(count: int) -> None:
+    values = [0.0, -0.0, float("nan"), -float("nan"), float("inf"), -1.5] * count
+    with dlog.session(".decl f(x: float, y: unsigned)\n", threads=1) as session:
+        session.insert("f", pa.table({"x": pa.array(values), "y": pa.array([2**63] * len(values), pa.uint64())}))
+        session.commit()
+        assert sorted(map(str, session["f"])) == sorted(str((x, 2**63)) for x in (0.0, -0.0, float("nan"), float("inf"), -1.5))
 
 
 def test_a_batch_that_is_refused_changes_nothing() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dlog.engine.values.addresses import address_of
 from dlog.engine.values.updates import RowUpdates, Updates
 
 MAX_ROWS_STAGED_ONE_BY_ONE = 32
@@ -70,7 +71,7 @@ def staged(updates: Updates, first: int) -> tuple[Any, int, int]:
 def as_columns(given: Sequence[np.ndarray]) -> tuple[Any, int]:
     """Columns of words, as the kernels take them: what holds them, and where the list of them is."""
     columns = [np.ascontiguousarray(column, np.int64) for column in given]
-    listed = array("q", [column.ctypes.data for column in columns])
+    listed = array("q", map(address_of, columns))
     return (columns, listed), listed.buffer_info()[0]
 
 
