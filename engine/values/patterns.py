@@ -15,6 +15,8 @@ import numpy as np
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Verdict
+from dlog.engine.kernels.values.wildcards import match_parts
+from dlog.engine.values.addresses import address_of
 from dlog.engine.values.backtracking import WrongPattern, captured, fullmatches
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import one_line, shortened
@@ -22,6 +24,8 @@ from dlog.grammar.diagnostics import one_line, shortened
 MIN_TRIED, MAX_TRIED_AHEAD = 16, 1 << 14
 """Strings that are asked for together from which on a pattern is tried on others before they are, and on how many at most."""
 MAX_KNOWN_PATTERNS = 256
+_SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()\n]")
+"""What is not itself in a pattern, or is what `.` does not match."""
 
 
 class Verdicts:
@@ -85,6 +89,8 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if (parts := _parts(pattern)) is not None:
+        return _verdicts_by_parts(parts, ids, symbols)
     if (place := loose_brace(pattern)) is not None:
         return _neither(pattern, _loose(place), ids)
     data, offsets = symbols.gather(ids)
@@ -97,6 +103,26 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     except WrongPattern as error:
         return _neither(pattern, str(error), ids)
     return np.where(found, Verdict.YES, Verdict.NO).astype(np.uint8)
+
+
+@lru_cache(MAX_KNOWN_PATTERNS)
+def _parts(pattern: str) -> tuple[bytes, np.ndarray] | None:
+    """The texts of a pattern that is nothing but texts with anything between them, and where each ends; None of others."""
+    parts = pattern.split(".*")
+    if any(map(_SPECIAL.search, parts)):
+        return None
+    encoded = [part.encode() for part in parts]
+    return b"".join(encoded), np.cumsum([len(part) for part in encoded], dtype=np.int64)
+
+
+def _verdicts_by_parts(parts: tuple[bytes, np.ndarray], ids: np.ndarray, symbols: SymbolTable) -> np.ndarray:
+    texts, ends = parts
+    heap, offsets = symbols.strings
+    wanted, held = np.ascontiguousarray(ids, np.int64), np.frombuffer(texts or b"\0", np.uint8)
+    verdicts = np.empty(len(ids), np.uint8)
+    strings = address_of(heap), len(heap), address_of(offsets), address_of(wanted), len(wanted)
+    match_parts(*strings, address_of(held), address_of(ends), len(ends), address_of(verdicts))
+    return verdicts
 
 
 @lru_cache(MAX_KNOWN_PATTERNS)

@@ -12,8 +12,12 @@ import ctypes
 import numpy as np
 
 from dlog.engine.kernels.core.jit import JIT, entry, intrinsic, kernel
-from dlog.engine.kernels.core.memory import load_u8, store_u8
+from dlog.engine.kernels.core.memory import bit_length, load_u8, store_u8, wrapped_sum
 from dlog.engine.kernels.machine_structs import Bytes
+
+ONES = 0x0101010101010101
+HIGH_BITS = -0x7F7F7F7F7F7F7F80
+"""Of a word of eight bytes: the lowest bit of each, the highest bit of each."""
 
 if JIT:
     load_word, store_word = intrinsic("load_word"), intrinsic("store_word")
@@ -78,3 +82,16 @@ def copy_bytes(source, target, length, source_limit, target_limit):
         length -= 8
     for i in range(length):
         store_u8(target, i, load_u8(source, i))
+
+
+@kernel
+def zero_bytes(word):
+    """A word whose lowest bit is the highest one of the first byte that is zero; 0 if none is. (Mycroft's test: bits above that
+    one may be wrong.)"""
+    return wrapped_sum(word, -ONES) & ~word & HIGH_BITS
+
+
+@kernel
+def first_byte(found):
+    """The number of the byte that the lowest bit of a word is in."""
+    return (bit_length(found & -found) - 1) >> 3

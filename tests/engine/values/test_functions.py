@@ -171,6 +171,25 @@ def test_match_is_on_the_whole_text(strings: Strings, pattern: str, text: str, e
     assert compare("not_match", left, right, strings.table).tolist() == [not expected]
 
 
+PIECES = st.text("ab\u00e9\n", max_size=9)
+
+
+@examples(200)
+@given(
+    parts=st.lists(st.text("ab\u00e9", max_size=4), min_size=1, max_size=4),
+    texts=st.lists(st.one_of(PIECES, st.text("ab\u00e9", max_size=60)), min_size=1, max_size=9),
+    fitting=st.lists(PIECES, min_size=3, max_size=3),
+)
+def test_texts_with_anything_between_them_match_as_by_an_automaton(
+    parts: list[str], texts: list[str], fitting: list[str]
+) -> None:
+    strings, pattern = Strings(), ".*".join(parts)
+    between = [*fitting[: len(parts) - 1], ""]
+    texts = [*texts, "".join(part + more for part, more in zip(parts, between, strict=True))]
+    found = compare("match", strings.ids(*[pattern] * len(texts)), strings.ids(*texts), strings.table)
+    assert found.tolist() == [re.fullmatch(pattern, text) is not None for text in texts]
+
+
 def test_match_takes_a_pattern_per_row(strings: Strings) -> None:
     patterns, texts = ["a+", "b+", "a+", "b+"] * 5, ["aa", "aa", "bb", "bb"] * 5
     found = compare("match", strings.ids(*patterns), strings.ids(*texts), strings.table)

@@ -11,7 +11,7 @@ Not all rows have slots: those of a base (base.py) and those of a direct table (
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import bit_length, load_i64, prefetch, wrapped_product, wrapped_sum
+from dlog.engine.kernels.core.memory import load_i64, prefetch, wrapped_product
 from dlog.engine.kernels.incremental.store.base import find_base
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.direct import find_direct, set_direct
@@ -21,15 +21,13 @@ from dlog.engine.kernels.layout import TAG_DELETED, TAG_FREE, TAG_ROW
 from dlog.engine.kernels.machine_structs import Homes, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection
 from dlog.engine.kernels.static.storage import MAX_DOUBLED_ITEMS, mix
+from dlog.engine.kernels.values.words import HIGH_BITS, ONES, first_byte, zero_bytes
 
 ROWS_AHEAD = 16
 """Rows whose slots are asked for before they are looked at."""
 MAX_REHASHED_COLUMNS = 2
 """Columns up to which a row's hash is made anew when its slot moves: 4 bytes a slot for a read or two of memory do not pay."""
 ABSENT, UNKNOWN = -1, -2
-_ONES = 0x0101010101010101
-_HIGH_BITS = -0x7F7F7F7F7F7F7F80
-"""Of a word of eight tags: the lowest bit of each, the highest bit of each."""
 
 
 @kernel
@@ -67,23 +65,10 @@ def tag_of(hashed):
 
 
 @kernel
-def zero_bytes(word):
-    """A word whose lowest bit is the highest one of the first byte that is zero; 0 if none is. (Mycroft's test: bits above that
-    one may be wrong.)"""
-    return wrapped_sum(word, -_ONES) & ~word & _HIGH_BITS
-
-
-@kernel
-def first_byte(found):
-    """The number of the byte that the lowest bit of a word is in."""
-    return (bit_length(found & -found) - 1) >> 3
-
-
-@kernel
 def next_tag(collection: Collection, wanted, at):
     """The first slot from one on that is free or has a tag. Tags are looked at eight at a time, up to the last ones."""
     tags = collection.tags
-    pattern = wrapped_product(wanted, _ONES)
+    pattern = wrapped_product(wanted, ONES)
     last = collection.slot_homes.room - 8
     while at <= last:
         word = load_i64(tags.address + at, 0)
@@ -191,7 +176,7 @@ def first_hole(collection: Collection, first, last):
     tags = collection.tags
     at = first
     while at + 8 <= last:
-        holes = ~load_i64(tags.address + at, 0) & _HIGH_BITS
+        holes = ~load_i64(tags.address + at, 0) & HIGH_BITS
         if holes != 0:
             return at + first_byte(holes)
         at += 8
