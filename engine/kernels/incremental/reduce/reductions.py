@@ -17,6 +17,7 @@ from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_
 from dlog.engine.kernels.incremental.reduce.warming import AHEAD, warm_current, warm_sum
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import remove_row, trim_rows
+from dlog.engine.kernels.incremental.store.histories import room_for_items
 from dlog.engine.kernels.incremental.store.index_entering import enter_indexes
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, list_trim, sort_changes
 from dlog.engine.kernels.machine_structs import Words
@@ -114,6 +115,10 @@ def sum_round(ctl: Control, reduction: Reduction, derived: Changes, first, last,
                 return False
         add_to_sum(op, sum_at(groups, group), change.value, change.diff)
     time = derived.data[first].time
+    result = reduction.result
+    plain = result.fresh | result.no_readers
+    if touched.count > AHEAD and not room_for_items(ctl, result.outer, plain, 2 * touched.count):
+        return False
     for i in range(touched.count):
         warm_current(reduction, touched.data, i, touched.count)
         if not update_sum(ctl, reduction, touched.data[i], time):

@@ -21,8 +21,22 @@ def sum_at(groups: Collection, group) -> Sums:
 
 
 @kernel
+def is_additive(op):
+    """Whether contributions to a group are added up before they come to it: those of integers are, floats are rounded."""
+    return op < Combine.SUM_FLOAT
+
+
+@kernel
+def total_of(op, value, diff):
+    """What `diff` times a value are together, where that can be added up, else the value."""
+    if op == Combine.COUNT:
+        return 0
+    return joined(op, 0, value, diff) if is_additive(op) else value
+
+
+@kernel
 def add_to_sum(op, place: Sums, value, diff):
-    """Adds `diff` times a value to a group's words.
+    """Adds `diff` times a value to a group's words; of integers the value is what they are together (`total_of`).
 
     Floats are added with compensation (Knuth's two-sum), which keeps twice their precision, and scaled down, so that nothing
     overflows that is taken away again. Those that are not finite are counted apart."""
@@ -30,7 +44,7 @@ def add_to_sum(op, place: Sums, value, diff):
     if op == Combine.COUNT:
         return
     if op not in (Combine.SUM_FLOAT, Combine.MEAN):
-        place.value = joined(op, place.value, value, diff)
+        place.value = joined(op, place.value, value, 1)
         return
     number = as_float(value)
     if number - number != 0:

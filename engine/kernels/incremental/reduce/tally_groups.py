@@ -5,7 +5,7 @@ from __future__ import annotations
 from dlog.engine.kernels.combine import joined
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.loop.activation import touch_reduced
-from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at
+from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, total_of
 from dlog.engine.kernels.incremental.reduce.tally_tables import add_tally, close_tally, keys_in_use
 from dlog.engine.kernels.incremental.store.bits import fill_bits
 from dlog.engine.kernels.incremental.store.collections import clear_row, find_or_add, put_cell, reserve_rows
@@ -100,7 +100,8 @@ def contribute_others(ctl: Control, reduction: Reduction, tally: Tally):
         group = group_of(ctl, reduction, other[0])
         if group < 0:
             return False
-        add_to_sum(reduction.op, sum_at(reduction.groups, group), other[1], other[2])
+        op = reduction.op
+        add_to_sum(op, sum_at(reduction.groups, group), total_of(op, other[1], other[2]), other[2])
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.codes import Gathers, Operation
+from dlog.engine.kernels.combine import Combine, joined
 from dlog.engine.kernels.core.jit import inlined, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.activation import touch_derived, touch_reduced
@@ -13,6 +14,7 @@ from dlog.engine.kernels.incremental.reduce.candidates import begin_lists, candi
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of
 from dlog.engine.kernels.incremental.reduce.streamed import stream_block
+from dlog.engine.kernels.incremental.reduce.sums import is_additive, total_of
 from dlog.engine.kernels.incremental.reduce.tallies import tally_block
 from dlog.engine.kernels.incremental.sharing.claims import note_values
 from dlog.engine.kernels.incremental.steps.finding import KNOWN, SAMPLED, find_block, forget_known
@@ -127,31 +129,35 @@ def derive_block(ctl: Control, pc: Derive, n):
             row = rows[i]
             counts[row] += diffs[i]
         return True
-    return push_derivations(ctl, collection.derivation.derived, rows, register(ctl, pc.time), diffs, n)
+    return push_together(ctl, collection.derivation.derived, Combine.COUNT, rows, register(ctl, pc.time), diffs, diffs, n)
 
 
 @kernel
-def push_derivations(ctl: Control, derived: Changes, rows: Words, times: Words, diffs: Words, n):
-    """Notes derivations of rows at rounds: those of one row at one round as one, in a block where most can be. False with
-    ctl.error set."""
+def push_together(ctl: Control, derived: Changes, op, rows: Words, times: Words, diffs: Words, values: Words, n):
+    """Notes derivations of rows at rounds, or contributions to groups: those of one row at one round as one, in a block where
+    most can be. Values are added up as `op` says, which counts nothing but diffs where it is COUNT. False with ctl.error
+    set."""
     if not list_room(ctl, derived, n):
         return False
     known = scratch_block(ctl, 4)
     joins = n >= SAMPLED
     if joins:
         forget_known(known)
-    joined = 0
+    met = 0
     for i in range(n):
         row = rows[i]
+        value = 0 if op == Combine.COUNT else values[i]
         if joins:
             number = known[row & (KNOWN - 1)]
             if number >= 0 and derived.data[number].row == row and derived.data[number].time == times[i]:
-                derived.data[number].diff += diffs[i]
-                joined += 1
+                change = derived.data[number]
+                change.diff += diffs[i]
+                change.value = joined(op, change.value, value, 1)
+                met += 1
                 continue
             known[row & (KNOWN - 1)] = derived.count
-            joins = i < SAMPLED or joined * 2 > i
-        push_change(ctl, derived, row, times[i], diffs[i], 0)
+            joins = i < SAMPLED or met * 2 > i
+        push_change(ctl, derived, row, times[i], diffs[i], value)
     return True
 
 
@@ -176,13 +182,27 @@ def reduce_block(ctl: Control, pc: Reduce, n):
     diffs = register(ctl, pc.diff)
     if candidates and reduction.result.fresh != 0:
         return count_block(ctl, reduction, rows, diffs, n)
+    totals = values if candidates else total_block(ctl, reduction.op, values, diffs, n)
     if reduction.streamed != 0:
-        return stream_block(ctl, reduction, rows, times, diffs, values, n)
+        return stream_block(ctl, reduction, rows, times, diffs, totals, n)
     derived = reduction.derived
+    if not candidates and is_additive(reduction.op):
+        return push_together(ctl, derived, reduction.op, rows, times, diffs, totals, n)
     for i in range(n):
-        if not push_change(ctl, derived, rows[i], times[i], diffs[i], values[i]):
+        if not push_change(ctl, derived, rows[i], times[i], diffs[i], totals[i]):
             return False
     return True
+
+
+@kernel
+def total_block(ctl: Control, op, values: Words, diffs: Words, n) -> Words:
+    """The values of a block's contributions as groups take them (`total_of`)."""
+    if op == Combine.COUNT or not is_additive(op):
+        return values
+    totals = scratch_block(ctl, 3)
+    for i in range(n):
+        totals[i] = total_of(op, values[i], diffs[i])
+    return totals
 
 
 @kernel
