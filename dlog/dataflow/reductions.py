@@ -19,6 +19,7 @@ from dlog.dataflow.rows import rows_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.scopes import Scope
 from dlog.engine.operators.delta import Columns, Delta
+from dlog.engine.operators.feedback import Gathered
 from dlog.engine.operators.groups import Logic
 from dlog.engine.operators.insert_only import FirstInserted
 from dlog.engine.operators.reduce import reduction
@@ -73,14 +74,15 @@ class Reductions(Base):
 
     def _with_first_parts(self, counted: Schema) -> Self:
         """With one part alone of each row and each component that is an extreme, and all of sums; `counted` is the result."""
-        arity, extremes, parts = len(self.schema.names), self.schema.extremes, []
-        if sums := frozenset(range(len(self.schema.diffs))) - extremes.keys():
-            parts.append(self._changed("filter", partial(semigroup.only, sums)))
+        arity, extremes, numbers, parts = len(self.schema.names), self.schema.extremes, np.arange(len(self.schema.diffs)), []
+        whole = self._emitted(self._operator(Gathered), self.schema, Definition("count", (self,)))
+        if len(extremes) < len(numbers):
+            parts.append(whole._changed("filter", partial(semigroup.only, ~np.isin(numbers, list(extremes)))))
         for number, each in extremes.items():
             name, note = f"`count` of `semigroup.{each.name}`", "it keeps the best value alone; `min` and `max` keep all rows"
             shown = counted.select((*self.schema.names, counted.names[arity + number]))
             refused = partial(_goes, self.scope, shown, name, note)
-            ours = self._changed("filter", partial(semigroup.only, frozenset((number,))))
+            ours = whole._changed("filter", partial(semigroup.only, numbers == number))
             ordering = Ordering((0,), (each.kind,), (each.descending,), self.graph.objects)
             parts.append(ours._first_inserted(name, arity + 1, 1, ordering, refused, Definition("count", (self,))))
         return parts[0].concat(*parts[1:])

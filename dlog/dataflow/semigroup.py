@@ -39,9 +39,9 @@ def part(delta: Delta, component: int, words: np.ndarray) -> Delta:
     return delta.with_columns((*delta.columns, np.full(delta.rows, component, np.int64), words))
 
 
-def only(components: frozenset[int], delta: Delta) -> Delta:
-    """The parts of some components."""
-    return delta.only(np.isin(delta.columns[-2], list(components)))
+def only(wanted: np.ndarray, delta: Delta) -> Delta:
+    """The parts of some components: for each, whether it is one of these."""
+    return delta.only(wanted[delta.columns[-2]])
 
 
 def shown(component: Extreme, values: np.ndarray, there: np.ndarray, starts: np.ndarray, objects: Objects) -> list[Any]:

@@ -21,6 +21,15 @@ Consolidate = Variable
 """Outside of loops it is the operator that consolidates."""
 
 
+class Gathered(Operator):
+    """Passes on what arrives, as it is: what functions make of it on the way here is there for several that read it."""
+
+    def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
+        delta = joined(arrived[0])
+        if delta is not None:
+            self.emit(delta)
+
+
 def next_iteration(delta: Delta) -> Delta:
     """The updates one iteration later."""
     times = delta.times.copy()

@@ -62,23 +62,56 @@ class FirstInserted(Operator):
     def _changed(self, delta: Delta) -> Delta:
         """What changes in the first rows where some rows have come, which are in order."""
         starts = run_starts(delta.columns[: self.keys], delta.rows)
-        owners = np.repeat(np.arange(len(starts)), np.diff(starts, append=delta.rows))
         keys = tuple(column[starts] for column in delta.columns[: self.keys])
+        alone = self.count == 1 and self.rounds.high - self.rounds.low == 1
+        delta, owners = self._candidates(delta, starts, alone)
         there = self._before(keys, len(starts))
         fields = zip((*there.columns, there.diffs), (owners, *delta.columns[self.keys :], delta.diffs), strict=True)
         owners, *columns, diffs = (np.concatenate(pair) for pair in fields)
-        rounds = np.concatenate([np.full(there.rows, BEFORE), delta.rounds])
-        rows = _Rows(owners, rounds, _ranks([*self.order(tuple(columns)), *columns], len(owners)))
-        find = _by_rounds if len(np.unique(rounds)) <= self.count + 1 else _by_places
-        numbers, rounds, diffs = find(rows, np.minimum(diffs, self.count), self.count)
+        by = [*self.order(tuple(columns)), *columns]
+        if alone:
+            numbers, diffs = _first_at_once(owners, by, there.rows)
+            rounds = np.full(len(numbers), self.rounds.low)
+        else:
+            rounds = np.concatenate([np.full(there.rows, BEFORE), delta.rounds])
+            rows = _Rows(owners, rounds, _ranks(by, len(owners)))
+            find = _by_rounds if len(np.unique(rounds)) <= self.count + 1 else _by_places
+            numbers, rounds, diffs = find(rows, np.minimum(diffs, self.count), self.count)
         made = Delta((*(key[owners[numbers]] for key in keys), *(c[numbers] for c in columns)), rounds[None, :], diffs)
         return made.only(rounds > BEFORE).consolidated()
+
+    def _candidates(self, delta: Delta, starts: np.ndarray, alone: bool) -> tuple[Delta, np.ndarray]:
+        """The rows of a batch that may be among the first ones, and the numbers of their groups. Where one of each group is, of
+        one column, and they stand in its order or the opposite one, it is at one end."""
+        ends = np.append(starts[1:], delta.rows)
+        if alone and len(starts) < delta.rows and delta.arity == self.keys + 1:
+            (by,) = self.order(delta.columns[self.keys :])
+            rises = by[1:] >= by[:-1]
+            rises[starts[1:] - 1] = True
+            if rises.all():
+                return delta.only(starts), np.arange(len(starts))
+            falls = by[1:] <= by[:-1]
+            falls[starts[1:] - 1] = True
+            if falls.all():
+                return delta.only(ends - 1), np.arange(len(starts))
+        return delta, np.repeat(np.arange(len(starts)), ends - starts)
 
     def _before(self, keys: Columns, count: int) -> Delta:
         """The first rows of so many keys as they are before the batch, with the number of the key in front."""
         found = self.first.reading().lookup(keys, count)
         columns = found.probes, *found.delta.columns[self.keys :]
         return Delta(columns, np.zeros_like(found.delta.times), found.delta.diffs).consolidated()
+
+
+def _first_at_once(owners: np.ndarray, by: Sequence[np.ndarray], there: int) -> tuple[np.ndarray, np.ndarray]:
+    """What changes in the first rows of groups in one round, as numbers and diffs: those that were `there` stand in front."""
+    order = np.lexsort([*by[::-1], owners])
+    best = order[run_starts((owners[order],), len(order))]
+    comes = best[best >= there]
+    displaced = np.zeros(len(best), bool)
+    displaced[owners[comes]] = True
+    goes = np.flatnonzero(displaced[owners[:there]])
+    return np.concatenate([comes, goes]), np.repeat([1, -1], [len(comes), len(goes)])
 
 
 Found = tuple[np.ndarray, np.ndarray, np.ndarray]
