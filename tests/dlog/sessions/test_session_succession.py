@@ -370,7 +370,7 @@ def test_rules_that_need_too_much_memory_are_refused() -> None:
 def test_what_goes_with_the_old_rules_is_no_obstacle_to_the_new_ones() -> None:
     s = closure(*((k, k + 1) for k in range(300)))
     used = s._engine.memory.used  # type: ignore[attr-defined]
-    s = closure(*((k, k + 1) for k in range(300)), memory=used + (used >> 2))
+    s = closure(*((k, k + 1) for k in range(300)), memory=used + (used >> 1))
     s.add_rules("path(x, x) :- edge(x, _).")
     assert s.rows("path") == 301 * 300 // 2 + 300
 
