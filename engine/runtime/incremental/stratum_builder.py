@@ -3,34 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from dlog.engine.ir import nodes
-from dlog.engine.ir.rules import Constant, Kind, Stratum, Variable
+from dlog.engine.ir.rules import Constant, Kind, Program, Stratum, Variable
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import TaskKind
-from dlog.engine.plan.incremental.templates import ENTER, LOOP, StratumPlan
-from dlog.engine.runtime.incremental.schedule import Step, connect_scope
+from dlog.engine.kernels.combine import Combine
+from dlog.engine.plan.incremental.templates import ENTER, LOOP, Plans, StratumPlan
+from dlog.engine.runtime.incremental.schedule import Step, Task, connect_scope
+from dlog.engine.runtime.lowering.lower_rounds import RoundCode
 from dlog.engine.runtime.lowering.lowered import LoweredPath, Reading
 from dlog.engine.runtime.lowering.round_storage import Source
 from dlog.engine.runtime.static.combining import combine_in, combine_of
+from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import Role
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.reduction import Reduction
 from dlog.engine.runtime.storage.relation import StoredRelation
 
-if TYPE_CHECKING:
-    from dlog.engine.runtime.incremental.dataflow import Dataflow
-
 EXTERNAL_SUFFIX = " given"
 """Ends the name of the collection with a derived relation's external rows."""
+
+
+class Flow(Protocol):
+    """What strata are built into (dataflow.py)."""
+
+    program: Program
+    catalog: Catalog
+    scopes: Plans
+    code: RoundCode
+    collections: dict[str, Collection]
+    reductions: dict[str, Reduction]
+    owners: list[tuple[list[LoweredPath], Stratum]]
+    loops: list[Struct]
+    interned: dict[str, int]
+
+    def add(self, name: str, kinds: Sequence[Kind], role: Role, scope: Struct | None = None) -> Collection: ...
+    def reduce(
+        self, name: str, result: Collection, combine: Combine, kind: Kind, column: int, scope: Struct | None = None
+    ) -> Reduction: ...
+    def task(self, task: Task) -> None: ...
 
 
 class StratumBuilder:
     """Builds one stratum; the storage that its paths are lowered against."""
 
-    def __init__(self, flow: Dataflow, stratum: Stratum, number: int, plan: StratumPlan) -> None:
+    def __init__(self, flow: Flow, stratum: Stratum, number: int, plan: StratumPlan) -> None:
         self.flow = flow
         self.stratum = stratum
         self.number = number
