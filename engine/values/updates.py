@@ -113,6 +113,22 @@ class RowUpdates(Updates):
         return words
 
 
+class BlockUpdates(Updates):
+    """Updates whose arrays are the rows of one block, one after the other: kernels find all of them by its address."""
+
+    __slots__ = ("block",)
+
+    block: np.ndarray
+
+    def __init__(self, block: np.ndarray) -> None:
+        *columns, diffs, rounds = block
+        for name, value in (("block", block), ("columns", tuple(columns)), ("diffs", diffs), ("rounds", rounds)):
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[type[Updates], tuple[Any, ...]]:
+        return Updates, (self.columns, self.diffs, self.rounds)
+
+
 def prepended(first: Mapping[str, Updates], then: Mapping[str, Updates]) -> dict[str, Updates]:
     """Changes by relation, with the `first` ones before the others."""
     both = {name: joined([updates, then[name]]) if name in then else updates for name, updates in first.items()}

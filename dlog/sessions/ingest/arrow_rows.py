@@ -29,13 +29,14 @@ class ArrowRows:
         self._places: list[int] | None = None
 
     def read(self, table: pa.Table | pa.RecordBatch, symbols: SymbolTable) -> np.ndarray | None:
-        """The rows as words, column after column; None where the kernel does not read the table."""
+        """The rows as words, column after column, with room for two columns more; None where the kernel does not read the
+        table."""
         if self._seen is None or not self._seen.equals(table.schema):
             self._prepare(table.schema)
         if self._places is None or not table.num_rows:
             return None
         table = table.select(self._places)
-        found, end = np.empty((len(self._places), table.num_rows), np.int64), 0
+        found, end = np.empty((len(self._places) + 2, table.num_rows), np.int64), 0
         for batch in table.to_batches() if hasattr(table, "to_batches") else (table,):
             start, end = end, end + batch.num_rows
             if start < end and not self._read(batch, found, start, symbols):

@@ -107,17 +107,19 @@ class RowReader:
 
     def columns(self, rows: Any) -> tuple[Columns, int]:
         """Any rows as columns of words, and how many there are."""
-        if is_arrow(rows) and (found := self._arrow.read(rows, self._codec.symbols)) is not None:
-            return tuple(found), found.shape[1]
+        if (block := self.block(rows)) is not None:
+            return tuple(block[:-2]), block.shape[1]
         if isinstance(rows, tuple):
             rows = [rows]
         return _in_words(table_of(self.relation, self._codec, rows))
 
+    def block(self, rows: Any) -> np.ndarray | None:
+        """The columns of a table in a block with room for two more; None where they are not read in one go."""
+        return self._arrow.read(rows, self._codec.symbols) if is_arrow(rows) else None
+
     def own_columns(self, rows: Any) -> tuple[Columns, int]:
-        """The same as columns that nobody else writes to."""
+        """The columns of what is no block, which nobody else writes to."""
         columns, count = self.columns(rows)
-        if is_arrow(rows):  # what is Arrow's is not written to, and what has been read is nobody else's
-            return columns, count
         return tuple([column.copy() if _is_shared(column, rows) else column for column in columns]), count
 
     def fetched(self, frame: Any) -> tuple[Columns, int]:

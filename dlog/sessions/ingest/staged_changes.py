@@ -105,6 +105,9 @@ class StagedChanges:
         name = row_reader.relation.name
         frame = self._engine.fitting(row_reader.relation, rows)
         if frame is None:
+            if (block := row_reader.block(rows)) is not None:
+                self._stage_block(name, block, diff)
+                return
             columns, count = row_reader.own_columns(rows)
         elif not self.staged.get(name, Staged(row_reader.arity)).takes_frame(diff):
             columns, count = row_reader.fetched(frame)
@@ -136,6 +139,18 @@ class StagedChanges:
         if relation not in self.staged:
             self.staged[relation] = Staged(len(columns))
         self.staged[relation].put_many(columns, diffs, diff)
+
+    @delayed
+    def _stage_block(self, relation: str, block: np.ndarray, diff: Diff) -> None:
+        """The same for rows in a block with room for diffs and rounds."""
+        self.check_room(block.nbytes)
+        self._fetch(relation)
+        block[-2] = diff
+        if relation in self._indexes:
+            self._follow(relation, block[:-1])
+        if relation not in self.staged:
+            self.staged[relation] = Staged(len(block) - 2)
+        self.staged[relation].put_block(block, diff)
 
     def upsert(self, relation: str, rows: Any, key: Any) -> None:
         """Rows that are to take the place of those with the same key."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.values.differences import Columns, last_of_each
-from dlog.engine.values.updates import RowUpdates, Updates, joined
+from dlog.engine.values.updates import BlockUpdates, RowUpdates, Updates, joined
 
 Words = tuple[int, ...]
 _ROW, _VALUE = 250, 40
@@ -65,6 +65,14 @@ class Staged:
         self._signs.update(np.unique(diffs).tolist() if diff is None else (diff,))
         self._size += bytes_of(columns, diffs)
 
+    def put_block(self, block: np.ndarray, diff: int) -> None:
+        """The same for rows in a block that is nobody else's: their columns, diffs, which are all the same, and room for
+        rounds."""
+        self._settle()
+        self._chunks.append(BlockUpdates(block))
+        self._signs.add(diff)
+        self._size += block.nbytes
+
     def copy(self) -> Staged:
         made = Staged(self.arity)
         made.single, made._chunks, made.frames = dict(self.single), list(self._chunks), list(self.frames)
@@ -77,6 +85,9 @@ class Staged:
             return RowUpdates(self.single, self.arity, round)
         self._settle()
         whole = joined(self._chunks)
+        if isinstance(whole, BlockUpdates):
+            whole.block[-1] = round
+            return whole
         columns, diffs = whole.columns, whole.diffs
         if len(self._signs) > 1:
             places = last_of_each(columns, len(diffs))

@@ -8,12 +8,14 @@ all that come after it.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.incremental.inputs.base_building import MIN_BASE_ROWS
 from dlog.engine.kernels.incremental.inputs.base_order import is_behind, ordered_key
 from dlog.engine.kernels.incremental.store.base import KEYS_PER_ROW, compare_base, offset_room
 from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import resize
+
+MIN_ORDERED_ROWS = 8
+"""Rows below which it is chance that they come in order."""
 
 
 @kernel
@@ -25,9 +27,9 @@ def may_grow(collection: Collection):
 
 @kernel
 def begin_growing(ctl: Control, collection: Collection, columns: WordColumns, step, diffs: Words, count):
-    """Begins a base without rows where a collection has none and many come, in the order of a column, close to each other.
+    """Begins a base without rows where a collection has none and some come, in the order of a column, close to each other.
     False with ctl.error set."""
-    if collection.rows != 0 or collection.base.offsets.address != 0 or count < MIN_BASE_ROWS or collection.unkeyed != 0:
+    if collection.rows != 0 or collection.base.offsets.address != 0 or count < MIN_ORDERED_ROWS or collection.unkeyed != 0:
         return True
     for source in range(count):
         if diffs[source * step] <= 0:

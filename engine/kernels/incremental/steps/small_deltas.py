@@ -14,7 +14,8 @@ from dlog.engine.kernels.core.structs import Array
 from dlog.engine.kernels.incremental.loop.activation import touch_reduced
 from dlog.engine.kernels.incremental.reduce.candidates import begin_lists, candidate_row
 from dlog.engine.kernels.incremental.reduce.derivations import derive_candidate
-from dlog.engine.kernels.incremental.steps.derive import begin_results, derive
+from dlog.engine.kernels.incremental.steps.contributions import begin_results
+from dlog.engine.kernels.incremental.steps.derive import derive
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.direct import are_many, find_direct, has_place, prefetch_direct
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first

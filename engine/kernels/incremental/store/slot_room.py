@@ -91,7 +91,7 @@ def is_growing(collection: Collection):
 def make_slots_for(ctl: Control, collection: Collection, extra):
     """Sees to it that so many more rows can be placed in slots; false with ctl.error set."""
     if too_few_slots(collection, extra):
-        if not more_homes(ctl, collection, more_slots(slotted(collection) + extra - 1)):
+        if not more_homes(ctl, collection, slots_wanted(collection, slotted(collection) + extra - 1)):
             return False
     elif is_growing(collection):
         moves = (collection.used_slots % ROWS_PER_MOVE + extra) // ROWS_PER_MOVE
@@ -104,6 +104,14 @@ def make_slots_for(ctl: Control, collection: Collection, extra):
         if not move_slots(ctl, collection, ROWS_PER_MOVE * SLOTS_MOVED_PER_ROW):
             return False
     return keep_last_free(ctl, collection, extra)
+
+
+@kernel
+def slots_wanted(collection: Collection, rows):
+    """How many slots a table that is full gets for so many rows: more where it is full of rows that have gone, or it would soon
+    be again."""
+    gone = collection.used_slots - slotted(collection)
+    return rows * 2 if gone > rows >> 3 else more_slots(rows)
 
 
 @kernel

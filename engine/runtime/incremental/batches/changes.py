@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.values.addresses import address_of
-from dlog.engine.values.updates import RowUpdates, Updates
+from dlog.engine.values.updates import BlockUpdates, RowUpdates, Updates
 
 MAX_ROWS_STAGED_ONE_BY_ONE = 32
 """Rows up to which a list of words takes less time than arrays."""
@@ -64,8 +64,18 @@ def staged(updates: Updates, first: int) -> tuple[Any, int, int]:
     if isinstance(updates, RowUpdates) and updates.rows <= MAX_ROWS_STAGED_ONE_BY_ONE:
         words = array("q", updates.flat(updates.round - first))
         return words, words.buffer_info()[0], 0
-    held, listed = as_columns((*updates.columns, updates.diffs, updates.rounds))
+    held, listed = all_columns(updates)
     return held, 0, listed
+
+
+def all_columns(updates: Updates) -> tuple[Any, int]:
+    """Changes as columns of values, diffs and rounds: what holds them, and where the list of them is."""
+    if isinstance(updates, BlockUpdates):
+        block = updates.block
+        first, step = address_of(block), block.itemsize * block.shape[1]
+        listed = array("q", range(first, first + step * len(block), step))
+        return (block, listed), listed.buffer_info()[0]
+    return as_columns((*updates.columns, updates.diffs, updates.rounds))
 
 
 def as_columns(given: Sequence[np.ndarray]) -> tuple[Any, int]:

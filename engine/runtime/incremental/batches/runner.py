@@ -17,7 +17,7 @@ from dlog.engine.kernels.incremental.loop import activation, fused_batches, roun
 from dlog.engine.kernels.incremental.reduce import tallies
 from dlog.engine.kernels.static import pages
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
-from dlog.engine.runtime.incremental.batches.changes import as_columns, staged
+from dlog.engine.runtime.incremental.batches.changes import all_columns, as_columns, staged
 from dlog.engine.runtime.incremental.batches.fused import FusedBatches
 from dlog.engine.runtime.incremental.batches.last_commit import LastCommit
 from dlog.engine.runtime.incremental.batches.sharing import Failed, Share
@@ -245,7 +245,7 @@ class BatchRunner:
         if can_be_loaded(target, updates, first):
             _held, listed = as_columns(updates.columns)
             return bool(loading.bring_in(control, target.address, 0, listed, updates.rows))
-        _held, listed = as_columns((*updates.columns, updates.diffs, updates.rounds))
+        _held, listed = all_columns(updates)
         bring = loading.bring_changes if whole else loading.bring_rows
         return bool(bring(control, target.address, listed, first, updates.rows))
 
@@ -258,7 +258,7 @@ class BatchRunner:
                 _held, listed = as_columns(updates.columns)
                 shared.load(target.address, listed, updates.rows)
             elif updates.rows >= shared.least and target.struct[L.collection.pairs]:
-                _held, listed = as_columns((*updates.columns, updates.diffs, updates.rounds))
+                _held, listed = all_columns(updates)
                 shared.change(target.address, listed, first, updates.rows)
             else:
                 apart.append((target, updates))
