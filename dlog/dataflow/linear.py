@@ -20,7 +20,7 @@ from dlog.dataflow.expressions import Column, Expression, Values, column_or, exp
 from dlog.dataflow.given import check_shape, diffs_of, lists_of, pair_of
 from dlog.dataflow.kinds import Component, Extreme, Kind, decode
 from dlog.dataflow.rows import RowReader, shown_time, time_words, words_of
-from dlog.dataflow.schema import Schema, column_names, plain
+from dlog.dataflow.schema import Schema, plain
 from dlog.dataflow.site import Bound, LinearStep, Site
 from dlog.dataflow.weights import constant, part, series, summed_parts, weighted
 from dlog.dataflow.windows import sliding
@@ -405,10 +405,3 @@ def _delay(function: Callable[[Any], Any], site: Site) -> Bound:
         return Delta(delta.columns, np.ascontiguousarray(times), delta.diffs)
 
     return site.schema, run
-
-
-def names_or_all(schema: Schema, given: Any) -> tuple[str, ...]:
-    """The columns that are named, all where none is."""
-    names = schema.names if given is None else column_names("columns", given)
-    schema.places(names)
-    return names

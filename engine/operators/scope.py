@@ -51,13 +51,6 @@ class Scope:
         """A scope within that has each round twice; only where times are rounds alone."""
         return Scope(self, self.region, 2 * self.scale)
 
-    def is_within(self, other: Scope) -> bool:
-        """Whether it is the other, or is in it."""
-        scope: Scope | None = self
-        while scope is not None and scope is not other:
-            scope = scope.parent
-        return scope is other
-
 
 @dataclass(frozen=True, slots=True)
 class Rounds:

@@ -110,13 +110,14 @@ class Subscription:
 
     def _enqueue(self, rows: int, items: Iterator[Item], last: int) -> None:
         """Has items wait to be taken, unless there are too many of them."""
+        size = max(rows, 1)  # a commit that changes nothing waits, too
         with self._arrived:
-            full = self._size and self._size + rows > self.terms.limit
+            full = self._size and self._size + size > self.terms.limit
             if full and (self.terms.slow == "end" or self._reader == get_ident()):
                 self._end(slow_subscriber(self.name, self._size, self.terms.limit, last))
                 return
-            self._waiting.append((rows + 1, items))
-            self._size += rows + 1
+            self._waiting.append((size, items))
+            self._size += size
             self._notify()
 
     def wait_for_room(self) -> None:

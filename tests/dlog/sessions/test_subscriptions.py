@@ -358,6 +358,27 @@ def test_a_slow_subscriber_is_told_and_holds_no_more_than_its_limit() -> None:
     assert len(other.fetch()) == 50
 
 
+def test_as_many_changes_wait_as_are_told() -> None:
+    s = dlog.session(".decl n(x: number)\n")
+    found, waiting = s.subscribe("n", limit=5), []
+    while not found.closed:
+        s.insert("n", (s.round,))
+        s.commit()
+        waiting.append(found.waiting)
+    assert waiting == [1, 2, 3, 4, 5, 0]
+    with pytest.raises(dlog.DlogError, match="5 changes waited to be taken when round 6 came"):
+        found.fetch()
+
+
+def test_commits_without_changes_that_wait_are_not_without_end() -> None:
+    s = dlog.session(".decl n(x: number)\n")
+    found = s.subscribe("n", progress=True, limit=5)
+    for _ in range(9):
+        s.commit()
+    with pytest.raises(dlog.DlogError, match="5 changes waited"):
+        found.fetch()
+
+
 def test_one_commit_may_be_larger_than_the_limit() -> None:
     s = dlog.session(".decl n(x: number)\n", {"n": [(x,) for x in range(100)]})
     found = s.subscribe("n", limit=10)
