@@ -42,7 +42,7 @@ REGISTER = BLOCK + 8
 """Words from one register to the next: first rows that lie whole pages apart would all share one set of the cache."""
 NO_REGISTER = -1
 """What stands for the register of an operand that there is not. Those of constants have lower numbers."""
-SCRATCH_BLOCKS, SCRATCH_TEXT = 11, 2**18
+SCRATCH_BLOCKS, SCRATCH_TEXT = 12, 2**18
 """Blocks of words for an instruction's own use; bytes for the texts that it makes."""
 LEVELS_MAX = 40
 """Levels of a path."""

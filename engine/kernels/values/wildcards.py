@@ -28,17 +28,37 @@ def find_byte(start, end, limit, byte):
 
 
 @kernel
+def find_pair(start, end, limit, byte, following):
+    """Where two bytes, one behind the other, may first be, from `start` on and before `end`, or `end`; memory ends at
+    `limit`."""
+    first, second = wrapped_product(byte, ONES), wrapped_product(following, ONES)
+    at = start
+    while at < end and at + 9 <= limit:
+        found = zero_bytes(load_i64(at, 0) ^ first) & zero_bytes(load_i64(at + 1, 0) ^ second)
+        if found != 0:
+            return min(at + first_byte(found), end)
+        at += 8
+    while at < end and load_u8(at, 0) != byte:
+        at += 1
+    return min(at, end)
+
+
+@kernel
 def find_part(start, end, limit, part, length, part_limit):
     """Where a text is first from `start` on and before `end`, or -1."""
     if length == 0:
         return start
-    byte = load_u8(part, 0)
-    at = find_byte(start, end - length + 1, limit, byte)
-    while at <= end - length:
+    last = end - length + 1
+    byte, following = load_u8(part, 0), load_u8(part, min(1, length - 1))
+    at = start
+    while True:
+        # One byte alone is met too often.
+        at = find_pair(at, last, limit, byte, following) if length > 1 else find_byte(at, last, limit, byte)
+        if at >= last:
+            return -1
         if equal_bytes(at, limit, part, part_limit, length):
             return at
-        at = find_byte(at + 1, end - length + 1, limit, byte)
-    return -1
+        at += 1
 
 
 @kernel

@@ -22,7 +22,7 @@ from dlog.engine.kernels.incremental.store.slots import (
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
-from dlog.engine.kernels.static.storage import behind, mix, register, scratch_block
+from dlog.engine.kernels.static.storage import behind, clear_words, mix, register, scratch_block
 
 MAX_COLUMNS = BLOCK // 2
 """Columns that fit half a block."""
@@ -30,6 +30,11 @@ SAMPLED = 64
 """Rows at the start of a block that tell whether most of its rows repeat others."""
 KNOWN = 64
 """Places of a table that remembers rows of a block by their hash or number, the last one for each place."""
+
+MADE_WORDS = 64
+"""Words of bits for the hashes of rows that are made for a block: few of 512 rows share one."""
+_MADE = 11
+"""The scratch block that these are in."""
 
 
 @kernel
@@ -168,7 +173,7 @@ def find_repeated(
         if first >= 0 and hashes[first] == hashes[i] and are_alike(ctl, registers, arity, first, i):
             rows[i] = rows[first]
             continue
-        rows[i] = find_row(ctl, collection, registers, i, hashes[i], buffer, making)
+        rows[i] = find_row(ctl, collection, registers, i, hashes[i], buffer, True, making)
         if rows[i] < 0 and making:
             return False
         known[place] = i
@@ -176,13 +181,13 @@ def find_repeated(
 
 
 @kernel
-def find_row(ctl: Control, collection: Collection, registers: Words, i, hashed, buffer: Words, making):
-    """The row with the values of block row i, a new one with `making` if there is none; else -1, with `making` ctl.error is
-    set."""
+def find_row(ctl: Control, collection: Collection, registers: Words, i, hashed, buffer: Words, sought, making):
+    """The row with the values of block row i, a new one with `making` if there is none, as is known unless it is `sought`; else
+    -1, with `making` ctl.error is set."""
     arity = collection.arity
     for c in range(arity):
         buffer[c] = register(ctl, registers[c])[i]
-    row = find_values(collection, buffer, hashed)
+    row = find_values(collection, buffer, hashed) if sought else -1
     return add_values(ctl, collection, buffer, hashed) if row < 0 and making else row
 
 
@@ -203,11 +208,24 @@ def find_block(ctl: Control, collection: Collection, registers: Words, n, rows: 
         return find_repeated(ctl, collection, registers, n, hashes, buffer, places, rows, making)
     search_ahead(collection, hashes, n, making, places)
     drop_others(ctl, collection, registers, n, places)
+    made = scratch_block(ctl, _MADE)
+    clear_words(made, MADE_WORDS)
     for i in range(n):
         row = places[i]
         if row == UNKNOWN or (row == ABSENT and making):
-            row = find_row(ctl, collection, registers, i, hashes[i], buffer, making)
+            sought = row == UNKNOWN or not may_be_first(made, hashes[i])
+            row = find_row(ctl, collection, registers, i, hashes[i], buffer, sought, making)
             if row < 0 and making:
                 return False
         rows[i] = row
     return True
+
+
+@kernel
+def may_be_first(made: Words, hashed):
+    """Whether no row with such a hash has been made for this block; notes that one is."""
+    word = (hashed >> 40) & (MADE_WORDS - 1)
+    bit = 1 << ((hashed >> 32) & 63)
+    known = made[word]
+    made[word] = known | bit
+    return known & bit == 0
