@@ -17,7 +17,8 @@ from dlog.as_rules.functors import Functors
 from dlog.as_rules.refusals import refused
 from dlog.as_rules.terms import Term, call
 from dlog.dataclass import dataclass
-from dlog.dataflow.expressions import Applied, Binary, Column, Comparison, Expression, Literal, Named
+from dlog.dataflow.applied import Applied
+from dlog.dataflow.expressions import Binary, Column, Comparison, Expression, Literal, Named
 from dlog.dataflow.kinds import Kind
 from dlog.dataflow.schema import Schema
 from dlog.grammar.syntax import Call, Constraint, Number, String

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from dlog.as_rules.program import Program, distinct_names
-from dlog.as_rules.refusals import refused
 from dlog.dataclass import dataclass
-from dlog.dataflow.expressions import Applied
+from dlog.dataflow.applied import Applied, compiled, name_of
 from dlog.dataflow.kinds import Kind
 from dlog.dataflow.schema import Schema
-from dlog.engine.kernels.core.compiler import import_numba
 from dlog.functors import Function, functor
 
 
@@ -29,11 +26,9 @@ class Functors:
     def name(self, applied: Applied, schema: Schema) -> str:
         """The functor of a function: one for all uses of it with arguments of the same kinds."""
         kinds = tuple(argument.kind(schema) for argument in applied.arguments)
-        if not kinds or not set(kinds) <= {int, float, bool}:
-            raise refused("apply", f"of {', '.join(kind.__name__ for kind in kinds) or 'nothing'}", "apply it to numbers")
         key = id(applied.function), kinds, applied.result
         if key not in self._names:
-            hint = getattr(applied.function, "__name__", "apply")
+            hint = name_of(applied.function)
             (name,) = distinct_names(["apply" if hint == "<lambda>" else hint], self.functions)
             self.functions[name] = functor(blocks=True)(_OfColumns(applied.function, kinds, applied.result))
             self._program.functor(name, kinds, applied.result)
@@ -53,10 +48,5 @@ class _OfColumns:
         if not len(columns[0]):
             return np.empty(0, np.float64 if self.result is float else np.int64)
         values = [column != 0 if kind is bool else column for column, kind in zip(columns, self.kinds, strict=True)]
-        found: np.ndarray = np.asarray(_compiled(self.function)(*values), self.result)
+        found: np.ndarray = np.asarray(compiled(self.function)(*values), self.result)
         return found.astype(np.int64) if self.result is bool else found
-
-
-@cache
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return import_numba().vectorize(nopython=True)(function)  # type: ignore[no-any-return]

@@ -7,9 +7,10 @@ It stands on `dlog.engine.operators`.
 """
 
 from dlog.dataflow import moving, semigroup
+from dlog.dataflow.applied import apply
 from dlog.dataflow.clock import now
 from dlog.dataflow.collection import Arrangement, Collection, Variable
-from dlog.dataflow.expressions import Expression, apply, col, lit
+from dlog.dataflow.expressions import Expression, col, lit
 from dlog.dataflow.flow import Dataflow, Input, OperatorStatistics
 from dlog.dataflow.linear import linear
 from dlog.dataflow.outputs import Captured, Probe

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
 from dlog.dataflow.kinds import KINDS, Kind, Objects, decode, encode, float_words
 from dlog.dataflow.schema import Schema
-from dlog.engine.kernels.core.compiler import import_numba
 from dlog.engine.operators.delta import Columns
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -332,30 +330,6 @@ def _of_both(function: Callable[[Any, Any], Any], left: Operand, right: Operand)
     return lambda frame: function(left(frame), right(frame))
 
 
-@dataclass(frozen=True, eq=False)
-class Applied(Expression):
-    function: Callable[..., Any]
-    arguments: tuple[Expression, ...]
-    result: Kind
-
-    def kind(self, schema: Schema) -> Kind:
-        return self.result
-
-    @cached_property
-    def _compiled(self) -> Callable[..., Any]:
-        return import_numba().vectorize(nopython=True)(self.function)  # type: ignore[no-any-return]
-
-    def values(self, schema: Schema) -> Values:
-        arguments = [argument.values(schema) for argument in self.arguments]
-
-        def run(frame: DeltaFrame) -> np.ndarray:
-            if not frame.rows:
-                return np.empty(0, self.result)
-            return np.asarray(self._compiled(*(argument(frame) for argument in arguments)), self.result)
-
-        return run
-
-
 def col(name: str) -> Expression:
     """The column of this name."""
     if not isinstance(name, str):
@@ -366,23 +340,6 @@ def col(name: str) -> Expression:
 def lit(value: Any) -> Expression:
     """One value for all rows."""
     return Literal(value)
-
-
-def apply(function: Callable[..., Any], *arguments: Any, kind: Kind = int) -> Expression:
-    """A scalar function of numbers, which Numba compiles, of columns (or expressions).
-
-    >>> from dlog.dataflow import Dataflow, apply
-    >>> flow = Dataflow()
-    >>> numbers = flow.input(x=int)
-    >>> squares = numbers.map(square=apply(lambda x: x * x, "x")).capture()
-    >>> numbers.insert([(3,)])
-    >>> flow.commit()
-    >>> squares.counts()
-    {(9,): 1}
-    """
-    if kind not in (int, float, bool):
-        raise bad_argument("kind", "int, float or bool", kind)
-    return Applied(function, tuple(column_or(argument) for argument in arguments), kind)
 
 
 def expression(value: Any) -> Expression:
