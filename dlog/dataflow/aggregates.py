@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dlog.dataclass import dataclass
-from dlog.dataflow.given import check_shape, diffs_of, lists_of, pair_of
+from dlog.dataflow.given import check_shape, diffs_of, lists_of, numbers_of, pair_of
 from dlog.dataflow.kinds import Component, Extreme, Kind, Objects, comparable, decode, float_words, word_floats
 from dlog.dataflow.rows import rows_of, words_of
 from dlog.dataflow.schema import Schema
@@ -56,8 +56,9 @@ def _total(groups: Groups, ours: np.ndarray, component: Component) -> tuple[np.n
         return sums, groups.sums(ours.astype(np.int64)) > 0
     if component is float:
         amounts = np.zeros(len(values))
-        amounts[ours] = word_floats(values[ours]) * groups.diffs[ours]
-        floats = groups.sums(amounts)
+        with np.errstate(all="ignore"):  # sums may be infinite, or NaN
+            amounts[ours] = word_floats(values[ours]) * groups.diffs[ours]
+            floats = groups.sums(amounts)
         return float_words(floats), floats != 0
     sums = groups.sums_of_diffs(ours)
     return sums, sums != 0
@@ -174,7 +175,8 @@ def by_batch(
         outcome = function(*given, groups.diffs, groups.starts)
         found, owners = pair_of("reduce_batches", "(columns, numbers of groups)", outcome)
         columns, rows = words_of(made, found, objects)
-        return Outcome(np.asarray(owners, np.int64), columns, np.ones(rows, np.int64))
+        numbers = numbers_of("reduce_batches", "group", owners, rows, groups.count)
+        return Outcome(numbers, columns, np.ones(rows, np.int64))
 
     return run
 

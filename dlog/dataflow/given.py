@@ -47,6 +47,19 @@ def pair_of(operator: str, expected: str, given: Any) -> tuple[Any, Any]:
     return given[0], given[1]
 
 
+def numbers_of(operator: str, what: str, given: Any, rows: int, count: int) -> np.ndarray:
+    """For each of some rows the number of what it is for, of which there are so many. Raises DlogError for others."""
+    array = np.asarray(given)
+    if array.shape != (rows,):
+        raise wrong_outcome(operator, f"the number of a {what} for each of {rows} rows", given)
+    if array.dtype.kind not in "iu" and rows:
+        raise wrong_outcome(operator, f"whole numbers of {what}s", given)
+    if rows and not 0 <= array.min() <= array.max() < count:
+        strange = next(number for number in array.tolist() if not 0 <= number < count)
+        raise wrong_outcome(operator, f"numbers of {what}s from 0 to {count - 1}", strange)
+    return array.astype(np.int64)
+
+
 def diffs_of(operator: str, given: list[Any]) -> np.ndarray:
     """Whole numbers as diffs. Raises DlogError for what is none, or needs more than 64 bits."""
     array = np.asarray(given) if given else np.empty(0, np.int64)

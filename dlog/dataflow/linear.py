@@ -17,7 +17,7 @@ from dlog.dataclass import dataclass
 from dlog.dataflow import semigroup
 from dlog.dataflow.clock import has_clock, split_filter
 from dlog.dataflow.expressions import Column, Expression, Values, column_or, expression
-from dlog.dataflow.given import check_shape, diffs_of, lists_of, pair_of
+from dlog.dataflow.given import check_shape, diffs_of, lists_of, numbers_of, pair_of
 from dlog.dataflow.kinds import Component, Extreme, Kind, decode
 from dlog.dataflow.rows import RowReader, shown_time, time_words, words_of
 from dlog.dataflow.schema import Schema, plain
@@ -262,8 +262,8 @@ def _flat_map_batches(function: Callable[..., Any], made: Schema, site: Site) ->
 
     def run(delta: Delta) -> Delta:
         found, owners = pair_of("flat_map_batches", "(columns, numbers of rows)", function(_values(site, delta)))
-        columns, _ = words_of(made, found, site.objects)
-        chosen = delta.only(np.asarray(owners, np.int64))
+        columns, rows = words_of(made, found, site.objects)
+        chosen = delta.only(numbers_of("flat_map_batches", "row", owners, rows, delta.rows))
         return chosen.with_columns((*columns, *site.hidden(chosen)))
 
     return schema, run

@@ -47,8 +47,9 @@ def _with_tuples(schema: Schema, delta: Delta, objects: Objects) -> tuple[Delta,
         if isinstance(component, Extreme):
             sums.append(semigroup.shown(component, values, ours & (delta.diffs > 0), starts, objects))
         else:
-            amounts = word_floats(values) * delta.diffs if component is float else delta.diffs
-            sums.append(np.add.reduceat(np.where(ours, amounts, 0), starts).tolist())
+            with np.errstate(all="ignore"):  # sums may be infinite, or NaN
+                amounts = word_floats(values) * delta.diffs if component is float else delta.diffs
+                sums.append(np.add.reduceat(np.where(ours, amounts, 0), starts).tolist())
     return delta.only(starts), list(zip(*sums, strict=True))
 
 

@@ -44,9 +44,10 @@ def summed_parts(delta: Delta, weights: Sequence[np.ndarray], constants: Sequenc
 
 def part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:
     """One component of diffs: the sum of the weights of the rows, each times its diff. An amount that goes cancels with its
-    coming, as it has the same value and the other sign."""
+    coming, as it has the same value and the other sign; but infinities of two signs do not cancel, they make NaN."""
     if kind is float:
-        values, signs = float_words(np.abs(weights)), np.where(weights < 0, -1, weights != 0)  # NaN is an amount, too
+        negative = (weights < 0) & (weights != -np.inf)
+        values, signs = float_words(np.where(negative, -weights, weights)), np.where(negative, -1, weights != 0)
     else:
         values, signs = np.zeros(delta.rows, np.int64), weights.astype(np.int64)
     columns = (*delta.columns, np.full(delta.rows, component, np.int64), values)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dlog.dataflow import Dataflow, Variable, col, lit, weights
+from dlog.dataflow import Collection, Dataflow, Variable, col, lit, weights
 from dlog.grammar.diagnostics import DlogError
 
 
@@ -70,6 +71,14 @@ def test_mistakes_are_told(wrong: object, message: str) -> None:
         wrong(flow, collection)
 
 
+def _batches(owners: Any) -> Callable[[Collection], Collection]:
+    return lambda rows: rows.flat_map_batches(lambda columns: ({"y": [5]}, owners), y=int)
+
+
+def _grouped(owners: Any) -> Callable[[Collection], Collection]:
+    return lambda rows: rows.reduce_batches("x", lambda *groups: ({"y": [5]}, owners), y=int)
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -82,6 +91,17 @@ def test_mistakes_are_told(wrong: object, message: str) -> None:
         (lambda c: c.reduce("x", lambda key, rows: [1], y=int), "of `reduce` must give any number of \\(row, count\\), not 1"),
         (lambda c: c.flat_map_batches(lambda columns: columns, y=int), "must give \\(columns, numbers of rows\\), not {"),
         (lambda c: c.reduce_batches("x", lambda *groups: None, y=int), "must give \\(columns, numbers of groups\\), not None"),
+        (_batches([-1]), "`flat_map_batches` must give numbers of rows from 0 to 1, not -1"),
+        (_batches([2]), "`flat_map_batches` must give numbers of rows from 0 to 1, not 2"),
+        (_batches([0.7]), "`flat_map_batches` must give whole numbers of rows, not \\[0.7\\]"),
+        (_batches([True]), "`flat_map_batches` must give whole numbers of rows, not \\[True\\]"),
+        (_batches([0, 1]), "`flat_map_batches` must give the number of a row for each of 1 rows, not \\[0, 1\\]"),
+        (_batches(0), "`flat_map_batches` must give the number of a row for each of 1 rows, not 0"),
+        (_batches([[0]]), "`flat_map_batches` must give the number of a row for each of 1 rows"),
+        (_grouped([-1]), "`reduce_batches` must give numbers of groups from 0 to 1, not -1"),
+        (_grouped([2]), "`reduce_batches` must give numbers of groups from 0 to 1, not 2"),
+        (_grouped([0.0]), "`reduce_batches` must give whole numbers of groups"),
+        (_grouped([0, 0]), "`reduce_batches` must give the number of a group for each of 1 rows"),
         (lambda c: c.generate_series(0, 2**50), "`generate_series` gives more than .* rows at once, .* from 0 to"),
         (lambda c: c.generate_series(-(2**63), 2**63 - 1), "from -9223372036854775808 to 9223372036854775807"),
     ],
@@ -90,7 +110,7 @@ def test_functions_that_give_something_else_are_told(wrong: object, message: str
     flow = Dataflow()
     rows = flow.input(x=int)
     wrong(rows).capture()
-    rows.insert([1])
+    rows.insert([1, 2])
     with pytest.raises(DlogError, match=message):
         flow.commit()
 
