@@ -73,9 +73,14 @@ def truth(name: str, given: Any) -> bool:
     return given
 
 
-def check_function_or_none(name: str, given: Any, meant: str) -> None:
-    if given is not None and not callable(given):
+def check_function(name: str, given: Any, meant: str) -> None:
+    if not callable(given):
         raise bad_argument(name, meant, given)
+
+
+def check_function_or_none(name: str, given: Any, meant: str) -> None:
+    if given is not None:
+        check_function(name, given, meant)
 
 
 def by_relation(name: str, given: Any, meant: str) -> Mapping[str, Any]:

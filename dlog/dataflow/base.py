@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
+from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
 from dlog.dataflow.linear import Linear, is_total
 from dlog.dataflow.schema import Schema, column_names, mismatch
@@ -130,9 +131,9 @@ class Base(Linear):
         """The same with the diffs of equal rows and times added up."""
         return self._emitted(self._operator(Consolidate), self.schema, Definition("consolidate", (self,)))
 
-    def _like(self, other: Base, what: str) -> Base:
+    def _like(self, other: Base, what: str, name: str = "other") -> Base:
         """The other collection in the order of this one's columns. Raises DlogError where it has others, or is elsewhere."""
-        self._check_together(other)
+        self._check_together(other, name)
         if other.schema == self.schema:
             return other
         if set(other.schema.names) != set(self.schema.names):
@@ -142,7 +143,8 @@ class Base(Linear):
             raise mismatch(what, self.schema, other.schema)
         return found
 
-    def _check_together(self, other: Base) -> None:
+    def _check_together(self, other: Any, name: str = "other") -> None:
+        check_collection(name, other)
         if self.graph is not other.graph:
             raise DlogError(Diagnostic("two-dataflows", "the collections are of two dataflows"))
         if self.scope is not other.scope:
@@ -194,6 +196,13 @@ class Base(Linear):
     def _minus(self, other: Base) -> Self:
         terms = (*self.terms, *(t.then("negate", negated) for t in other.terms))
         return self._collection(self.scope, self.schema, terms, Definition("minus", (self, other)))
+
+
+def check_collection(name: str, given: Any) -> None:
+    if not isinstance(given, Base):
+        arranged = isinstance(getattr(given, "collection", None), Base)
+        note = "that of an arrangement is its `collection`" if arranged else "`flow.input` makes one, `insert` fills it"
+        raise bad_argument(name, "a collection", given, note)
 
 
 def select_columns(places: Sequence[int], delta: Delta) -> Delta:

@@ -10,7 +10,7 @@ import numpy as np
 from dlog.arguments import bad_argument
 from dlog.dataflow.base import Base, Definition
 from dlog.dataflow.expressions import Values, column_or
-from dlog.dataflow.scopes import Scope
+from dlog.dataflow.scopes import Scope, check_scope
 from dlog.dataflow.site import Site
 from dlog.engine.operators.arrange import entering
 from dlog.engine.operators.delta import Delta
@@ -23,6 +23,7 @@ class Borders(Base):
 
     def enter(self, scope: Scope) -> Self:
         """The collection in a scope within: from the first iteration on."""
+        check_scope("scope", scope)
         found = self
         for inner in scope.way_from(self.scope):
             function = entering(1) if inner.is_loop else _at_alt
@@ -32,6 +33,7 @@ class Borders(Base):
 
     def enter_at(self, scope: Scope, iteration: Any) -> Self:
         """The collection in a loop, each row from the iteration on that an expression says."""
+        check_scope("scope", scope)
         if scope.way_from(self.scope) != [scope] or not scope.is_loop:
             raise bad_argument("scope", "the loop within that of the collection", scope)
         site = Site(self.schema, self.scope.inner, self.graph.objects)

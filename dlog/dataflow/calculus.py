@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 from dlog.arguments import bad_argument
-from dlog.dataflow.base import Base, Definition, key_pairs
+from dlog.dataflow.base import Base, Definition, check_collection, key_pairs
 from dlog.dataflow.borders import Borders
 from dlog.dataflow.joins import Joins, joined_schema
 from dlog.dataflow.ordered import OrderedGroups
 from dlog.dataflow.reductions import Reductions
 from dlog.dataflow.schema import plain
-from dlog.dataflow.scopes import Scope
+from dlog.dataflow.scopes import Scope, check_scope
 from dlog.engine.operators.asof import AsOfJoin
 from dlog.engine.operators.delta import Delta, together
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+_ALTNEU = "an alt/neu scope within that of the collection: `flow.scope.altneu()`"
 
 
 class Calculus(Joins, Reductions, OrderedGroups, Borders):
@@ -28,8 +30,9 @@ class Calculus(Joins, Reductions, OrderedGroups, Borders):
     def differentiate(self, scope: Scope) -> Self:
         """The collection of its changes, in an alt/neu scope: each is there at `Alt t`, when it happens, and gone at `Neu
         t`."""
+        check_scope("scope", scope, _ALTNEU)
         if scope.is_loop or scope.way_from(self.scope) != [scope]:
-            raise bad_argument("scope", "an alt/neu scope within that of the collection: `flow.scope.altneu()`", scope)
+            raise bad_argument("scope", _ALTNEU, scope)
         return self._changed("differentiate", _blips, scope=scope)
 
     def integrate(self) -> Self:
@@ -49,6 +52,7 @@ class Calculus(Joins, Reductions, OrderedGroups, Borders):
 
         When the row goes, `retract` decides what goes with it: what it would meet `"now"`, which is what integrating the
         changes means, or what it met: the `"original"`. That is for rows that are there or not, however often."""
+        check_collection("other", other)
         if retract == "now":
             inner = self.scope.altneu()
             there = other.enter(inner) if isinstance(other, Borders) else other

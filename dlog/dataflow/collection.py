@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dlog.dataflow.base import Base, Definition, Term
+from dlog.arguments import bad_argument, check_function
+from dlog.dataflow.base import Base, Definition, Term, check_collection
 from dlog.dataflow.calculus import Calculus
 from dlog.dataflow.outputs import Captured, Probe, Show, updates_of
 from dlog.dataflow.schema import Schema, column_names, plain
-from dlog.dataflow.scopes import Scope
+from dlog.dataflow.scopes import Scope, check_scope
 from dlog.dataflow.traces import Batch, InspectBatches, Layout, TraceReader
 from dlog.dataflow.watermarks import Watermarked, watermarked
 from dlog.engine.operators import feedback
@@ -38,10 +39,11 @@ class Collection(Calculus):
     def iterate(self, step: Callable[[Collection], Collection]) -> Collection:
         """What becomes of the collection when a function is applied to it again and again, until nothing changes. The function
         gets a collection in a loop, whose scope others `enter`."""
+        check_function("step", step, "a function of a collection")
         loop = self.scope.loop()
         variable = Variable(loop, self.enter(loop))
         try:
-            return variable.set(step(variable)).leave()
+            return variable.set(_made_by(step, variable)).leave()
         finally:
             self.graph.undefined.discard(variable)  # what a function that fails has left reaches nothing
 
@@ -80,6 +82,7 @@ class Collection(Calculus):
 
     def inspect(self, show: Show) -> Collection:
         """Shows each update to a function of row, time and diff: a number, or a tuple of the components that `explode` gave."""
+        check_function("show", show, "a function of a row, a time and a diff")
 
         def show_all(delta: Delta) -> None:
             for update in updates_of(self.scope, self.schema, delta):
@@ -106,6 +109,14 @@ class Collection(Calculus):
         self._minus(self._like(other, "assert_eq")).assert_empty()
 
 
+def _made_by(step: Callable[[Collection], Collection], variable: Variable) -> Collection:
+    made = step(variable)
+    if not isinstance(made, Collection):
+        notes = ("is a `return` missing?",) if made is None else ()
+        raise bad_argument("step", "a function that returns a collection", made, *notes)
+    return made
+
+
 class Variable(Collection):
     """A collection of a loop whose definition, its `meaning`, is given later: at the first iteration it is what it starts from,
     then what its definition was at the iteration before. A dataflow with a variable that has none does not run."""
@@ -114,6 +125,9 @@ class Variable(Collection):
     meaning: Collection | None
 
     def __init__(self, scope: Scope, start: Collection | None = None, **kinds: Any) -> None:
+        check_scope("scope", scope, "a loop: `scope.loop()`")
+        if start is not None:
+            check_collection("start", start)
         if not scope.is_loop:
             raise DlogError(Diagnostic("no-loop", "a variable has to be in a loop: `scope.loop()`"))
         scope.graph.check_open()
@@ -122,7 +136,7 @@ class Variable(Collection):
         super().__init__(scope, schema, (Term(self._operator_),), Definition("variable"))
         self.start, self.meaning = start, None
         if start is not None:
-            self._check_together(start)
+            self._check_together(start, "start")
             start._connect_terms(self._operator_)
             start._changed("later", feedback.next_iteration).negate()._connect_terms(self._operator_)
         self.graph.undefined.add(self)
@@ -131,7 +145,7 @@ class Variable(Collection):
         """Defines it; returns the definition, in the order of its columns."""
         if self.meaning is not None:
             raise DlogError(Diagnostic("defined-twice", "the variable has a definition already"))
-        found = self._like(definition, "set")
+        found = self._like(definition, "set", "definition")
         assert isinstance(found, Collection)
         found._changed("later", feedback.next_iteration)._connect_terms(self._operator_, feedback=True)
         self.meaning = found
@@ -157,6 +171,7 @@ class Arrangement:
 
     def inspect_batches(self, show: Callable[[Batch], object]) -> Arrangement:
         """Shows each batch of updates to a function, as soon as the index has it."""
+        check_function("show", show, "a function of a batch")
         self.collection.graph.check_open()
         InspectBatches(self.collection.graph.scheduler, self._layout.inner, self.arranged, self._layout, show)
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from dlog.arguments import text, whole, whole_or_none
+from dlog.arguments import bad_argument, text, whole, whole_or_none
 from dlog.dataclass import dataclass
 from dlog.dataflow.base import Definition, Term
 from dlog.dataflow.collection import Arrangement, Collection
@@ -49,6 +49,8 @@ class Dataflow:
     def __init__(self, *, max_iterations: int | None = None, beside: Dataflow | None = None) -> None:
         """`max_iterations` ends loops that do not end. `beside` is a dataflow from which this one may import arrangements."""
         limit = whole_or_none("max_iterations", max_iterations, 1, "a whole number, 1 or more")
+        if beside is not None and not isinstance(beside, Dataflow):
+            raise bad_argument("beside", "another dataflow", beside)
         self._graph: DataflowGraph = DataflowGraph(Scheduler(limit), Objects() if beside is None else beside._graph.objects)
         self.scope = Scope(self._graph, engine.Scope())
         """The root: where inputs are."""
@@ -72,6 +74,8 @@ class Dataflow:
         """An arrangement of another dataflow, which this one was made `beside`: read, not copied. This dataflow can do the
         rounds that the other one has done, also long after it."""
         self._graph.check_open()
+        if not isinstance(arrangement, Arrangement):
+            raise bad_argument("arrangement", "one of another dataflow: `collection.arrange_by_key(...)`", arrangement)
         given = arrangement.collection
         if given.graph.objects is not self._graph.objects or given.graph is self._graph or given.scope.parent is not None:
             note = "make the dataflow `Dataflow(beside=other)`, and import what is in the other's root scope"

@@ -50,6 +50,7 @@ class Joins(Base):
 
     def _keys_of(self, other: Base, on: Any) -> tuple[Base, dict[str, str]]:
         """The keys of another collection, each as often as it has them, and its columns by those of this one."""
+        self._check_together(other)
         left_keys, right_keys = key_pairs(self.schema, other.schema, on)
         plain(other.schema, "`semijoin`")
         keys = other if set(other.schema.names) == set(right_keys) else other.map(*right_keys)

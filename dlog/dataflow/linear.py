@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dlog.arguments import MAX_COUNT, bad_argument
+from dlog.arguments import MAX_COUNT, bad_argument, check_function
 from dlog.dataclass import dataclass
 from dlog.dataflow import semigroup
 from dlog.dataflow.clock import has_clock, split_filter
@@ -64,14 +64,17 @@ class Linear(ABC):
 
     def map_batches(self, function: Callable[..., Mapping[str, Any]], **kinds: Kind) -> Self:
         """Rows of other columns, from a Python function of many rows at once: from a dict of arrays to one."""
+        check_function("function", function, "a function of columns")
         return self._then(LinearStep("map_batches", _map_batches, (function, Schema.of(kinds))))
 
     def flat_map(self, function: Callable[..., Iterable[Any]], **kinds: Kind) -> Self:
         """Any number of rows for each, which a Python function of the row's values gives."""
+        check_function("function", function, "a function of a row's values")
         return self._then(LinearStep("flat_map", _flat_map, (function, Schema.of(kinds))))
 
     def flat_map_batches(self, function: Callable[..., tuple[Mapping[str, Any], Any]], **kinds: Kind) -> Self:
         """The same, many rows at once: from a dict of arrays to one, and for each new row the number of the row it is for."""
+        check_function("function", function, "a function of columns")
         return self._then(LinearStep("flat_map", _flat_map_batches, (function, Schema.of(kinds))))
 
     def explode(self, *columns: str | Expression, diff: Any, **named: Any) -> Self:
@@ -90,6 +93,7 @@ class Linear(ABC):
             for step in function.steps:
                 found = found._then(step)
             return found
+        check_function("function", function, "a function of a row's values")
         return self._then(LinearStep("join_function", _join_function, (function, Schema.of(kinds))))
 
     def temporal(self, lower: Any = None, upper: Any = None) -> Self:
@@ -126,6 +130,7 @@ class Linear(ABC):
 
     def delay(self, function: Callable[[Any], Any]) -> Self:
         """Updates at the time that a Python function makes of theirs, which must not be earlier."""
+        check_function("function", function, "a function of a time")
         return self._then(LinearStep("delay", _delay, (function,)))
 
 
@@ -140,6 +145,8 @@ class Composed(Linear):
 
     def followed_by(self, other: Composed) -> Composed:
         """What the other makes of what this one makes."""
+        if not isinstance(other, Composed):
+            raise bad_argument("other", "linear operators: `linear.map(...)`", other)
         return Composed(self.steps + other.steps)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dlog.arguments import bad_argument, whole
+from dlog.arguments import bad_argument, check_function, whole
 from dlog.dataflow.axis import Back, Events, Forth, Sorting, amount, axis, sorting
 from dlog.dataflow.base import Base, Definition
 from dlog.dataflow.expressions import DeltaFrame, Expression, Literal, column_or
@@ -67,6 +67,7 @@ class OrderedGroups(Base):
         Python function gives the next state, a tuple if it has several columns, of the state and the arguments. After a change
         it goes on from the state before the first event that changed."""
         events, keys, _ = self._by_order("scan", "order", order, by)
+        check_function("function", function, "a function of the state and the arguments")
         if not start:
             raise DlogError(Diagnostic("bad-argument", "`scan` needs the state to start from: `scan(..., total=0)`"))
         kinds = {name: Literal(value).kind(events.schema) for name, value in start.items()}

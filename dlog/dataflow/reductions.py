@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dlog.arguments import bad_argument, whole
+from dlog.arguments import bad_argument, check_function, whole
 from dlog.dataflow import aggregates, semigroup
 from dlog.dataflow.aggregates import Ordering
 from dlog.dataflow.base import Base, Definition
@@ -42,6 +42,8 @@ class Reductions(Base):
         """Each row as often as a Python function of how often it is there says, an array of such numbers; or an expression over
         a column `count`, which may also say whether it is there."""
         plain(self.schema, "`threshold`")
+        if not isinstance(function, Expression):
+            check_function("function", function, "a function of counts, or an expression over `count`")
         logic = aggregates.Threshold(self._of_counts(function) if isinstance(function, Expression) else function)
         return self._reduced(self.schema.names, logic, self.schema, Definition("threshold", (self,), (function,)))
 
@@ -182,6 +184,7 @@ class Reductions(Base):
         self, by: Any, function: Callable[..., Any], kinds: Mapping[str, Kind], adapt: Callable[..., Logic]
     ) -> Self:
         plain(self.schema, "`reduce`")
+        check_function("function", function, "a function of groups")
         keys, made = column_names("by", by), Schema.of(kinds)
         values = self.schema.select(self.schema.others(keys))
         logic = adapt(function, self.schema.select(keys), values, made, self.graph.objects)

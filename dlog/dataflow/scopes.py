@@ -81,5 +81,13 @@ class Scope:
             way.append(scope)
             scope = scope.parent
         if scope is None:
-            raise bad_argument("scope", "a scope within that of the collection", self)
+            raise bad_argument("scope", _WITHIN, self)
         return way[::-1]
+
+
+_WITHIN = "a scope within that of the collection"
+
+
+def check_scope(name: str, given: Any, meant: str = _WITHIN) -> None:
+    if not isinstance(given, Scope):
+        raise bad_argument(name, meant, given)

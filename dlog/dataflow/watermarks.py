@@ -53,7 +53,7 @@ class Watermarked(Generic[C]):
 
     def release(self, events: C, time: Any) -> Watermarked[C]:
         """Other events by the same watermark, such as windows by their end."""
-        self.marks._check_together(events)
+        self.marks._check_together(events, "events")
         return Watermarked(events, timed_by(events, time, self._kind), self.marks)
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ def watermarked(events: C, time: Any, lateness: Any, marks: C | None) -> Waterma
     kind = by.kind(events.schema)
     given = [] if lateness is None else [_behind(events, by, kind, lateness)]
     if marks is not None:
-        events._check_together(marks)
+        events._check_together(marks, "marks")
         if marks.schema.kinds != (kind,) or marks.schema.diffs:
             raise mismatch("watermark", Schema(("watermark",), (kind,)), marks.schema)
         given.append(marks.consolidate().rename(watermark=marks.schema.names[0]))

@@ -7,6 +7,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from dlog.dataflow import Collection, Dataflow, Input
+from dlog.dataflow.base import check_collection
 from dlog.dataflow.kinds import Kind, decode
 from dlog.engine.ir import rules
 from dlog.engine.operators.delta import Delta
@@ -84,6 +85,7 @@ def feed(session: Followed, fed: dict[str, Scheduler], relation: rules.Relation,
     """Has a relation's rows be those of a collection: its changes are staged as they come. `fed` are the relations that others
     feed, and what these are run by; it is added there. Raises DlogError where it is one of them, unless what feeds it has
     failed for good, or where its columns are not those of the collection."""
+    check_collection("collection", collection)
     names = [name for name, _ in relation.attributes]
     if set(collection.columns) != set(names):
         message = f"the columns of `{relation.name}` are {', '.join(names)}, not {', '.join(collection.columns)}"

@@ -14,9 +14,12 @@ Where times are rounds, `Alt r` and `Neu r` are the rounds 2r and 2r + 1 of a sc
 
 from __future__ import annotations
 
+import reprlib
+
 from dlog.dataclass import dataclass
 from dlog.engine.times import lattice
 from dlog.engine.times.lattice import Time
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +29,36 @@ class AltNeu:
     time: Time
     neu: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.time, tuple):
+            raise _refused("time", "a tuple of the coordinates of a time, such as (3,)", self.time)
+
     def less_equal(self, other: AltNeu) -> bool:
         """
         >>> AltNeu((1,)).less_equal(AltNeu((1,), True)), AltNeu((1,), True).less_equal(AltNeu((2,)))
         (True, True)
         """
+        self._check_like(other)
         if self.time == other.time:
             return self.neu <= other.neu
         return lattice.less_equal(self.time, other.time)
 
     def join(self, other: AltNeu) -> AltNeu:
         """The least time at or after both."""
+        self._check_like(other)
         time = lattice.join(self.time, other.time)
         return AltNeu(time, (self.neu and self.time == time) or (other.neu and other.time == time))
 
     def meet(self, other: AltNeu) -> AltNeu:
         """The greatest time at or before both."""
+        self._check_like(other)
         time = lattice.meet(self.time, other.time)
         return AltNeu(time, (self.neu or self.time != time) and (other.neu or other.time != time))
+
+    def _check_like(self, other: object) -> None:
+        if not isinstance(other, AltNeu) or len(other.time) != len(self.time):
+            raise _refused("other", f"an AltNeu of {len(self.time)} coordinates", other)
+
+
+def _refused(name: str, meant: str, given: object) -> DlogError:
+    return DlogError(Diagnostic("bad-argument", f"`{name}` must be {meant}, not {reprlib.repr(given)}"))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlog.dataflow import Collection, Dataflow, Variable, col, lit, weights
+import dlog
+from dlog.dataflow import AltNeu, Collection, Dataflow, Variable, apply, col, linear, lit, weights
 from dlog.grammar.diagnostics import DlogError
 
 
@@ -145,6 +146,63 @@ def test_rounds_that_are_done_stay_as_they_are() -> None:
         rows.insert([1], at=2)
     with pytest.raises(DlogError, match="operators can be added no longer"):
         rows.distinct()
+
+
+NO_COLLECTION = "`{}` must be a collection, not {}"
+NO_FUNCTION = "`{}` must be a function of {}, not 5"
+NO_SCOPE = "`scope` must be a scope within that of the collection, not"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda f, c: c.join([(1, 2)]), NO_COLLECTION.format("other", r"\[\(1, 2\)\](.|\n)*`flow.input`")),
+        (lambda f, c: c.join(c.arrange_by_key("x")), "of an arrangement is its `collection`"),
+        (lambda f, c: c.join_map(None, "x"), NO_COLLECTION.format("other", "None")),
+        (lambda f, c: c.semijoin(None), NO_COLLECTION.format("other", "None")),
+        (lambda f, c: c.antijoin(f), NO_COLLECTION.format("other", "<dlog")),
+        (lambda f, c: c.concat(None), NO_COLLECTION.format("other", "None")),
+        (lambda f, c: c.assert_eq([]), NO_COLLECTION.format("other", r"\[\]")),
+        (lambda f, c: c.asof_join(None), NO_COLLECTION.format("other", "None")),
+        (lambda f, c: c.asof_join(None, retract="original"), NO_COLLECTION.format("other", "None")),
+        (lambda f, c: c.propose().half_join(None, ties=True), NO_COLLECTION.format("other", "None")),
+        (lambda f, c: c.propose().extend("z", (None, "x", True)), NO_COLLECTION.format("other", "None")),
+        (lambda f, c: c.watermark("x", marks=5), NO_COLLECTION.format("marks", "5")),
+        (lambda f, c: c.watermark("x", lateness=1).release(None, "x"), NO_COLLECTION.format("events", "None")),
+        (lambda f, c: c.iterate(lambda inner: None), "`step` must be a function that returns a coll.* None(.|\n)*`return`"),
+        (lambda f, c: c.iterate(lambda inner: 5), "`step` must be a function that returns a collection, not 5"),
+        (lambda f, c: Variable(f.scope.loop(), 5), NO_COLLECTION.format("start", "5")),
+        (lambda f, c: Variable(f.scope.loop(), x=int).set(None), NO_COLLECTION.format("definition", "None")),
+        (lambda f, c: Variable(None, c), "`scope` must be a loop: `scope.loop\\(\\)`, not None"),
+        (lambda f, c: c.enter(None), NO_SCOPE),
+        (lambda f, c: c.enter_at(None, "x"), NO_SCOPE),
+        (lambda f, c: c.differentiate(None), "`scope` must be an alt/neu scope"),
+        (lambda f, c: Dataflow(beside=f).import_(c), "`arrangement` must be one of another dataflow: `collection.arr"),
+        (lambda f, c: Dataflow(beside=c), "`beside` must be another dataflow"),
+        (lambda f, c: linear.map("x").followed_by(5), "`other` must be linear operators: .*, not 5"),
+        (lambda f, c: AltNeu(3), "`time` must be a tuple of the coordinates of a time, such as \\(3,\\), not 3"),
+        (lambda f, c: AltNeu((3,)).less_equal(3), "`other` must be an AltNeu of 1 coordinates, not 3"),
+        (lambda f, c: AltNeu((3,)).join(AltNeu((3, 0))), "`other` must be an AltNeu of 1 coordinates, not AltNeu"),
+        (lambda f, c: dlog.session(".decl r(x: number)").feed("r", None), NO_COLLECTION.format("collection", "None")),
+        (lambda f, c: c.threshold(5), "`function` must be a function of counts, or an expression over `count`, not 5"),
+        (lambda f, c: c.inspect(5), NO_FUNCTION.format("show", "a row, a time and a diff")),
+        (lambda f, c: c.arrange_by_key("x").inspect_batches(5), NO_FUNCTION.format("show", "a batch")),
+        (lambda f, c: c.iterate(5), NO_FUNCTION.format("step", "a collection")),
+        (lambda f, c: c.delay(5), NO_FUNCTION.format("function", "a time")),
+        (lambda f, c: c.map_batches(5, z=int), NO_FUNCTION.format("function", "columns")),
+        (lambda f, c: c.flat_map(5, z=int), NO_FUNCTION.format("function", "a row's values")),
+        (lambda f, c: c.flat_map_batches(5, z=int), NO_FUNCTION.format("function", "columns")),
+        (lambda f, c: c.join_function(5, z=int), NO_FUNCTION.format("function", "a row's values")),
+        (lambda f, c: c.reduce("x", 5, z=int), NO_FUNCTION.format("function", "groups")),
+        (lambda f, c: c.reduce_batches("x", 5, z=int), NO_FUNCTION.format("function", "groups")),
+        (lambda f, c: c.scan("x", 5, z=0), NO_FUNCTION.format("function", "the state and the arguments")),
+        (lambda f, c: c.map(z=apply(5, "x")), "`function` must be a function in Python, not 5"),
+    ],
+)
+def test_what_is_no_collection_scope_or_function_is_told_where_it_is_given(wrong: object, message: str) -> None:
+    flow = Dataflow()
+    with pytest.raises(DlogError, match=message):
+        wrong(flow, flow.input(x=int, y=int))
 
 
 @pytest.mark.parametrize("diffs", [2**63, 2**64, 1.5, [1, 2**63]])
