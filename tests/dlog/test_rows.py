@@ -96,3 +96,33 @@ def test_what_is_no_rows_is_said(rows: Any, code: str, message: str) -> None:
         dlog.run(PROGRAM, {"e": rows})
     (found,) = caught.value.diagnostics
     assert (found.code, found.message) == (code, message)
+
+
+@pytest.mark.parametrize("count", [0, 1, 300])
+def test_arrays_of_numbers_are_copied_as_they_are(count: int) -> None:
+    """Strided ones, too; what becomes of the arrays later does not matter, and there is one NaN."""
+    random = np.random.default_rng(count)
+    numbers, floats = random.integers(-9, 9, 2 * count)[::2], random.random(count)
+    floats[::3] = np.array(0x7FF8000000000001, np.uint64).view(np.float64)
+    columns: dict[str, Any] = {"a": numbers, "u": random.integers(2**63, 2**64, count, np.uint64), "f": floats}
+    session = dlog.session(".decl r(a: number, u: unsigned, f: float)\n")
+    session.insert("r", columns)
+    expected = {(a, u, str(f)) for a, u, f in zip(*(column.tolist() for column in columns.values()), strict=True)}
+    for column in columns.values():
+        column[:] = 0
+    session.commit()
+    assert {(a, u, str(f)) for a, u, f in session["r"]} == expected
+    session.remove("r", list(session["r"]))
+    session.commit()
+    assert session.rows("r") == 0
+
+
+def test_an_array_of_rows_is_copied_as_it_is() -> None:
+    session = dlog.session(".decl r(a: number, b: number)\n")
+    rows = np.arange(600).reshape(300, 2)
+    session.insert("r", rows)
+    session.remove("r", rows[:7])
+    session.upsert("r", np.array([[8, 5]] * 70))
+    rows[:] = 0
+    session.commit()
+    assert set(session["r"]) == {(2 * k, 2 * k + 1) for k in range(7, 300) if k != 4} - {(8, 9)} | {(8, 5)}

@@ -19,6 +19,7 @@ from dlog.engine.kernels.values.floats import NAN
 from dlog.engine.values.differences import Columns, words
 from dlog.engine.values.table import Table
 from dlog.rows import fetched, from_tuples, table_of
+from dlog.sessions.ingest.array_rows import ArrayRows
 from dlog.sessions.ingest.arrow_rows import ArrowRows, is_arrow
 from dlog.sessions.ingest.staged_relation import Words
 
@@ -42,7 +43,7 @@ class RowReader:
         self._numbers = all(type.kind is Kind.NUMBER and type.domain is Domain.PLAIN for type in types)
         self._encoders = [self._encoder(type) for type in types]
         self._texts: dict[str, int] = {}
-        self._arrow = ArrowRows(relation)
+        self._arrow, self._arrays = ArrowRows(relation), ArrayRows(relation)
 
     # ------------------------------------------------------------------------------------------------------------- one row
 
@@ -114,8 +115,8 @@ class RowReader:
         return _in_words(table_of(self.relation, self._codec, rows))
 
     def block(self, rows: Any) -> np.ndarray | None:
-        """The columns of a table in a block with room for two more; None where they are not read in one go."""
-        return self._arrow.read(rows, self._codec.symbols) if is_arrow(rows) else None
+        """The columns of a table, or of arrays, in a block with room for two more; None where they are not read in one go."""
+        return self._arrow.read(rows, self._codec.symbols) if is_arrow(rows) else self._arrays.read(rows)
 
     def own_columns(self, rows: Any) -> tuple[Columns, int]:
         """The columns of what is no block, which nobody else writes to."""

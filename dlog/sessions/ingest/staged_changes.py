@@ -143,6 +143,8 @@ class StagedChanges:
     @delayed
     def _stage_block(self, relation: str, block: np.ndarray, diff: Diff) -> None:
         """The same for rows in a block with room for diffs and rounds."""
+        if not block.shape[1]:
+            return
         self.check_room(block.nbytes)
         self._fetch(relation)
         block[-2] = diff

@@ -72,5 +72,5 @@ def test_a_commit_and_a_rollback_make_room_for_more() -> None:
             s.insert("r", rows)
             end()
         s.insert("r", rows)
-        with pytest.raises(dlog.DlogError, match="changes that are staged take 4 MiB, and a commit makes room"):
+        with pytest.raises(dlog.DlogError, match="changes that are staged take 6 MiB, and a commit makes room"):
             s.insert("r", [(x,) for x in range(2**18 + 2**10)])
