@@ -8,7 +8,7 @@ from typing import Any, Self
 from dlog.arguments import bad_argument
 from dlog.dataflow.base import Base, Definition, Term, key_pairs, select_columns
 from dlog.dataflow.expressions import Expression
-from dlog.dataflow.schema import Schema, plain
+from dlog.dataflow.schema import Schema, check_names, plain
 from dlog.engine.operators.half_join import Extend, HalfJoin, Relation, propose, settle
 from dlog.engine.operators.join import Join
 from dlog.engine.operators.operator import Operator
@@ -76,8 +76,7 @@ def joined_layout(
     taken = (*left_keys, *mine)
     renamed = [name + suffix if name in taken else name for name in theirs]
     names = (*taken, *renamed)
-    if len(set(names)) < len(names):
-        raise DlogError(Diagnostic("repeated-column", f"columns of one name: {', '.join(names)}"))
+    check_names(names, "`suffix=` makes other names of the columns that both sides have")
     kinds = (*(left.kind(name) for name in taken), *(right.kind(name) for name in theirs))
     hidden = tuple(range(len(taken), len(taken) + left.hidden))
     visible = tuple(k for k in range(len(names) + left.hidden) if k not in hidden)

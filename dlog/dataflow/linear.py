@@ -20,7 +20,7 @@ from dlog.dataflow.expressions import Column, Expression, Values, column_or, exp
 from dlog.dataflow.given import check_shape, diffs_of, lists_of, numbers_of, pair_of
 from dlog.dataflow.kinds import Component, Extreme, Kind, decode
 from dlog.dataflow.rows import RowReader, shown_time, time_words, words_of
-from dlog.dataflow.schema import Schema, plain
+from dlog.dataflow.schema import Schema, check_names, plain
 from dlog.dataflow.site import Bound, LinearStep, Site
 from dlog.dataflow.weights import constant, part, series, summed_parts, weighted
 from dlog.dataflow.windows import sliding
@@ -186,8 +186,6 @@ def _map(chosen: list[tuple[str, Expression]], keep: bool, site: Site) -> Bound:
         names = [*site.schema.names, *(name for name in given if name not in site.schema.names)]
         chosen = [(name, given.get(name, Column(name))) for name in names]
     names = [name for name, _ in chosen]
-    if len(set(names)) < len(names):
-        raise DlogError(Diagnostic("repeated-column", f"columns of one name: {', '.join(names)}"))
     schema = site.schema.with_columns(names, [e.kind(site.schema) for _, e in chosen])
 
     words = [e.words(site.schema) for _, e in chosen]
@@ -206,6 +204,10 @@ def _map(chosen: list[tuple[str, Expression]], keep: bool, site: Site) -> Bound:
 def _rename(names: Mapping[str, str], site: Site) -> Bound:
     site.schema.places(list(names.values()))
     back = {old: new for new, old in names.items()}
+    for new, old in names.items():
+        if back[old] != new:
+            note = f"`map({new}={old!r}, {back[old]}={old!r})` makes two columns of one"
+            raise DlogError(Diagnostic("bad-argument", f"`{old}` would have two names, {new} and {back[old]}", notes=(note,)))
     return site.schema.with_columns([back.get(name, name) for name in site.schema.names], site.schema.kinds), _unchanged
 
 
@@ -331,6 +333,7 @@ def _part(delta: Delta, number: int, component: Component, values: np.ndarray) -
 
 def _generate_series(start: Expression, stop: Expression, name: str, site: Site) -> Bound:
     first_of, last_of = _numbers(site, start, stop)
+    check_names((*site.schema.names, name), "`name=` gives the column of numbers another name")
     schema = site.schema.with_columns((*site.schema.names, name), (*site.schema.kinds, int))
     split = len(site.schema.names)
 

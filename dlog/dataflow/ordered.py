@@ -117,9 +117,6 @@ class OrderedGroups(Base):
 
 
 def _with_columns(schema: Schema, kinds: dict[str, Kind]) -> Schema:
-    taken = [name for name in kinds if name in schema.names]
-    if taken:
-        raise DlogError(Diagnostic("repeated-column", f"columns of one name: {', '.join(taken)}"))
     return schema.with_columns((*schema.names, *kinds), (*schema.kinds, *kinds.values()))
 
 

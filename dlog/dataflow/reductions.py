@@ -16,7 +16,7 @@ from dlog.dataflow.expressions import DeltaFrame, Expression
 from dlog.dataflow.kinds import Extreme, Kind
 from dlog.dataflow.outputs import updates_of
 from dlog.dataflow.rows import rows_of
-from dlog.dataflow.schema import Schema, column_names, plain
+from dlog.dataflow.schema import Schema, check_names, column_names, plain
 from dlog.dataflow.scopes import Scope
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.feedback import Gathered
@@ -64,6 +64,7 @@ class Reductions(Base):
             raise DlogError(
                 Diagnostic("bad-argument", f"`count` needs {len(kinds)} names: one for each component of the diffs")
             )
+        check_names((*keyed.schema.names, *found), '`count("nodes")` gives the column of numbers another name')
         schema = keyed._counted_schema(found)
         logic = aggregates.totals(kinds, partial(_never_came, self.scope, keyed.schema)) if kinds else aggregates.Count()
         parts = keyed._with_first_parts(schema) if keyed.schema.extremes else keyed
@@ -92,6 +93,7 @@ class Reductions(Base):
     def sum(self, by: Any = None, **columns: Any) -> Self:
         """Sums of columns or expressions over each group."""
         keys = column_names("by", by)
+        check_names((*keys, *columns))
         totals = self.explode(*keys, diff=(1, *columns.values())).count("#rows", *columns)
         return totals.map(*keys, *columns)
 

@@ -22,11 +22,15 @@ INTEGERS: tuple[Component, ...] = ()
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Columns by name with their kinds; `diffs` are the components of a diff, none for plain integers."""
+    """Columns by name with their kinds; `diffs` are the components of a diff, none for plain integers. Raises DlogError for
+    two columns of one name."""
 
     names: tuple[str, ...]
     kinds: tuple[Kind, ...]
     diffs: tuple[Component, ...] = INTEGERS
+
+    def __post_init__(self) -> None:
+        check_names(self.names)
 
     @staticmethod
     def of(kinds: Mapping[str, Any]) -> Schema:
@@ -71,6 +75,12 @@ class Schema:
 
     def __str__(self) -> str:
         return ", ".join(f"{name}: {kind.__name__}" for name, kind in zip(self.names, self.kinds, strict=True))
+
+
+def check_names(names: Sequence[str], *notes: str) -> None:
+    """Raises DlogError for names of which two are the same."""
+    if len(set(names)) < len(names):
+        raise DlogError(Diagnostic("repeated-column", f"columns of one name: {', '.join(names)}", notes=notes))
 
 
 def column_names(name: str, given: Any) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
 from dlog.dataflow.axis import amount, axis
 from dlog.dataflow.kinds import encode
-from dlog.dataflow.schema import Schema, column_names
+from dlog.dataflow.schema import Schema, check_names, column_names
 from dlog.dataflow.site import Bound, Site
 from dlog.engine.operators.delta import Delta, repeated
 from dlog.engine.operators.slices import GREATEST, LEAST
@@ -92,11 +92,9 @@ def check_windows(name: str, times: np.ndarray, beyond: np.ndarray, what: str, l
 def with_bounds(schema: Schema, kind: Any, names: Any) -> Schema:
     """A schema with the two columns of a window's bounds."""
     bounds = column_names("names", names)
-    if len(bounds) != 2 or len({*schema.names, *bounds}) < len(schema.names) + 2:
-        if len(bounds) != 2:
-            raise bad_argument("names", "two names", names)
-        taken = ", ".join((*schema.names, *bounds))
-        raise DlogError(Diagnostic("repeated-column", f"columns of one name: {taken}"))
+    if len(bounds) != 2:
+        raise bad_argument("names", "two names", names)
+    check_names((*schema.names, *bounds), "`names=` gives the bounds of windows other names")
     return schema.with_columns((*schema.names, *bounds), (*schema.kinds, kind, kind))
 
 

@@ -224,3 +224,41 @@ def test_columns_of_several_dimensions_are_refused(kind: type, shape: tuple[int,
     given.insert([0, 1])
     with pytest.raises(DlogError, match="is no column"):
         flow.commit()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda c: c.map("x").count().map("count").count(), "columns of one name: count, count(.|\n)*\"nodes\""),
+        (lambda c: c.count("x", by="x"), "columns of one name: x, x"),
+        (lambda c: c.explode("x", diff=(1, 2)).count("n", "n"), "columns of one name: x, n, n"),
+        (lambda c: c.sum(by="x", x="y"), "columns of one name: x, x"),
+        (lambda c: c.rename(x="y"), "columns of one name: x, x"),
+        (lambda c: c.rename(a="x", b="x"), "`x` would have two names, a and b(.|\n)*`map\\(a='x', b='x'\\)`"),
+        (lambda c: c.generate_series(1, "y", "x"), "columns of one name: x, y, x(.|\n)*`name=`"),
+        (lambda c: c.reduce("x", lambda key, rows: [], x=int), "columns of one name: x, x"),
+        (lambda c: c.reduce_batches("x", lambda *groups: None, x=int), "columns of one name: x, x"),
+        (lambda c: c.map("x", x="y"), "columns of one name: x, x"),
+        (lambda c: c.explode("x", x="y", diff=1), "columns of one name: x, x"),
+        (lambda c: c.join(c, on="x", suffix=""), "columns of one name: x, y, y(.|\n)*`suffix=`"),
+        (lambda c: c.tumbling_window("x", 5, names=("a", "a")), "columns of one name: x, y, a, a(.|\n)*`names=`"),
+        (lambda c: c.scan("x", lambda *given: given, y=(int, 0)), "columns of one name: x, y, y"),
+        (lambda c: c.arrange_by_key("x", "x"), "columns of one name: x, x"),
+        (lambda c: c.top_k(1, "y", by=["x", "x"]), "columns of one name: x, x"),
+    ],
+)
+def test_columns_of_one_name_are_refused(wrong: Callable[[Collection], object], message: str) -> None:
+    collection = Dataflow().input(x=int, y=int)
+    with pytest.raises(DlogError, match=message):
+        wrong(collection)
+
+
+def test_columns_may_change_names() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int, y=int)
+    swapped, counted = rows.rename(x="y", y="x").capture(), rows.map("x").count().map("count").count("nodes").capture()
+    rows.insert([(1, 2), (1, 3), (4, 4)])
+    flow.commit()
+    assert swapped._schema.names == ("y", "x")
+    assert swapped.counts() == {(1, 2): 1, (1, 3): 1, (4, 4): 1}
+    assert counted.counts() == {(1, 1): 1, (2, 1): 1}

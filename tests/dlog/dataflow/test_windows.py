@@ -302,7 +302,7 @@ def test_windows_are_fused_like_other_linear_operators() -> None:
         (lambda rows: rows.session_window("al", 1), "unknown column `al`"),
         (lambda rows: rows.moving("at", n=moving.count()), "`moving` needs either `rows` or `range`"),
         (lambda rows: rows.moving("at", rows=2, range=2), "`moving` needs either `rows` or `range`"),
-        (lambda rows: rows.moving("at", rows=2, value=moving.count()), "columns of one name: value"),
+        (lambda rows: rows.moving("at", rows=2, value=moving.count()), "columns of one name: at, key, value, value"),
         (lambda rows: rows.moving("at", rows=2, n="value"), "`n` must be an aggregate of a window, not 'value'"),
         (lambda rows: rows.moving("at", rows=2, n=moving.sum("key")), "`sum` must be an aggregate of numbers, not 'str'"),
         (lambda rows: rows.moving("key", rows=2), "`order` must be a column of integers or floats, not 'key'"),
