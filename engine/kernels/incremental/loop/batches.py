@@ -5,9 +5,10 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.changes import with_rows
+from dlog.engine.kernels.incremental.loop.leaving import GONE_AHEAD, free_gone, leave_index, warm_values
 from dlog.engine.kernels.incremental.store.base import drop_base
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit
-from dlog.engine.kernels.incremental.store.collections import free_row, remove_row, trim_rows
+from dlog.engine.kernels.incremental.store.collections import remove_row, trim_rows
 from dlog.engine.kernels.incremental.store.histories import (
     close_item,
     drop_entries,
@@ -15,25 +16,18 @@ from dlog.engine.kernels.incremental.store.histories import (
     item_of,
     open_item,
     presence,
-    sum_before,
 )
-from dlog.engine.kernels.incremental.store.implied import imply_key, warm_cell, warm_key, write_keys
-from dlog.engine.kernels.incremental.store.indexes import index_remove, warm_index, warming_steps
+from dlog.engine.kernels.incremental.store.implied import imply_key, write_keys
 from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.incremental.store.pairs import drop_pairs
 from dlog.engine.kernels.incremental.store.removals import leave_groups
 from dlog.engine.kernels.incremental.store.slots import warm_row_slot
 from dlog.engine.kernels.layout import NEVER, ROUND
-from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.round_structs import Collection, Control, Index, Reduction
-from dlog.engine.kernels.row_structs import Change, History, List
+from dlog.engine.kernels.round_structs import Collection, Control, Reduction
+from dlog.engine.kernels.row_structs import Change, List
 
 LEAST_SHARED = 8192
 """Rows with a history from which on workers settle them together."""
-GONE_AHEAD = 4
-"""Rows between two of which other things are asked for, and between those and one that is removed."""
-STEP = 1024
-"""Rows that are listed before the first of them is removed."""
 
 
 @kernel
@@ -182,90 +176,6 @@ def settle_all(ctl: Control, collection: Collection, are_removed):
 
 
 @kernel
-def next_gone(history: History, first, rows: Words):
-    """Lists rows that are absent after the batch, STEP at most, of items from `first` on. Returns how many there are, and the
-    first item that has not been looked at."""
-    items = history.items
-    n = 0
-    at = first
-    while at < items.count and n < STEP:
-        item = items.data[at]
-        rows[n] = item.row
-        n += 1 if sum_before(history, item.head, 9223372036854775807) <= 0 else 0
-        at += 1
-    return n, at
-
-
-@kernel
-def leave_index(ctl: Control, collection: Collection, number):
-    """Takes absent rows out of an index; false with ctl.error set."""
-    outer = collection.outer
-    index = collection.indexes[number]
-    rows = ctl.scratch
-    at = 0
-    while at < outer.items.count:
-        n, at = next_gone(outer, at, rows)
-        begin_gone(collection, index, rows, n)
-        for i in range(n):
-            warm_gone(collection, index, rows, i, n)
-            if not index_remove(ctl, index, rows[i]):
-                return False
-    return leave_groups(ctl, index)
-
-
-@kernel
-def begin_gone(collection: Collection, index: Index, rows: Words, n):
-    """Before n rows are taken out of an index, each with `warm_gone`: asks for what is read of the first."""
-    if n > 1:
-        for step in range(warming_steps(index) + 2, 0, -1):
-            for i in range(min(n, step * GONE_AHEAD)):
-                warm_step(collection, index, rows[i], step)
-
-
-@kernel
-def warm_gone(collection: Collection, index: Index, rows: Words, i, n):
-    """While a row is taken out of an index, asks for what is read of those behind it."""
-    for step in range(warming_steps(index) + 2, 0, -1):
-        if i + step * GONE_AHEAD < n:
-            warm_step(collection, index, rows[i + step * GONE_AHEAD], step)
-
-
-@kernel
-def warm_step(collection: Collection, index: Index, row, step):
-    """One step of what is asked for of a row that goes: its values; its key, where offsets imply that; what an index has."""
-    last = warming_steps(index)
-    if step == last + 2:
-        warm_values(collection, row)
-    elif step == last + 1:
-        warm_key(collection, row)
-    else:
-        warm_index(index, row, step)
-
-
-@kernel
-def free_gone(ctl: Control, collection: Collection):
-    """Frees absent rows, which are or will be in no index any more; false with ctl.error set."""
-    outer = collection.outer
-    rows = ctl.scratch
-    at = 0
-    while at < outer.items.count:
-        n, at = next_gone(outer, at, rows)
-        if n > 1:
-            for i in range(min(n, 2 * GONE_AHEAD)):
-                warm_values(collection, rows[i])
-            for i in range(min(n, GONE_AHEAD)):
-                warm_row_slot(collection, rows[i])
-        for i in range(n):
-            if i + 2 * GONE_AHEAD < n:
-                warm_values(collection, rows[i + 2 * GONE_AHEAD])
-            if i + GONE_AHEAD < n:
-                warm_row_slot(collection, rows[i + GONE_AHEAD])
-            if not free_row(ctl, collection, rows[i]):
-                return False
-    return True
-
-
-@kernel
 def settle_some(ctl: Control, collection: Collection):
     """`settle` of a collection of a recursive scope, where items may stay; false with ctl.error set."""
     log = collection.log
@@ -384,12 +294,3 @@ def keep_absent(ctl: Control, collection: Collection, row):
     if not inner or get_bit(inner.bits, row) != 0 or inner.iters[row] != NEVER:
         return True
     return open_item(ctl, inner, row).address != 0
-
-
-@kernel
-def warm_values(collection: Collection, row):
-    """Asks for a row's values."""
-    columns = collection.columns
-    for c in range(collection.arity):
-        column = columns[c]
-        warm_cell(column, row)

@@ -182,6 +182,12 @@ def index_remove(ctl: Control, index: Index, row):
         group = key_of(index, 0, row) - index.low
     else:
         group = 0
+    return leave_group(ctl, index, group, slot, row)
+
+
+@kernel
+def leave_group(ctl: Control, index: Index, group, slot, row):
+    """`index_remove` of a row whose group is known; `slot` is where an index by hash has that."""
     if slab_at(index, group).count > LONG_GROUP_ROWS:
         return push_change(ctl, index.leaving_rows, row, group, 0, 0)
     done = take_row(ctl, index, group, slot, row)
