@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from dlog.dataflow.schema import Schema, check_names, column_names, plain
 from dlog.dataflow.scopes import Scope
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.feedback import Gathered
+from dlog.engine.operators.first_rows import FirstRows
 from dlog.engine.operators.groups import Logic
 from dlog.engine.operators.insert_only import FirstInserted
 from dlog.engine.operators.reduce import reduction
@@ -109,12 +111,11 @@ class Reductions(Base):
     def _extreme(self, column: str, by: Any, descending: bool, insert_only: bool) -> Self:
         keys = column_names("by", by)
         chosen = self._ordered((*keys, column)) if {*keys, column} == {*self.schema.names} else self.map(*keys, column)
-        ordering = chosen._ordering(keys, (column,), (descending,))
         name = "max" if descending else "min"
         definition = Definition(name, (self,), (keys, column))
         if insert_only:
-            return chosen._first_rows(name, keys, 1, ordering, definition)
-        return chosen._reduced(keys, aggregates.first(ordering), chosen.schema, definition)
+            return chosen._first_rows(name, keys, 1, chosen._ordering(keys, (column,), (descending,)), definition)
+        return chosen._first_of(keys, (column,), (descending,), 1, aggregates.first, definition)
 
     def top_k(self, count: int, order: Any, by: Any = None, descending: bool = False, *, insert_only: bool = False) -> Self:
         """The first rows of each group in the order of some columns, so many in all; rows that are there several times count as
@@ -124,14 +125,37 @@ class Reductions(Base):
         count = whole("count", count, 1, "a whole number, 1 or more")
         keys, names = column_names("by", by), column_names("order", order)
         others = self._tie_breakers((*keys, *names))
-        ordering = self._ordering(keys, (*names, *others), (descending,) * len(names) + (False,) * len(others))
-        ordered = self._ordered((*keys, *self.schema.others(keys)))
+        named, down = (*names, *others), (descending,) * len(names) + (False,) * len(others)
         definition = Definition("top_k", (self,), (count, keys, names, descending))
         if insert_only:
-            found = ordered._first_rows("top_k", keys, count, ordering, definition)
+            ordered = self._ordered((*keys, *self.schema.others(keys)))
+            found = ordered._first_rows("top_k", keys, count, self._ordering(keys, named, down), definition)
         else:
-            found = self._reduced(keys, aggregates.top(count, ordering), ordered.schema, definition)
+            found = self._first_of(keys, named, down, count, partial(aggregates.top, count), definition)
         return found._ordered(self.schema.names)
+
+    def _first_of(
+        self,
+        keys: tuple[str, ...],
+        names: tuple[str, ...],
+        descending: tuple[bool, ...],
+        count: int,
+        logic: Callable[[Ordering], Logic],
+        definition: Definition,
+    ) -> Self:
+        """The first rows of each group, so many in all, of which any may go. The columns of the key come first, then that of
+        the order where an index has rows in it: numbers of texts and objects are in none."""
+        ordering = self._ordering(keys, names, descending)
+        if self.scope.inner.depth > 1 or self.schema.kind(names[0]) in (str, object):
+            schema = self.schema.select((*keys, *self.schema.others(keys)))
+            return self._reduced(keys, logic(ordering), schema, definition)
+        schema = self.schema.select((*keys, names[0], *self.schema.others((*keys, names[0]))))
+        # An index by the key alone has other readers; where the order's column comes first behind it, rows are in this order.
+        source = self._arranged(keys if self.schema.others(keys) == schema.others(keys) else (*keys, names[0]))
+        self.graph.check_open()
+        found = logic(replace(ordering, places=tuple(place - len(keys) for place in schema.places(names))))
+        operator = FirstRows(self.graph.scheduler, self.scope.inner, source, len(keys), count, descending[0], found)
+        return self._emitted(operator, schema, definition)
 
     def _first_rows(self, name: str, keys: Sequence[str], count: int, ordering: Ordering, definition: Definition) -> Self:
         """The first rows of each group, where none goes. The key's columns come first."""

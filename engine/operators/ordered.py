@@ -14,17 +14,14 @@ from dlog.dataclass import dataclass
 from dlog.engine.operators.arrange import Arranged
 from dlog.engine.operators.delta import Columns, Delta, Moment
 from dlog.engine.operators.groups import Active, Groups, Logic, Outcome, group
-from dlog.engine.operators.operator import Operator, joined
 from dlog.engine.operators.reach import Extent, Reach, Rest, View
 from dlog.engine.operators.readings import Matches, Reading, Trace
 from dlog.engine.operators.reduce import at_moment, changes, clipped
 from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.scope import Rounds, Scope
 from dlog.engine.operators.slices import Slices
+from dlog.engine.operators.some_rounds import SomeRounds
 from dlog.engine.trace.layer import build
-
-ROUNDS_AT_ONCE = 16
-"""Rounds of a batch that are worked off together: rows around a change are looked at once for each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +97,7 @@ def _differ(columns: Sequence[np.ndarray], rows: int) -> np.ndarray:
     return found
 
 
-class Ordered(Operator):
+class Ordered(SomeRounds):
     """Takes an index by a key of `keys` columns and the order; emits its rows with the columns that are made of them. Times are
     totally ordered."""
 
@@ -114,19 +111,8 @@ class Ordered(Operator):
         self.updates_read = 0
         """Updates that it has read."""
 
-    def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
-        delta = joined(arrived[0])
-        if delta is None:
-            return
-        rounds = np.unique(delta.rounds)
-        for start in range(0, len(rounds), ROUNDS_AT_ONCE):
-            low, following = int(rounds[start]), rounds[start + ROUNDS_AT_ONCE :]
-            end = int(following[0]) if len(following) else self.rounds.high
-            self._run_until(end, delta.only((delta.rounds >= low) & (delta.rounds < end)), moment)
-
     def _run_until(self, end: int, delta: Delta, moment: Moment) -> None:
-        """Works off changes of rounds before one; those of rounds before theirs have been."""
-        reading = self.source.now().below(end)
+        reading = self._before(self.source.now(), end)
         marks = Active.of_delta(delta, self.keys + 1)
         clumps = _Clumps.of(marks, self.keys, Slices(reading, marks.keys[: self.keys], marks.count), self.reach)
         while True:

@@ -27,10 +27,11 @@ class Part:
 class Slices:
     """Where the rows of some keys are in each layer of a reading. Positions are arrays of (layers, keys)."""
 
-    def __init__(self, reading: Reading, keys: Columns, probes: int) -> None:
+    def __init__(self, reading: Reading, keys: Columns, probes: int, found: Ranges | None = None) -> None:
+        """`found` is where the keys are, if that is known."""
         self.reading, self.probes, self.place = reading, probes, len(keys)
-        found = reading.seek(keys, probes).ranges
-        self.starts, self.ends = found[:, 0], found[:, 1]
+        ranges = (found or reading.seek(keys, probes)).ranges
+        self.starts, self.ends = ranges[:, 0], ranges[:, 1]
         self._values = [_values(layer, len(keys)) for layer in reading.layers]
 
     def position(self, words: np.ndarray, after: bool) -> np.ndarray:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.dataflow import Collection, Dataflow, Input, col, linear, moving
-from dlog.engine.operators import ordered
+from dlog.engine.operators import some_rounds
 from dlog.engine.operators.ordered import Ordered
 from dlog.engine.operators.reach import Following, Gap, Range, Reach
 from dlog.grammar.diagnostics import DlogError
@@ -75,7 +75,7 @@ def read_at_first(margin: int) -> Iterator[None]:
     with ExitStack() as stack:
         for reach in (Reach, Following, Gap, Range):
             stack.enter_context(patch.object(reach, "margin", margin))
-        stack.enter_context(patch.object(ordered, "ROUNDS_AT_ONCE", margin))
+        stack.enter_context(patch.object(some_rounds, "ROUNDS_AT_ONCE", margin))
         yield
 
 
