@@ -20,13 +20,13 @@ class SomeRounds(Operator):
         delta = joined(arrived[0])
         if delta is None:
             return
-        if self.rounds.high - self.rounds.low == 1:
-            return self._run_until(self.rounds.high, delta, moment)
-        rounds = np.unique(delta.rounds)
+        one = self.rounds.high - self.rounds.low == 1
+        rounds = delta.rounds[:1] if one else np.unique(delta.rounds)
         for start in range(0, len(rounds), ROUNDS_AT_ONCE):
             low, following = int(rounds[start]), rounds[start + ROUNDS_AT_ONCE :]
             end = int(following[0]) if len(following) else self.rounds.high
-            self._run_until(end, delta.only((delta.rounds >= low) & (delta.rounds < end)), moment)
+            some = delta if one else delta.only((delta.rounds >= low) & (delta.rounds < end))
+            self._run_until(end, some, moment)
 
     def _before(self, reading: Reading, end: int) -> Reading:
         """What a reading of all that has come has of rounds before one."""
