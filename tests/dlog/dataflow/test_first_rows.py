@@ -47,7 +47,9 @@ def _groups(changes: Changes, round: int, keyed: bool, whole: bool) -> dict[tupl
 
 
 @examples(150)
-@given(cases(), st.integers(1, 9), st.booleans(), st.booleans(), st.integers(0, 2), st.sampled_from([0, 3, 64]), st.integers(1, 9))
+@given(
+    cases(), st.integers(1, 9), st.booleans(), st.booleans(), st.integers(0, 2), st.sampled_from([0, 3, 64]), st.integers(1, 9)
+)
 def test_3_1_first_rows_at_every_round_are_those_of_a_sorted_list(
     case: tuple[type, Changes, list[int]], count: int, keyed: bool, descending: bool, margin: int, few: int, at_once: int
 ) -> None:
