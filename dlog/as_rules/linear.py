@@ -58,7 +58,7 @@ class LinearOperators:
         kinds = [weight.kind(schema) for weight in weights]
         if float in kinds:
             note = "count in whole numbers, such as cents, or keep it in a dataflow, fed by `session.collection`"
-            raise refused("explode", "sums of floats would depend on the order of rows", note)
+            raise refused("sum", "of floats it would depend on the order of rows", note)
         expressions = [*(expression for _, expression in chosen), *weights]
         names = [name for name, _ in chosen]
         for cases in self._cases(body, schema, expressions):

@@ -15,14 +15,16 @@ INSTEAD = {
     "map_batches": "write expressions, or a rule with a functor of your own",
     "propose": "write a `join`: rules are planned, and maintained by delta queries anyway",
     "reduce": "write `count`, `sum`, `min` or `max`, or a rule with an aggregate of your own",
-    "temporal": "rules have no times: keep it in a dataflow, fed by `session.collection`",
+    "temporal": "write a rule that compares `now()`, or keep it in a dataflow, fed by `session.collection`",
     "threshold": 'write an expression over `count` in the place of the function: `threshold(col("count") > 2)`',
 }
 """What can be done in the place of an operator."""
+_SHOWN = {"sum": "`sum`, or `explode`,", "temporal": "`temporal`, or a filter with `now()`,"}
+"""Operators by which others are said."""
 _ELSE = "keep it in a dataflow, fed by `session.collection`"
 
 
 def refused(operator: str, why: str = "", instead: str | None = None) -> DlogError:
     """The error for an operator that no rule says; `why` is what about it."""
-    message = f"`{operator}` cannot be said by rules" + (f": {why}" if why else "")
+    message = f"{_SHOWN.get(operator, f'`{operator}`')} cannot be said by rules" + (f": {why}" if why else "")
     return DlogError(Diagnostic("not-as-rules", message, notes=(INSTEAD.get(operator, _ELSE) if instead is None else instead,)))

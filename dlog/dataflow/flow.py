@@ -91,7 +91,7 @@ class Dataflow:
 
     def advance_to(self, round: int) -> None:
         """Does all rounds before this one, in one batch: what comes out is exact at each of them."""
-        high = whole("round", round, self.round + 1, f"a round after the present one, {self.round}")
+        high = whole("round", round, self.round + 1, f"a round after the present one, {self.round}, up to 2^62")
         self._graph.check_defined()
         scheduler = self._graph.scheduler
         scheduler.begin(high)

@@ -6,7 +6,7 @@ and `object`, whose words are numbers in a dictionary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,11 @@ class Objects:
     def ranks(self, words: np.ndarray) -> np.ndarray:
         """Words that compare as the values do."""
         different, places = np.unique(words, return_inverse=True)
-        order = sorted(range(len(different)), key=self.decode(different).__getitem__)
+        try:
+            order = sorted(range(len(different)), key=self.decode(different).__getitem__)
+        except TypeError as error:
+            note = "values of kind object that stand in an order are to be comparable with each other, as those of one type are"
+            raise DlogError(Diagnostic("bad-rows", f"values cannot be ordered: {error}", notes=(note,))) from None
         ranks = np.empty(len(different), np.int64)
         ranks[order] = np.arange(len(different))
         return np.asarray(ranks[places])
@@ -117,7 +121,7 @@ def _array(kind: Kind, values: Sequence[Any]) -> np.ndarray:
     array = np.array(values)
     mixed = any(isinstance(value, bool | np.bool_) for value in values) if kind is not bool else False
     if array.ndim != 1 or array.dtype == object or mixed:
-        raise _not_of(kind, next((v for v in values if type(v) is not kind), values))
+        raise _not_of(kind, [v for v in values if type(v) is not kind][:1] or values)
     return array
 
 
@@ -133,16 +137,17 @@ def _encode_objects(kind: Kind, values: Any, objects: Objects) -> np.ndarray:
 def _checked(kind: Kind, values: Any) -> Sequence[Any]:
     listed: Sequence[Any] = values.tolist() if isinstance(values, np.ndarray) else values
     if kind is str and set(map(type, listed)) != {str} and not all(isinstance(value, str) for value in listed):
-        raise _not_of(kind, next(value for value in listed if not isinstance(value, str)))
+        raise _not_of(kind, [value for value in listed if not isinstance(value, str)])
     return listed
 
 
-def _not_of(kind: Kind, given: Any) -> DlogError:
-    listed = list(given) if isinstance(given, np.ndarray | list | tuple) else [given]
+def _not_of(kind: Kind, given: Iterable[Any]) -> DlogError:
+    """What is wrong with some values: one is too large, or else the first."""
+    listed = list(given)
     wide = [value for value in listed if type(value) is int and not -(2**63) <= value < 2**63]
     if kind is int and wide:
         return DlogError(Diagnostic("bad-rows", f"{wide[0]} is beyond 64 bits"))
-    shown = listed[0] if listed else given
+    shown = listed[0]
     shown = shown.item() if isinstance(shown, np.generic) else shown
     return DlogError(Diagnostic("bad-rows", f"{value_preview(shown)} is no {kind.__name__}"))
 

@@ -13,7 +13,7 @@ from dlog.arguments import bad_argument, check_function, whole
 from dlog.dataflow import aggregates, semigroup
 from dlog.dataflow.aggregates import Ordering
 from dlog.dataflow.base import Base, Definition
-from dlog.dataflow.expressions import DeltaFrame, Expression
+from dlog.dataflow.expressions import DeltaFrame, Expression, column_or
 from dlog.dataflow.kinds import Extreme, Kind
 from dlog.dataflow.outputs import updates_of
 from dlog.dataflow.rows import rows_of
@@ -96,6 +96,10 @@ class Reductions(Base):
         """Sums of columns or expressions over each group."""
         keys = column_names("by", by)
         check_names((*keys, *columns))
+        for name, column in columns.items():
+            kind = column_or(column).kind(self.schema)
+            if kind not in (int, float, bool):
+                raise bad_argument(name, "a sum of numbers", kind.__name__)
         totals = self.explode(*keys, diff=(1, *columns.values())).count("#rows", *columns)
         return totals.map(*keys, *columns)
 

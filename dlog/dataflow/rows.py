@@ -97,7 +97,8 @@ def _columns(schema: Schema, rows: Any) -> tuple[list[Any], int]:
 def _of_tuples(schema: Schema, rows: list[Any]) -> tuple[list[Any], int]:
     arity = len(schema.names)
     if arity == 1:
-        rows = [row if isinstance(row, tuple) and len(row) == 1 else (row,) for row in rows]
+        one = object in schema.kinds  # of which a tuple of several values is one
+        rows = [row if isinstance(row, tuple) and not (one and len(row) != 1) else (row,) for row in rows]
     for row in rows:
         if not isinstance(row, tuple | list) or len(row) != arity:
             raise bad_rows(f"{value_preview(row)} is no row of ({schema})")
@@ -154,7 +155,10 @@ def time_words(time: Any, depth: int, scale: int) -> tuple[int, ...]:
     listed = (time,) if isinstance(time, int | np.integer) else tuple(time) if isinstance(time, tuple) else ()
     if not 1 <= len(listed) <= depth or not all(isinstance(t, int | np.integer) and t >= 0 for t in listed):
         raise DlogError(Diagnostic("bad-time", f"{value_preview(time)} is no time of {depth} coordinates here"))
-    return (int(listed[0]) * scale + neu, *map(int, listed[1:]), *(0,) * (depth - len(listed)))
+    words = (int(listed[0]) * scale + neu, *map(int, listed[1:]), *(0,) * (depth - len(listed)))
+    if max(words) >= 2**63:
+        raise DlogError(Diagnostic("bad-time", f"{value_preview(time)} is no time: coordinates have 64 bits"))
+    return words
 
 
 def number_or_numbers(name: str, given: Any, rows: int) -> np.ndarray | int:

@@ -13,6 +13,7 @@ from dlog.dataflow.axis import amount, axis
 from dlog.dataflow.kinds import encode
 from dlog.dataflow.schema import Schema, check_names, column_names
 from dlog.dataflow.site import Bound, Site
+from dlog.dataflow.weights import MOST_NUMBERS
 from dlog.engine.operators.delta import Delta, repeated
 from dlog.engine.operators.slices import GREATEST, LEAST
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -26,13 +27,13 @@ def sliding(time: str, size: Any, slide: Any, origin: Any, names: Any, site: Sit
     of several slides, a window ends to the bit where another one begins."""
     kind = axis(site.schema, "time", time)
     length, step = amount("size", kind, size), amount("slide", kind, slide)
-    base = _origin(kind, origin)
+    base, most = _origin(kind, origin), _most_windows(length, step)
     schema = with_bounds(site.schema, kind, names)
     place = len(site.schema.names)
     windows = (_windows_of_integers if kind is int else _windows_of_floats)(time, length, step, base)
 
     def run(delta: Delta) -> Delta:
-        rows, *bounds = windows(site.frame(delta)[time])
+        rows, *bounds = _limited(windows, site.frame(delta)[time], most)
         chosen = delta.only(rows)
         words = (encode(kind, bound, site.objects) for bound in bounds)
         return chosen.with_columns((*chosen.columns[:place], *words, *chosen.columns[place:]))
@@ -44,11 +45,34 @@ Bounds = tuple[np.ndarray, np.ndarray, np.ndarray]
 """The numbers of the rows, and their windows: from where on, and until before where."""
 
 
+def _most_windows(length: Any, step: Any) -> int:
+    """In how many windows a time is at most. Raises DlogError for more than can be listed."""
+    found = -(-length // step)
+    if not found <= MOST_NUMBERS:
+        raise bad_argument("size", f"at most {MOST_NUMBERS:,} times `slide`, which is {step}", length)
+    return int(found)
+
+
+def _limited(windows: Callable[[np.ndarray], Bounds], times: np.ndarray, most: int) -> Bounds:
+    """The windows of times, each in so many. Raises DlogError for too many."""
+    if most * len(times) > MOST_NUMBERS:
+        raise _too_many(f"more than {MOST_NUMBERS:,} rows", most)
+    try:
+        return windows(times)
+    except MemoryError:
+        raise _too_many("more rows than there is memory for", most) from None
+
+
+def _too_many(what: str, most: int) -> DlogError:
+    message = f"`sliding_window` gives {what} at once: each row is in {most:,} windows"
+    return DlogError(Diagnostic("too-many-numbers", message))
+
+
 def _windows_of_integers(name: str, length: Any, step: Any, base: Any) -> Callable[[np.ndarray], Bounds]:
     """Raises DlogError where a bound needs more than 64 bits."""
-    steps = np.arange(-(-length // step) - 1, -1, -1) * step
 
     def windows(times: np.ndarray) -> Bounds:
+        steps = np.arange(-(-length // step) - 1, -1, -1) * step
         since = ((times % step - base % step) % step)[:, None] + steps
         rows, which = np.nonzero(since < length)
         times, since = times[rows], since[rows, which]

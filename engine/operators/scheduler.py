@@ -53,7 +53,7 @@ class Scheduler:
         self.max_iterations = max_iterations
         self.operators: list[Node] = []
         self.rounds = Rounds(0, 0)
-        self.failed = False
+        self.failed = self.running = False
         self._edges: list[Link] = []
         self._ranks: dict[int, int] | None = None
         self._paths: dict[int, tuple[int, ...]] = {}
@@ -149,6 +149,9 @@ class Scheduler:
 
     def begin(self, high: int) -> None:
         """Begins the batch of the rounds from where the last one ended up to `high`."""
+        if self.running:
+            notes = ("what is called in a round may insert rows for the next one, which is done when it has returned",)
+            raise DlogError(Diagnostic("commit-inside-commit", "a round is being done, in which no other begins", notes=notes))
         if self.failed:
             note = "a batch has failed half way: what its operators hold is neither before nor after it"
             raise DlogError(Diagnostic("dataflow-failed", "the dataflow can go on no longer", notes=(note,)))
@@ -164,12 +167,15 @@ class Scheduler:
 
     def run(self) -> None:
         """Runs operators until none has anything to do: then the batch is done."""
-        self.failed = True
-        while self._queue:
-            _, number, moment = heapq.heappop(self._queue)
-            self._queued.discard((number, moment))
-            self.operators[number].activate(moment)
-        self.failed = False
+        self.failed = self.running = True
+        try:
+            while self._queue:
+                _, number, moment = heapq.heappop(self._queue)
+                self._queued.discard((number, moment))
+                self.operators[number].activate(moment)
+            self.failed = False
+        finally:
+            self.running = False
 
 
 def _regions(region: Region) -> tuple[Region, ...]:

@@ -182,7 +182,7 @@ flow.commit()""",
         "Dataflow, moving",
     ),
     "too-many-numbers": _flow(
-        "`generate_series` makes a row of each number between two bounds, and there are too many of them.",
+        "`generate_series` makes a row of each number between two bounds, `sliding_window` of each window: there are too many.",
         """numbers.generate_series("x", "y").capture()
 numbers.insert([(0, 2**50)])
 flow.commit()""",

@@ -63,7 +63,7 @@ session.query("path(1, X)")""",
 view["edge"]""",
     ),
     "commit-inside-commit": _session(
-        "The callback of a subscription cannot commit. It may stage changes for the next round.",
+        "The callback of a subscription cannot commit, nor what a round of a dataflow calls. They may stage changes.",
         """session.subscribe("path", lambda round, changes: session.commit())
 session.insert("edge", (3, 4))
 session.commit()""",

@@ -53,7 +53,7 @@ OPERATORS: dict[str, Build] = {
     "top_k": lambda one, two: one.map("a", text=lit("x")).top_k(2, "a"),
     "reduce": lambda one, two: one.reduce("a", lambda key, rows: [((1,), 1)], n=int),
     "threshold": lambda one, two: one.threshold(lambda counts: counts > 1),
-    "explode": lambda one, two: one.map("a", x=col("b") / 2).sum(by="a", x="x"),
+    "sum": lambda one, two: one.map("a", x=col("b") / 2).sum(by="a", x="x"),
     "lit": lambda one, two: one.map(a=lit((1, 2))),
     "import_": lambda one, two: Dataflow(beside=_flow(one)).import_(one.arrange_by_key("a")).collection,
 }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.dataflow import AltNeu, Collection, Dataflow, Variable, apply, col, linear, lit, weights
+from dlog.dataflow import AltNeu, Collection, Dataflow, Variable, apply, col, linear, lit, now, weights
 from dlog.grammar.diagnostics import DlogError
 
 
@@ -114,6 +114,105 @@ def test_functions_that_give_something_else_are_told(wrong: object, message: str
     rows.insert([1, 2])
     with pytest.raises(DlogError, match=message):
         flow.commit()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda c: c.sum(t="s"), "`t` must be a sum of numbers, not 'str'"),
+        (lambda c: c.sliding_window("x", 10**12, 1), "`size` must be at most 1,073,741,824 times `slide`, which is 1, not 10"),
+        (lambda c: c.sliding_window("z", 1e18, 1e-300), "`size` must be at most 1,073,741,824 times `slide`, which is 1e-300"),
+        (lambda c: dlog.rules(r=c.filter(now() < col("x"))), "`temporal`, or a filter with `now\\(\\)`, "),
+        (lambda c: dlog.rules(r=c.sum(t="z")), "`sum`, or `explode`, cannot be said by rules: of floats it"),
+    ],
+)
+def test_mistakes_have_the_name_of_what_was_written(wrong: object, message: str) -> None:
+    with pytest.raises(DlogError, match=message):
+        wrong(Dataflow().input("rows", x=int, s=str, z=float))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda c: c.sliding_window("x", 2**30, 1), "`sliding_window` gives more than 1,073,741,824 rows at once: each row"),
+        (lambda c: c.delay(lambda time: 2**63), "9223372036854775808 is no time: coordinates have 64 bits"),
+        (lambda c: c.enter(c.scope.altneu()).delay(lambda time: AltNeu((2**62,))), "is no time: coordinates have 64 bits"),
+        (lambda c: c.join_function(lambda x, o: [((x,), 2**64, 1)], x=int), "18446744073709551616 is no time: coordinates"),
+        (lambda c: c.min("o"), "values cannot be ordered: '<' not supported between instances of"),
+        (lambda c: c.top_k(1, "o"), "values cannot be ordered: '<' not supported between instances of"),
+    ],
+)
+def test_what_values_do_is_told_when_they_come(wrong: object, message: str) -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int, o=object)
+    wrong(rows).capture()
+    rows.insert([(1, "a"), (2, 2)])
+    with pytest.raises(DlogError, match=message):
+        flow.commit()
+
+
+def test_windows_without_memory_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arrays: np.ndarray) -> None:
+        raise MemoryError
+
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    rows.sliding_window("x", 2**20, 1).capture()
+    rows.insert([1])
+    monkeypatch.setattr(np, "nonzero", fail)
+    with pytest.raises(DlogError, match="gives more rows than there is memory for at once: each row is in 1,048,576"):
+        flow.commit()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "row", "message"),
+    [
+        ({"x": int}, (1, 2, 3), r"\(1, 2, 3\) is no row of \(x: int\)"),
+        ({"x": int}, (), r"\(\) is no row of \(x: int\)"),
+        ({"x": int}, [1, 2], r"\[1, 2\] is no int"),
+        ({"x": int, "y": int}, (1, (2, 3)), r"\(2, 3\) is no int"),
+        ({"x": str}, ((2, 3),), r"\(2, 3\) is no str"),
+    ],
+)
+def test_the_row_or_value_that_is_wrong_is_named(kinds: dict[str, type], row: Any, message: str) -> None:
+    rows = Dataflow().input(**kinds)
+    with pytest.raises(DlogError, match=message):
+        rows.insert([row])
+    with rows.arrange_by_self().trace() as trace, pytest.raises(DlogError, match=message):
+        trace.cursor().seek_key(row)
+
+
+def test_tuples_are_objects() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=object)
+    seen = rows.capture()
+    rows.insert([(1, 2), (), ((3,),), "a"])
+    flow.commit()
+    assert set(seen.counts()) == {((1, 2),), ((),), ((3,),), ("a",)}
+
+
+def test_no_round_is_done_within_another_one() -> None:
+    flow, shown = Dataflow(), []
+    rows = flow.input(x=int)
+    seen = rows.capture()
+
+    def show(row: tuple[int], time: int, diff: int) -> None:
+        with pytest.raises(DlogError, match="a round is being done, in which no other begins"):
+            flow.commit()
+        shown.append(row)
+        if row[0] < 3:
+            rows.insert([row[0] + 1])
+
+    rows.inspect(show)
+    rows.insert([1])
+    for _ in range(4):
+        flow.commit()
+    assert shown == [(1,), (2,), (3,)] and seen.counts() == {(1,): 1, (2,): 1, (3,): 1}
+
+
+def test_rounds_end_somewhere() -> None:
+    with pytest.raises(DlogError, match=r"must be a round after the present one, 0, up to 2\^62, not 4611686018427387905"):
+        Dataflow().advance_to(2**62 + 1)
 
 
 def test_series_without_memory_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
