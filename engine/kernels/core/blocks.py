@@ -177,6 +177,18 @@ def place_for(length, small):
 
 
 @kernel
+def move_apart(start, length, wanted, target):
+    """Moves a mapping whose first page is of small ones, and has been advised otherwise than the others: the system does not
+    move these together. False, and all as it was, if that cannot be."""
+    if length <= HUGE_PAGE or move_pages(start, HUGE_PAGE, HUGE_PAGE, target) == -1:
+        return False
+    if move_pages(start + HUGE_PAGE, length - HUGE_PAGE, wanted - HUGE_PAGE, target + HUGE_PAGE) == -1:
+        move_pages(target, HUGE_PAGE, HUGE_PAGE, start)
+        return False
+    return True
+
+
+@kernel
 def resize_mapped(address, size):
     """`resized_block` of one with a mapping. One that grows gets whole huge pages, and keeps them while it fits: what is
     touched before a page is whole keeps small ones."""
@@ -199,7 +211,7 @@ def resize_mapped(address, size):
         target = place_for(wanted, 0)
         if target == 0:
             return 0
-        if move_pages(start, length, wanted, target) == -1:
+        if move_pages(start, length, wanted, target) == -1 and not move_apart(start, length, wanted, target):
             unmap_pages(target, wanted)
             return 0
     mark_block(target + offset, wanted, size)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.kernels.incremental.store.base import KEYS_PER_ROW
 from dlog.engine.runtime.storage.memory_map import collection_arrays
 from tests.engine.kernels.store import Change, Store
@@ -166,3 +167,20 @@ def test_a_base_that_grows_takes_less_than_slots() -> None:
     assert taken[0] < 0.9 * taken[1]
     ordered.close()
     mixed.close()
+
+
+@pytest.mark.skipif(not JIT, reason="without the JIT so many rows take minutes")
+@pytest.mark.parametrize("keys", [[], [(0,)]])
+def test_a_window_that_moves_on_is_put_in_order_again(keys: list[tuple[int, ...]]) -> None:
+    """Its places do not become ever more."""
+    rows, step = 140_000, 20_000
+    store = Store(3, keys=keys)
+    store.load([(4 * number, number % 5, 1) for number in range(rows)])
+    for first in range(0, 3 * rows, step):
+        come = [((4 * number, number % 5, 1), 1) for number in range(first + rows, first + rows + step)]
+        gone = [((4 * number, number % 5, 1), -1) for number in range(first, first + step)]
+        store.batch([come + gone], by_columns=True)
+        store.seen = set(store.rows)
+    assert len(store.collection.present()) == len(store.rows) == rows
+    assert int(store.collection.struct[L.relation.rows]) < 2 * rows
+    store.close()

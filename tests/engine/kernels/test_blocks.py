@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dlog.engine.kernels.core.blocks import HUGE_PAGE, LINE, LINES, MIN_MAPPED_BYTES
-from dlog.engine.kernels.static import storage
+from dlog.engine.kernels.static import pages, storage
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import view
 
@@ -133,3 +133,19 @@ def test_views_of_different_lengths_leave_nothing_behind() -> None:
         found = view(int(words.ctypes.data), count, np.int64)
         assert found.tolist() == list(range(count)) and found.flags.writeable
     assert len(ctypes.Array.__subclasses__()) <= classes
+
+
+def test_a_block_whose_first_page_is_of_small_ones_grows(memory: Memory) -> None:
+    """Its pages are advised in two ways: the system moves them one way at a time."""
+    control = memory.control.address
+    pages.begin_small(control)
+    blocks = [storage.zeroed(control, 2 * HUGE_PAGE) for _ in range(4)]
+    for number, address in enumerate(blocks):
+        view(address, 2 * HUGE_PAGE, np.uint8)[:] = number + 1
+        blocks[number] = storage.resize(control, address, 2 * HUGE_PAGE, 7 * HUGE_PAGE)
+    for number, address in enumerate(blocks):
+        assert address != 0
+        found = view(address, 7 * HUGE_PAGE, np.uint8)
+        assert (found[: 2 * HUGE_PAGE] == number + 1).all() and not found[2 * HUGE_PAGE :].any()
+        storage.release(control, address, 7 * HUGE_PAGE)
+    pages.end_small(control, 0)
