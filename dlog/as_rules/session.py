@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from dlog.engine.values.table import Table, from_words
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.relation import Relation
-from dlog.sessions import Round, Session, Transaction
+from dlog.sessions import Round, Session
 from dlog.sessions.ingest.row_reader import RowReader
 from dlog.sessions.ingest.staged_relation import Words, bytes_of
 from dlog.sessions.marks import Marking
@@ -175,25 +174,18 @@ class CollectionsSession(Session):
 
     # -------------------------------------------------------------------------------------------------------------- rounds
 
-    def rollback(self) -> None:
-        """Forgets what is staged."""
-        with self._lock:
-            super().rollback()
-            self._pending = {}
+    def _forget_staged(self) -> None:
+        super()._forget_staged()
+        self._pending = {}
 
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """A block whose changes are committed at its end or, if it or the commit raises, forgotten."""
-        with self._lock:
-            before = {name: pending.copy() for name, pending in self._pending.items()}
-            began = self.round
-            try:
-                with super().transaction() as found:
-                    yield found
-            except BaseException:
-                if self.round == began:
-                    self._pending = before
-                raise
+    def _staged_now(self) -> Callable[[], None]:
+        restore, before = super()._staged_now(), {name: pending.copy() for name, pending in self._pending.items()}
+
+        def restore_all() -> None:
+            restore()
+            self._pending = before
+
+        return restore_all
 
     def _commit(self, mark: int | None = None) -> Round:
         if not self._pending:

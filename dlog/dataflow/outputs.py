@@ -12,10 +12,12 @@ from dlog.dataflow.kinds import Extreme, Objects, decode, word_floats
 from dlog.dataflow.rows import Row, rows_of, shown_time, time_words
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import Scope
+from dlog.display.preview import Preview
 from dlog.engine.operators.delta import Delta, run_starts
 from dlog.engine.operators.sinks import Capture
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.overflow import check_runs
+from dlog.grammar.diagnostics import DlogError
 from dlog.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -54,10 +56,16 @@ def _with_tuples(schema: Schema, delta: Delta, objects: Objects) -> tuple[Delta,
 
 
 class Captured(Tabular):
-    """A collection to be read after each batch: its rows as of the last round, and with history at any time."""
+    """A collection to be read after each batch: its rows as of the last round, and with history at any time. Raises DlogError
+    once a batch has failed."""
 
     def __init__(self, scope: Scope, schema: Schema, capture: Capture) -> None:
-        self._scope, self._schema, self._capture = scope, schema, capture
+        self._scope, self._schema, self._kept = scope, schema, capture
+
+    @property
+    def _capture(self) -> Capture:
+        self._scope.graph.scheduler.check()
+        return self._kept
 
     def counts(self, time: Any = None) -> dict[Row, int]:
         """How often each row is there, after the last round or at a time."""
@@ -90,6 +98,12 @@ class Captured(Tabular):
         check_runs(diffs, np.zeros(min(len(diffs), 1), np.int64), "the rows that are there")
         return int(diffs.sum())
 
+    def _preview(self) -> Preview:
+        try:
+            return super()._preview()
+        except DlogError as error:
+            return Preview(f"dlog.dataflow.Captured, not to be read: {error.diagnostics[0].message}")
+
     def _title(self) -> str:
         rows = len(self)
         return f"dlog.dataflow.Captured ({', '.join(self._schema.names)}), {rows:,} {'row' if rows == 1 else 'rows'}"
@@ -104,6 +118,7 @@ class Probe:
     @property
     def frontier(self) -> Antichain:
         """The times at which it may still change."""
+        self._scope.graph.scheduler.check()
         rounds = self._scope.graph.scheduler.rounds.scaled(self._scope.inner.scale)
         return Antichain((rounds.end(self._scope.inner.depth - 1),))
 

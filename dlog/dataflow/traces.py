@@ -168,12 +168,12 @@ class TraceReader:
 
     def cursor(self) -> Cursor:
         """All updates there are."""
-        self._index.catch_up()
+        self._check()
         return Cursor(self._layout, self._open().cursor())
 
     def cursor_through(self, frontier: Any) -> Cursor:
         """The updates at times that are not in advance of a frontier, where a batch ends that is kept apart."""
-        self._index.catch_up()
+        self._check()
         return Cursor(self._layout, self._open().cursor_through(self._layout.frontier(frontier)))
 
     def exert(self, fuel: int = FUEL) -> bool:
@@ -186,6 +186,11 @@ class TraceReader:
         if self._handle is not None:
             self._handle.drop()
             self._handle = None
+
+    def _check(self) -> None:
+        """Has the index take what has come. Raises DlogError once a batch has failed."""
+        self._layout.scope.graph.scheduler.check()
+        self._index.catch_up()
 
     def _open(self) -> TraceHandle:
         if self._handle is None:

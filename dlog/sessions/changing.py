@@ -5,10 +5,11 @@ One lock serializes everything that changes the session.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -22,6 +23,7 @@ from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.values.updates import Updates, joined
 from dlog.pipeline import stage
 from dlog.sessions.commits import Round, Transaction
+from dlog.sessions.feeds import Feeds
 from dlog.sessions.follow.changes import none, split
 from dlog.sessions.follow.envelopes import Form, envelope_of
 from dlog.sessions.follow.followers import Committed
@@ -40,7 +42,6 @@ from dlog.sessions.text import is_name
 
 if TYPE_CHECKING:
     from dlog.dataflow import Collection
-    from dlog.engine.operators.scheduler import Scheduler
     from dlog.sessions.collections import SessionDataflow
     from dlog.sessions.persistence.durable import Durable
 
@@ -54,8 +55,7 @@ class Changing(Reading):
         self._transaction: Transaction | None = None
         self._mark: int | None = None
         self._dataflow: SessionDataflow | None = None
-        self._fed: dict[str, Scheduler] = {}
-        """Relations that are fed by collections, and by what these are run."""
+        self._feeds = Feeds(self)
 
     def _use(self, engine: RoundsEngine, program: rules.Program, durable: Durable | None = None) -> None:
         super()._use(engine, program)
@@ -163,15 +163,24 @@ class Changing(Reading):
             return self._commit(mark)
 
     def rollback(self) -> None:
-        """Forgets what is staged."""
+        """Forgets what is staged, but for what comes of collections (`feed`), which have it."""
         with self._lock:
             self._check_open()
-            self._staged_changes.restore({})
+            self._forget_staged()
+            self._feeds.stage_again()
+
+    def _forget_staged(self) -> None:
+        self._staged_changes.restore({})
+
+    def _staged_now(self) -> Callable[[], None]:
+        """What brings back what is staged now."""
+        return partial(self._staged_changes.restore, self._staged_changes.copied())
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """A block whose changes are committed at its end or, if it or the commit raises, forgotten. What was staged before is
-        committed with it, or stays staged. Other threads that change the session wait.
+        committed with it, or stays staged, and so does what comes of collections (`feed`). Other threads that change the
+        session wait.
 
         >>> import dlog
         >>> s = dlog.session(".decl account(owner: symbol, cents: number)\\n", {"account": [("Ada", 500), ("Bo", 0)]})
@@ -187,7 +196,7 @@ class Changing(Reading):
             self._check_open()
             if self._transaction is not None:
                 raise mistake("nested-transaction", "a transaction is open already")
-            before, began = self._staged_changes.copied(), self._engine.round
+            restore, fed, began = self._staged_now(), self._feeds.staged, self._engine.round
             try:
                 self._transaction = Transaction()
                 yield self._transaction
@@ -197,7 +206,8 @@ class Changing(Reading):
                 with Delayed():
                     self._transaction = None
                     if self._engine.round == began:
-                        self._staged_changes.restore(before)
+                        restore()
+                        self._feeds.stage_again(fed)
                 raise
             self._transaction = None
 
@@ -343,7 +353,7 @@ class Changing(Reading):
         from dlog.sessions.collections import feed as fed
 
         with self._lock:
-            fed(self, self._fed, self.taking(relation), collection)
+            fed(self._feeds, self.taking(relation), collection)
 
     def history(self, rounds: int | timedelta) -> None:
         """How many past rounds `at` and `diff` can read from now on, or for how long."""
@@ -405,6 +415,7 @@ class Changing(Reading):
                 self._mark = self._mark if last_mark is None else last_mark
                 if staged:
                     self._staged_changes.staged = {}
+                    self._feeds.committed()
                 self._tell(engine.changes, lambda: engine.touched)
                 self._open_relations = {}
                 if not self._followers.nobody(last):
@@ -417,12 +428,12 @@ class Changing(Reading):
         return Round(self, before + 1, last)
 
     def _follow(self) -> None:
-        """Has collections follow the rounds that are done. If what is made of them fails, they follow no longer."""
+        """Has collections follow the rounds that are done. If what is made of them fails, they follow no longer, nor can they
+        be read."""
         if self._dataflow is not None:
             try:
                 self._dataflow.follow()
             except BaseException:
-                self._dataflow.close()
                 self._dataflow = None
                 raise
 

@@ -11,12 +11,13 @@ from dlog.dataflow.base import check_collection
 from dlog.dataflow.kinds import Kind, decode
 from dlog.engine.ir import rules
 from dlog.engine.operators.delta import Delta
-from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.sinks import Inspect
 from dlog.engine.values.domains import to_numpy
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.sessions.feeds import Feeds
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.subscriptions import Subscription
+from dlog.sessions.ingest.staged_changes import Diff
 
 _KINDS: dict[rules.Kind, Kind] = {
     rules.Kind.NUMBER: int,
@@ -41,8 +42,6 @@ class Followed(Protocol):
 
     @property
     def round(self) -> int: ...
-    def insert(self, relation: str, rows: Any) -> None: ...
-    def remove(self, relation: str, rows: Any) -> None: ...
 
 
 class SessionDataflow:
@@ -65,26 +64,33 @@ class SessionDataflow:
         return made
 
     def follow(self) -> None:
-        """Does the rounds that the session has done."""
-        for made, subscription in self._followed.values():
+        """Does the rounds that the session has done. What has failed once is read no longer, for it misses a round."""
+        try:
+            self._follow()
+        except BaseException:
+            self.flow.scope.graph.scheduler.failed = True
+            self._close()
+            raise
+
+    def _follow(self) -> None:
+        for relation, (made, subscription) in self._followed.items():
             for round, delivered in subscription.fetch():
                 changes = cast("Changes", delivered)
-                values = [v.view(np.int64) if v.dtype.kind == "M" else v for v in changes.to_numpy().values()]
-                columns = dict(zip(made.columns, values, strict=False))
+                values = zip(made.columns, changes.to_numpy().values(), strict=False)
+                columns = {name: _whole(relation, name, column) for name, column in values}
                 made.update(columns, changes.diffs, at=max(round, self.flow.round))
         if self._session.round >= self.flow.round:
             self.flow.advance_to(self._session.round + 1)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Follows no longer."""
         for _, subscription in self._followed.values():
             subscription.close()
 
 
-def feed(session: Followed, fed: dict[str, Scheduler], relation: rules.Relation, collection: Collection) -> None:
-    """Has a relation's rows be those of a collection: its changes are staged as they come. `fed` are the relations that others
-    feed, and what these are run by; it is added there. Raises DlogError where it is one of them, unless what feeds it has
-    failed for good, or where its columns are not those of the collection."""
+def feed(feeds: Feeds, relation: rules.Relation, collection: Collection) -> None:
+    """Has a relation's rows be those of a collection: its changes are staged as they come. Raises DlogError where one of
+    `feeds` is of it, unless what feeds it has failed for good, or where its columns are not those of the collection."""
     check_collection("collection", collection)
     names = [name for name, _ in relation.attributes]
     if set(collection.columns) != set(names):
@@ -96,20 +102,36 @@ def feed(session: Followed, fed: dict[str, Scheduler], relation: rules.Relation,
             given = schema.kind(name).__name__
             message = f"column `{name}` of `{relation.name}` is {type.name}, that of the collection {given}"
             raise DlogError(Diagnostic("unlike-columns", message))
-    if relation.name in fed and not fed[relation.name].failed:
+    if relation.name in feeds.schedulers and not feeds.schedulers[relation.name].failed:
         note = f"feed it one collection: `session.feed({relation.name!r}, one.concat(other))`"
         raise DlogError(Diagnostic("fed-twice", f"a collection feeds `{relation.name}` already", notes=(note,)))
 
     def stage(delta: Delta) -> None:
         net = Delta(delta.columns, np.zeros_like(delta.times), delta.diffs).consolidated()
-        for chosen, change in ((net.only(net.diffs < 0), session.remove), (net.only(net.diffs > 0), session.insert)):
+        for chosen, diff in _gone_and_come(net):
             if chosen.rows:
                 kinds = zip(schema.names, schema.kinds, chosen.columns, strict=True)
-                decoded = {name: decode(kind, words, objects) for name, kind, words in kinds}
-                change(relation.name, {name: _dated(types[name], column) for name, column in decoded.items()})
+                decoded = {name: np.array(decode(kind, words, objects)) for name, kind, words in kinds}
+                feeds.stage(relation.name, {name: _dated(types[name], column) for name, column in decoded.items()}, diff)
 
     collection.distinct()._operator(Inspect, stage)
-    fed[relation.name] = collection.graph.scheduler
+    feeds.schedulers[relation.name] = collection.graph.scheduler
+
+
+def _gone_and_come(net: Delta) -> tuple[tuple[Delta, Diff], tuple[Delta, Diff]]:
+    return (net.only(net.diffs < 0), -1), (net.only(net.diffs > 0), 1)
+
+
+def _whole(relation: str, name: str, column: np.ndarray) -> np.ndarray:
+    """A column of a relation as a collection has it: numbers are of 64 bits with a sign, also dates. Raises DlogError where one
+    without a sign is more."""
+    if column.dtype.kind == "M":
+        return column.view(np.int64)
+    if column.dtype == np.uint64 and len(beyond := column[column >= 2**63]):
+        message = f"column `{name}` of `{relation}` has {beyond[0]}, and integers of collections are less than 2^63"
+        note = f"have a rule leave such rows out, `{name} < 9223372036854775808`, or make texts of them, `to_string({name})`"
+        raise DlogError(Diagnostic("bad-rows", message, notes=(note,)))
+    return column
 
 
 def _dated(type: rules.Type, column: Any) -> Any:

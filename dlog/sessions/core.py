@@ -192,6 +192,7 @@ class Session(Changing):
         self._tell(next_one.changes, lambda: program.relations)
         self._followers.history.drop(before.relations.keys() - program.relations.keys())
         self._staged_changes.staged = {name: changes for name, changes in staged.items() if name in next_one.kept_relations}
+        self._feeds.keep(next_one.kept_relations)
         self._followers.committed(self._committed(next_one.round - 1))
         let_go(old)
         self._follow()

@@ -54,6 +54,7 @@ class Scheduler:
         self.operators: list[Node] = []
         self.rounds = Rounds(0, 0)
         self.failed = self.running = False
+        """Whether a batch has failed, or is at work: that may still fail."""
         self._edges: list[Link] = []
         self._ranks: dict[int, int] | None = None
         self._paths: dict[int, tuple[int, ...]] = {}
@@ -147,14 +148,18 @@ class Scheduler:
 
     # ----------------------------------------------------------------------------------------------------------------- run
 
+    def check(self) -> None:
+        """Raises DlogError where a batch has failed: nothing can be done, or read, any more."""
+        if self.failed and not self.running:
+            note = "a batch has failed half way: what its operators hold is neither before nor after it"
+            raise DlogError(Diagnostic("dataflow-failed", "the dataflow can go on no longer", notes=(note,)))
+
     def begin(self, high: int) -> None:
         """Begins the batch of the rounds from where the last one ended up to `high`."""
         if self.running:
             notes = ("what is called in a round may insert rows for the next one, which is done when it has returned",)
             raise DlogError(Diagnostic("commit-inside-commit", "a round is being done, in which no other begins", notes=notes))
-        if self.failed:
-            note = "a batch has failed half way: what its operators hold is neither before nor after it"
-            raise DlogError(Diagnostic("dataflow-failed", "the dataflow can go on no longer", notes=(note,)))
+        self.check()
         self.rounds = Rounds(self.rounds.high, high)
         if self._ranks is None:  # keys of what is queued already would be of other ranks
             self._rank_all()

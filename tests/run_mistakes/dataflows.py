@@ -47,7 +47,7 @@ trace.set_physical_compaction(3)""",
         "flow.commit()\nnumbers.distinct()",
     ),
     "dataflow-failed": _flow(
-        "A batch has failed half way, so that the dataflow can go on no longer: make it anew.",
+        "A batch has failed half way, so that the dataflow can go on no longer, nor be read: make it anew.",
         """numbers.assert_empty()
 numbers.insert([(1, 2)])
 try:

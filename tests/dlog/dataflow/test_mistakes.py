@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -361,3 +362,39 @@ def test_columns_may_change_names() -> None:
     assert swapped._schema.names == ("y", "x")
     assert swapped.counts() == {(1, 2): 1, (1, 3): 1, (4, 4): 1}
     assert counted.counts() == {(1, 1): 1, (2, 1): 1}
+
+
+def test_nothing_is_read_of_a_dataflow_that_has_failed() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int, y=int)
+    kept, history, probe = rows.capture(), rows.map("y").capture(history=True), rows.probe()
+    trace = rows.arrange_by_key("x").trace()
+    rows.filter(col("x") == 2).assert_empty()
+    rows.insert([(1, 2)])
+    flow.commit()
+    before = trace.cursor()
+    assert probe.frontier
+    rows.insert([(2, 3)])
+    with pytest.raises(DlogError, match="is there 1 times"):
+        flow.commit()
+    reads = [
+        kept.counts, kept.updates, kept.to_arrow, kept.to_numpy, kept.__len__, kept.__iter__, partial(history.counts, 0),
+        history.updates, trace.cursor, partial(trace.cursor_through, 0), lambda: probe.frontier, partial(probe.less_than, 3),
+    ]  # fmt: skip
+    for read in reads:
+        with pytest.raises(DlogError, match="the dataflow can go on no longer") as error:
+            read()
+        assert error.value.diagnostics[0].code == "dataflow-failed"
+    assert repr(kept) == "<dlog.dataflow.Captured, not to be read: the dataflow can go on no longer>"
+    assert "since" in repr(trace)
+    assert before.counts() == {(1, 2): 1}
+
+
+def test_outputs_can_be_read_by_what_is_called_in_a_batch() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int, y=int)
+    kept, seen = rows.capture(), []
+    rows.map("x").distinct().inspect(lambda *update: seen.append(kept.updates()))
+    rows.insert([(1, 2)])
+    flow.commit()
+    assert seen

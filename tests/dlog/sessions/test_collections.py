@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dlog
 from dlog.dataflow import Dataflow, col
@@ -133,7 +135,140 @@ def test_a_failure_of_what_is_made_of_collections_does_not_hold_the_session_up()
     s.insert("edge", (4, 5))
     s.commit()
     assert set(s["edge"]) == {(1, 2), (3, 4), (4, 5)}
-    assert (4, 5) not in kept.counts()
+    for read in (kept.counts, kept.updates, kept.to_arrow, lambda: len(kept), lambda: list(kept)):
+        with pytest.raises(DlogError, match="the dataflow can go on no longer") as error:
+            read()
+        assert error.value.diagnostics[0].code == "dataflow-failed"
     again = s.collection("edge").capture()
     s.commit()
     assert set(again) == {(1, 2), (3, 4), (4, 5)}
+
+
+def test_unsigned_numbers_are_integers_below_2_to_the_63() -> None:
+    s = dlog.session(".decl hash(x: unsigned)\n.decl text(x: symbol)\ntext(to_string(x)) :- hash(x), x >= 9223372036854775808.")
+    hashes = s.collection("hash").capture()
+    s.insert("hash", [(7,), (2**63 - 1,)])
+    s.commit()
+    assert set(hashes) == {(7,), (2**63 - 1,)}
+    s.insert("hash", (2**64 - 1,))
+    with pytest.raises(DlogError, match=r"column `x` of `hash` has 18446744073709551615, (.|\n)*`to_string\(x\)`") as error:
+        s.commit()
+    assert error.value.diagnostics[0].code == "bad-rows"
+    with pytest.raises(DlogError, match="can go on no longer"):
+        hashes.counts()
+    texts = s.collection("text").capture()
+    s.commit()
+    assert set(texts) == {("18446744073709551615",)}
+
+
+class _Undone(Exception):
+    pass
+
+
+KINDS = ["feed", "take", "insert", "remove", "rollback", "commit", "undone"]
+STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 3)))
+
+
+@given(STEPS)
+def test_what_a_collection_has_outlives_a_rollback(steps: list[tuple[str, int]]) -> None:
+    """What is forgotten is what was staged by hand."""
+    s, flow = dlog.session(".decl e(x: number)\n.decl d(x: number)\nd(x) :- e(x)."), Dataflow()
+    rows = flow.input(x=int)
+    s.feed("e", rows)
+    done: set[int] = set()
+    by_hand: list[tuple[int, bool]] = []
+    staged: list[tuple[int, bool]] = []
+    feed: set[int] = set()
+
+    def fed(x: int, there: bool) -> None:
+        if (x in feed) != there:
+            (rows.insert if there else rows.remove)([x])
+            flow.commit()
+            (feed.add if there else feed.discard)(x)
+            staged.append((x, there))
+            by_hand.append((x, there))
+
+    for kind, x in steps:
+        if kind in ("feed", "take"):
+            fed(x, kind == "feed")
+        elif kind in ("insert", "remove"):
+            (s.insert if kind == "insert" else s.remove)("e", (x,))
+            by_hand.append((x, kind == "insert"))
+        elif kind == "rollback":
+            s.rollback()
+            by_hand[:] = staged
+        elif kind == "undone":
+            before = len(by_hand)
+            with pytest.raises(_Undone), s.transaction():
+                s.insert("e", (x,))
+                by_hand_in_block = len(staged)
+                fed((x + 1) % 4, x % 2 == 0)
+                s.remove("e", ((x + 1) % 4,))
+                raise _Undone
+            by_hand[before:] = staged[by_hand_in_block:]
+        else:
+            s.commit()
+            done = _after(done, by_hand)
+            by_hand.clear()
+            staged.clear()
+            assert set(s["d"]) == {(x,) for x in done}
+    s.commit()
+    assert set(s["d"]) == {(x,) for x in _after(done, by_hand)}
+
+
+def _after(rows: set[int], changes: list[tuple[int, bool]]) -> set[int]:
+    last = dict(changes)
+    return {x for x in {*rows, *last} if last.get(x, x in rows)}
+
+
+def test_a_transaction_whose_commit_fails_keeps_what_a_collection_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    s, flow = dlog.session(".decl e(x: number)\n.decl by_hand(x: number)"), Dataflow()
+    rows = flow.input(x=int)
+    s.feed("e", rows)
+    failing = s._engine.commit
+
+    def fail(*given: object) -> int:
+        raise MemoryError
+
+    with pytest.raises(DlogError, match="out of memory"), s.transaction():
+        rows.insert([1])
+        flow.commit()
+        s.insert("by_hand", (1,))
+        monkeypatch.setattr(s._engine, "commit", fail)
+    monkeypatch.setattr(s._engine, "commit", failing)
+    s.commit()
+    assert set(s["e"]) == {(1,)}
+    assert not list(s["by_hand"])
+    s.rollback()
+    s.commit()
+    assert set(s["e"]) == {(1,)}
+    s.remove("e", (1,))
+    s.commit()
+    s.rollback()
+    s.commit()
+    assert not list(s["e"])
+
+
+def test_what_waits_for_a_relation_that_is_dropped_is_forgotten() -> None:
+    s, flow = dlog.session(".decl e(x: number)\n.decl other(x: number)"), Dataflow()
+    rows = flow.input(x=int)
+    s.feed("e", rows)
+    rows.insert([1])
+    flow.commit()
+    s.drop_relation("e")
+    s.rollback()
+    s.commit()
+    assert not s.staged
+
+
+def test_a_feed_of_rules_that_were_collections_outlives_a_transaction() -> None:
+    s, flow = dlog.rules(sets=["e"], d=Dataflow().input("e", x=int).map("x")).session(), Dataflow()
+    rows = flow.input(x=int)
+    s.feed("e", rows)
+    with pytest.raises(_Undone), s.transaction():
+        s.insert("e", (2,))
+        rows.insert([1])
+        flow.commit()
+        raise _Undone
+    s.commit()
+    assert set(s["d"]) == {(1,)}
