@@ -11,6 +11,7 @@ import numpy as np
 
 from dlog.dataflow.kinds import Kind, Objects, Repeated, encode, unnumbered
 from dlog.dataflow.schema import Schema
+from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.kernels.arrow_structs import KnownText, KnownTexts
 from dlog.engine.kernels.codes import ArrowStatus, ArrowValues
 from dlog.engine.kernels.values.arrow_columns import FEW_TEXTS, read_columns
@@ -85,11 +86,9 @@ class TableReader:
 
     def _prepare(self, given: pa.Schema) -> None:
         """Finds out how tables of this schema of Arrow's are read."""
-        names, present = list(self.schema.names), given.names
-        if len(present) != len(names):
-            raise bad_rows(f"a table of {', '.join(present)} is no rows of ({self.schema})")
-        self._order = names if present != names and set(present) == set(names) else None
-        types = [given.field(name).type for name in names] if self._order else given.types
+        found = _places(self.schema, given.names)
+        self._order = None if found == [*range(len(given.names))] else found
+        types = [given.types[place] for place in found]
         self._values = [self._value(kind, type) for kind, type in zip(self.schema.kinds, types, strict=True)]
         self._codes = np.array(self._values, np.int64)
         self._reads, self._all = any(self._values), all(self._values)
@@ -170,6 +169,19 @@ class TableReader:
         return None
 
 
+def _places(schema: Schema, given: list[str]) -> list[int]:
+    """The place of each column in a table with these: by name or in order, as relations take them. Raises DlogError where
+    neither is clear."""
+    try:
+        found = places(schema.names, given)
+    except Unclear as error:
+        notes = (*error.notes, f"the columns are {', '.join(given)}")
+        raise DlogError(Diagnostic("unclear-columns", f"rows of ({schema}): {error.message}", notes=notes)) from None
+    if found is None:
+        raise bad_rows(f"a table of {', '.join(given)} is no rows of ({schema})")
+    return [*found]
+
+
 @cache
 def _read_types() -> tuple[tuple[Kind, pa.DataType, ArrowValues], ...]:
     """The kinds and types of Arrow's of columns that the kernel reads. (Types from outside may have no hash.)"""
@@ -186,7 +198,7 @@ def _read_types() -> tuple[tuple[Kind, pa.DataType, ArrowValues], ...]:
 
 def column_of(name: str, kind: Kind, given: pa.Array | pa.ChunkedArray, repeated: bool = True) -> Any:
     """An array, or Python's values; of texts each different one once, unless they are not to be told apart. Raises DlogError
-    for what cannot be read, and for nulls: but among floats they are NaN, among objects None."""
+    for what cannot be read, and for nulls: but among objects they are None."""
     import pyarrow as pa
 
     try:
@@ -199,7 +211,7 @@ def column_of(name: str, kind: Kind, given: pa.Array | pa.ChunkedArray, repeated
         raise _no_text(error) from None
     except pa.ArrowException as error:
         raise bad_rows(f"a column of {column.type} cannot be read: {error}") from None
-    if kind in (int, bool, str) and column.null_count:
+    if kind is not object and column.null_count:
         row = int(np.argmax(column.is_null().to_numpy()))
         raise bad_rows(f"column `{name}` has a null in row {row + 1}, where {kind.__name__} is meant")
     return values

@@ -74,10 +74,21 @@ def words_of(schema: Schema, rows: Any, objects: Objects) -> tuple[Columns, int]
 
 
 def _table(schema: Schema, rows: Any) -> pa.Table | None:
-    """What speaks Arrow as a table."""
+    """What speaks Arrow as a table, also the only column there is."""
     if is_frame(rows):
         return _of_spark(schema, rows)
-    return table_of(rows) if hasattr(rows, "__arrow_c_stream__") else None
+    if is_column(rows) and len(schema.names) == 1 and "struct" not in str(rows.type):
+        return _arrow_table(schema, {schema.names[0]: rows})
+    return _arrow_table(schema, rows) if hasattr(rows, "__arrow_c_stream__") else None
+
+
+def _arrow_table(schema: Schema, rows: Any) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        return table_of(rows)
+    except pa.ArrowException as error:
+        raise bad_rows(f"Arrow does not take these rows of ({schema}): {error}") from None
 
 
 def _columns(schema: Schema, rows: Any) -> tuple[list[Any], int]:
@@ -127,9 +138,11 @@ def _of_spark(schema: Schema, frame: Any) -> pa.Table:
     from dlog.engine.spark.foreign_files import without_foreign_types
 
     try:
-        return without_foreign_types("a collection", schema.names, frame).toArrow()
+        table = without_foreign_types("a collection", schema.names, frame).toArrow()
     except failures() as error:
         raise bad_rows(f"rows of ({schema}) cannot be read: {reason_of(error)}") from error
+    alike = {name.lower(): name for name in schema.names}  # to Spark upper and lower case are
+    return table.rename_columns([n if n in schema.names else alike.get(n.lower(), n) for n in table.column_names])
 
 
 def rows_of(schema: Schema, columns: Columns, rows: int, objects: Objects) -> list[Row]:

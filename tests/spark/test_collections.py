@@ -8,6 +8,7 @@ import pytest
 
 import dlog
 from dlog.dataflow import Dataflow
+from dlog.grammar.diagnostics import DlogError
 from tests.dlog.as_rules.cases import CASES, INPUTS
 
 if TYPE_CHECKING:
@@ -32,3 +33,15 @@ def test_inputs_may_be_dataframes(spark: SparkSession) -> None:
         assert rules.counts(rules.run(facts, engine="spark", spark=spark), "degrees") == once
         with rules.session(facts, engine="spark", spark=spark) as s:
             assert s.counts("degrees") == once
+
+
+def test_columns_of_dataframes_go_into_inputs_by_name_in_any_case(spark: SparkSession) -> None:
+    flow = Dataflow()
+    edges = flow.input(src=int, dst=int)
+    captured = edges.capture()
+    edges.insert(spark.createDataFrame([(1, 2)], "DST long, Src long"))
+    edges.insert(spark.createDataFrame([(3, 4)], "a long, b long"))
+    flow.commit()
+    assert captured.counts() == {(2, 1): 1, (3, 4): 1}
+    with pytest.raises(DlogError, match="`dst`, but is not in its place"):
+        edges.insert(spark.createDataFrame([(1, 2)], "DST long, b long"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dlog
 from dlog.dataflow import Dataflow
 from dlog.dataflow.arrow import TableReader
 from dlog.dataflow.kinds import Kind, Objects, decode
@@ -89,6 +91,54 @@ def test_columns_are_found_by_name_and_else_by_place() -> None:
     assert read(SCHEMA, one.select(["a", "b", "c"]).rename_columns(["p", "q", "r"])) == [[1], ["x"], [0.5]]
     with pytest.raises(DlogError, match="a table of c, a is no rows of"):
         read(SCHEMA, one.select(["c", "a"]))
+    assert read(SCHEMA, one.append_column("d", pa.array([7])).select(["d", "c", "b", "a"])) == [[1], ["x"], [0.5]]
+    for unclear in (["b", "p", "q"], ["a", "c", "q"], ["a", "b", "a"], ["c", "b", "A"]):
+        with pytest.raises(DlogError, match=r"is not in its place(.|\n)*the columns are") as error:
+            read(SCHEMA, one.rename_columns(unclear))
+        assert error.value.diagnostics[0].code == "unclear-columns"
+
+
+@pytest.mark.parametrize("names", list(product("xyab", repeat=2)))
+def test_tables_go_into_inputs_as_into_relations(names: tuple[str, str]) -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=names)
+    flow = Dataflow()
+    rows, s = flow.input(x=int, y=int), dlog.session(".decl r(x: number, y: number)")
+    captured = rows.capture()
+    try:
+        s.insert("r", table)
+    except DlogError as error:
+        with pytest.raises(DlogError) as same:
+            rows.insert(table)
+        assert same.value.diagnostics[0].code == error.diagnostics[0].code == "unclear-columns"
+    else:
+        rows.insert(table)
+        flow.commit()
+        s.commit()
+        assert set(captured) == set(s["r"])
+
+
+def test_a_reader_that_has_refused_a_table_reads_the_next_one() -> None:
+    reader, one = TableReader(SCHEMA, Objects()), pa.table({"c": [0.5], "a": [1], "b": ["x"]})
+    for _ in range(2):
+        assert words(reader, one)[0].tolist() == [1]
+        with pytest.raises(DlogError, match="is not in its place"):
+            words(reader, one.rename_columns(["b", "p", "q"]))
+
+
+def test_an_array_is_the_only_column_there_is() -> None:
+    flow = Dataflow()
+    floats, texts = flow.input(x=float), flow.input(s=str)
+    captured, named = floats.capture(), texts.capture()
+    floats.insert(pa.chunked_array([[1.5], [2.5]]))
+    floats.insert(pa.array([3.5]))
+    texts.insert(pa.chunked_array([["a"], ["b", "a"]]))
+    texts.insert(pa.array(["c"]).dictionary_encode())
+    floats.insert(pa.chunked_array([[{"x": 4.5}]]))
+    flow.commit()
+    assert captured.counts() == {(1.5,): 1, (2.5,): 1, (3.5,): 1, (4.5,): 1}
+    assert named.counts() == {("a",): 2, ("b",): 1, ("c",): 1}
+    with pytest.raises(DlogError, match=r"Arrow does not take these rows of \(x: int, y: int\)"):
+        Dataflow().input(x=int, y=int).insert(pa.chunked_array([[1, 2]]))
 
 
 def test_one_reader_reads_tables_of_several_schemas() -> None:
@@ -107,7 +157,7 @@ def test_tables_without_rows_and_of_many_chunks_are_read() -> None:
     assert read(SCHEMA, chunks) == [[1, 2, 1], ["x", "y", "x"], [0.5, 1.5, 0.5]]
 
 
-@pytest.mark.parametrize("column", ["a", "b"])
+@pytest.mark.parametrize("column", ["a", "b", "c"])
 def test_nulls_are_refused_and_none_among_the_rows_is_not(column: str) -> None:
     full = pa.table({"a": pa.array([1, 2]), "b": pa.array(["x", "y"]), "c": [0.5, 0.5]})
     place = full.column_names.index(column)
@@ -119,8 +169,9 @@ def test_nulls_are_refused_and_none_among_the_rows_is_not(column: str) -> None:
 
 def test_nulls_of_columns_are_told_with_their_rows() -> None:
     rows = Dataflow().input(a=int, b=bool, c=float)
-    for name, column in [("a", pa.array([1, None])), ("a", pa.nulls(2)), ("b", pa.array([True, None]))]:
-        given = {"a": [1, 2], "b": [True, False], "c": pa.array([0.5, None]), name: column}
+    holed = ("a", [1, None]), ("a", [None, None]), ("b", [True, None]), ("c", [0.5, None]), ("c", [None, None])
+    for name, column in [(name, pa.array(values)) for name, values in holed]:
+        given = {"a": [1, 2], "b": [True, False], "c": [0.5, 1.5], name: column}
         with pytest.raises(DlogError, match=f"column `{name}` has a null in row {2 - (column.null_count == 2)}, where"):
             rows.insert(given)
 
