@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dlog.dataflow.dates import numbers_in_arrow
 from dlog.dataflow.kinds import Kind, Objects, Repeated, encode, unnumbered
 from dlog.dataflow.schema import Schema
 from dlog.engine.formats.columns import Unclear, places
@@ -191,6 +192,8 @@ def _read_types() -> tuple[tuple[Kind, pa.DataType, ArrowValues], ...]:
         (int, pa.int64(), ArrowValues.WORDS),
         (int, pa.int32(), ArrowValues.NUMBERS),
         (int, pa.uint32(), ArrowValues.UNSIGNED),
+        (int, pa.date32(), ArrowValues.NUMBERS),
+        (int, pa.timestamp("us"), ArrowValues.WORDS),
         (float, pa.float64(), ArrowValues.FLOATS),
         (str, pa.string(), ArrowValues.TEXTS),
     )
@@ -221,7 +224,7 @@ def _values_of(kind: Kind, column: pa.ChunkedArray, repeated: bool) -> Any:
     import pyarrow as pa
 
     if kind not in (str, object):
-        return column.to_numpy()
+        return (numbers_in_arrow(column) if kind is int else column).to_numpy()
     if kind is str and not column.null_count:
         if not repeated and pa.types.is_string(column.type):
             try:

@@ -1,7 +1,7 @@
 """Kinds of columns, and their values as words.
 
-A kind is `int`, `float`, `bool`, `str`, or `object` for any other hashable value. Words compare as the values do, but for `str`
-and `object`, whose words are numbers in a dictionary.
+A kind is `int`, `float`, `bool`, `str`, or `object` for any other hashable value. Dates and times are numbers where `int` is
+meant (`dates`). Words compare as the values do, but for `str` and `object`, whose words are numbers in a dictionary.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from dlog.arguments import bad_argument
 from dlog.codec import value_preview
 from dlog.dataclass import dataclass
+from dlog.dataflow.dates import numbers_of_dates
 from dlog.engine.kernels.values.floats import order_floats
 from dlog.engine.values.addresses import address_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -107,7 +108,8 @@ def encode(kind: Kind, values: Any, objects: Objects) -> np.ndarray:
     """Values, an array or a list, as words. Raises DlogError for what is not of the kind."""
     if kind in (str, object):
         return _encode_objects(kind, values, objects)
-    array = values if isinstance(values, np.ndarray) else _array(kind, values)
+    dates = numbers_of_dates(values) if kind is int else None
+    array = dates if dates is not None else values if isinstance(values, np.ndarray) else _array(kind, values)
     if array.dtype.kind not in {int: "iu", float: "iuf", bool: "b"}[kind] and len(array):
         raise _not_of(kind, array)
     if kind is float:
