@@ -116,6 +116,14 @@ class Engine(Protocol):
     def changes(self, relation: str) -> Updates:
         """The exact changes that the last commit made to the relation, by round; each row at most once a round."""
 
+    def journal(self) -> bool:
+        """Keeps what the last commit changed in all relations, beside what earlier ones did, until somebody takes it, without
+        making arrays of it; false where that cannot be: then nothing is kept of it."""
+
+    def take_journal(self) -> dict[str, Updates]:
+        """What has been kept, as `changes` would have told it commit by commit, but that a row may have several changes in one
+        round, which are to be added up. Nothing is kept any longer."""
+
     @property
     def touched(self) -> Iterable[str]:
         """The relations that the last commit may have changed, in the program's order; all others have no `changes`."""
@@ -223,6 +231,12 @@ class PlainRounds:
     @property
     def touched(self) -> Iterable[str]:
         return self.program.relations
+
+    def journal(self) -> bool:
+        return False
+
+    def take_journal(self) -> dict[str, Updates]:
+        return {}
 
     @property
     def inherited(self) -> frozenset[str]:

@@ -27,7 +27,7 @@ from dlog.sessions.feeds import Feeds
 from dlog.sessions.follow.changes import none, split
 from dlog.sessions.follow.envelopes import Form, envelope_of
 from dlog.sessions.follow.followers import Committed
-from dlog.sessions.follow.history import window
+from dlog.sessions.follow.history import Journal, window
 from dlog.sessions.follow.sources import Answers, Named, Source
 from dlog.sessions.follow.subscriptions import LIMIT, Callback, Slow, Subscription, SubscriptionTerms
 from dlog.sessions.ingest.staged_changes import StagedChanges
@@ -419,7 +419,7 @@ class Changing(Reading):
                 self._tell(engine.changes, lambda: engine.touched)
                 self._open_relations = {}
                 if not self._followers.nobody(last):
-                    self._followers.committed(self._committed(before))
+                    self._followers.committed(self._committed(before, engine))
             finally:
                 self._committing, history.marking = False, None
         if late is not None:
@@ -437,9 +437,9 @@ class Changing(Reading):
                 self._dataflow = None
                 raise
 
-    def _committed(self, before: int) -> Committed:
-        engine = self._engine
-        return Committed(before, engine.round, self._program, self._codec, self._changes, self._touched, engine.table)
+    def _committed(self, before: int, journal: Journal | None = None) -> Committed:
+        engine, program = self._engine, self._program
+        return Committed(before, engine.round, program, self._codec, self._changes, self._touched, engine.table, journal)
 
 
 def _last_round(inputs: Mapping[str, Updates], next: int) -> int:

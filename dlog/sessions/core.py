@@ -172,6 +172,7 @@ class Session(Changing):
             raise busy()
         old, before, staged = self._engine, self._program, self._staged_changes.staged
         program = replace(text.compiled(), facts=dict(facts))
+        self._followers.history.settle()
         window = self._keep_windows(text, program)
         try:
             more = first_rows(self, before, program, old.round)

@@ -15,11 +15,12 @@ import numpy as np
 
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.layer import Layer, build, build_block
+from dlog.engine.trace.layer import Described, Layer, build, build_block
 from dlog.engine.trace.merge import Merge
 from dlog.engine.trace.past_rows import KEPT_ROWS_PER_CHANGE, MIN_STEP, ROWS_OF_A_TABLE, KnownTables, PickedChanges
+from dlog.engine.trace.waiting import WaitingChanges
 from dlog.engine.values.table import Table
-from dlog.engine.values.updates import Updates, joined
+from dlog.engine.values.updates import Updates
 
 MAX_WAITING = 128
 """Commits whose changes wait to become one batch: trades their memory, some hundred bytes a commit, against making batches."""
@@ -40,9 +41,9 @@ class ChangeTrace:
         self.arity, self.begin, self.last = arity, begin, begin
         """Of the rows; the oldest round that can be read; the last one that was noted."""
         self._batches: list[Batch] = []
-        self._waiting: list[Updates] = []
-        self._rows = self._sealed_rows = 0
-        """Changes that wait, and those in batches."""
+        self._sealed_rows = 0
+        """Changes in batches."""
+        self._waiting = WaitingChanges(arity)
         self._sealed = begin
         """The last round that is in a batch, or could be."""
         self._known = KnownTables()
@@ -67,7 +68,7 @@ class ChangeTrace:
     @property
     def rows(self) -> int:
         """Changes that are kept."""
-        return self._sealed_rows + self._rows
+        return self._sealed_rows + self._waiting.rows
 
     @property
     def batches(self) -> tuple[Batch, ...]:
@@ -77,27 +78,28 @@ class ChangeTrace:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the batches, and of past rows that are kept; what waits is not counted."""
-        return sum(batch.nbytes for batch in self._batches) + self._known.nbytes
+        """Bytes of the batches, of what waits, and of past rows that are kept."""
+        return sum(batch.nbytes for batch in self._batches) + self._waiting.nbytes + self._known.nbytes
 
     # ------------------------------------------------------------------------------------------------------------- writing
 
     def note(self, updates: Updates, oldest: int) -> None:
-        """Adds the changes of further rounds, each row at most once a round. They must stay as they are. Rounds before `oldest`
-        are given up at times."""
-        self._waiting.append(updates)
-        self._rows += updates.rows
-        self.last = updates.last
-        if len(self._waiting) >= MAX_WAITING or self._rows >= MAX_BATCH_ROWS:
+        """Adds the changes of further rounds, unless it has them; those of a row in one round are added up. They must stay as
+        they are. Rounds before `oldest` are given up at times."""
+        waiting, last = self._waiting, updates.last
+        if last <= self.last:
+            return
+        self.last = last
+        waiting.add(updates)
+        if len(waiting.parts) >= MAX_WAITING or waiting.rows >= MAX_BATCH_ROWS:
             self.forget(oldest)
             self._known.age()
             self._seal()
 
     def _seal(self) -> None:
         """Makes batches of what waits."""
-        if self._waiting:
-            all = joined(self._waiting)
-            self._waiting, self._rows = [], 0
+        if self._waiting.parts:
+            all = self._waiting.take()
             most = max(MAX_BATCH_ROWS, min((self._sealed_rows + all.rows) // PARTS, MAX_LARGE_ROWS))
             for start, end in _cut(all.rounds, most):
                 self._append(all, start, end, most)
@@ -108,10 +110,10 @@ class ChangeTrace:
         lower, upper = Antichain.at(self._sealed + 1), Antichain.at(last + 1)
         columns, rounds = tuple(column[start:end] for column in all.columns), all.rounds[None, start:end]
         batch, batches = Batch.of(lower, upper, columns, rounds, all.diffs[start:end]), self._batches
+        self._sealed, self._sealed_rows = last, self._sealed_rows + batch.rows
         while batches and 2 * batch.rows > batches[-1].rows and batch.rows + batches[-1].rows <= most:
             batch = Merge((batches.pop(), batch), _START).result
         batches.append(batch)
-        self._sealed, self._sealed_rows = last, self._sealed_rows + end - start
 
     def forget(self, oldest: int) -> None:
         """Gives up rounds before `oldest`."""
@@ -121,8 +123,8 @@ class ChangeTrace:
             self._sealed_rows -= sum(batch.rows for batch in self._batches[:gone])
             del self._batches[:gone]
             self._known.forget(oldest)
-            if self._waiting and oldest >= self._waiting[-1].last:
-                self._waiting, self._rows = [], 0
+            if self._waiting.parts and oldest >= self._waiting.last:
+                self._waiting.begin()
                 self._sealed = self.last
 
     # ------------------------------------------------------------------------------------------------------------- reading
@@ -138,6 +140,10 @@ class ChangeTrace:
         block = self._gathered(after, upto)
         block[-2] = 0
         return build_block(block, self.arity)
+
+    def last_needed(self, round: int, last: int) -> int:
+        """The last round whose changes tell the relation as of one, given that as of the round `last`."""
+        return max(round, self._known.nearest(round, last))
 
     def table(self, round: int, now: Callable[[], Table], last: int) -> Table:
         """The relation as of a round that can be read, given a way to read that of the round `last`."""
@@ -162,7 +168,10 @@ class ChangeTrace:
         return self._known.keep(round, table, self.rows) if round < last else table
 
     def _picked(self, after: int, upto: int) -> PickedChanges:
-        return PickedChanges([layer for batch in self._between(after, upto) for layer in batch.layers], after, upto)
+        layers: list[Layer | Described] = [layer for batch in self._within(after, upto) for layer in batch.layers]
+        if upto > self._sealed and self._waiting.parts:
+            layers.append(self._waiting.layer())
+        return PickedChanges(layers, after, upto)
 
     def _gathered(self, after: int, upto: int) -> np.ndarray:
         """Columns, rounds and diffs of the changes in between, batch by batch."""
@@ -186,9 +195,12 @@ class ChangeTrace:
                     yield layer, np.flatnonzero((rounds > after) & (rounds <= upto))
 
     def _between(self, after: int, upto: int) -> list[Batch]:
-        """The batches that may have changes in between."""
+        """The batches that may have changes in between; none wait then."""
         if upto > self._sealed:
             self._seal()
+        return self._within(after, upto)
+
+    def _within(self, after: int, upto: int) -> list[Batch]:
         first = bisect_right(self._batches, after + 1, key=_end)
         return self._batches[first : bisect_left(self._batches, upto + 1, lo=first, key=_begin)]
 

@@ -10,7 +10,7 @@ import numpy as np
 from dlog.dataclass import dataclass
 from dlog.engine.kernels.trace.undoing import LAST_BIT, add_up, change_rows, pick_updates
 from dlog.engine.kernels.trace_structs import NetChanges
-from dlog.engine.trace.layer import Layer
+from dlog.engine.trace.layer import Described, Layer
 from dlog.engine.values.addresses import address_of
 from dlog.engine.values.table import Table
 
@@ -45,7 +45,7 @@ def done(table: Table, net: Layer) -> Table:
 class PickedChanges:
     """The changes that layers have of the rounds after one up to another, in parts of as many rounds each."""
 
-    def __init__(self, layers: Sequence[Layer], after: int, upto: int, parts: int = 1) -> None:
+    def __init__(self, layers: Sequence[Layer | Described], after: int, upto: int, parts: int = 1) -> None:
         self._layers, self._after, self._upto, self.parts = layers, after, upto, parts
         self._addresses = np.array([layer.address for layer in layers], np.int64)
         self._picked = np.empty(sum([layer.rows for layer in layers]) + 1, np.int64)

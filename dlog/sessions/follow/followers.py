@@ -20,7 +20,7 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import after, from_table, none
-from dlog.sessions.follow.history import History, Window
+from dlog.sessions.follow.history import History, Journal, Window
 from dlog.sessions.follow.sources import Moments, Source
 from dlog.sessions.follow.subscriptions import Subscription
 from dlog.sessions.mistakes import unreadable_round
@@ -44,6 +44,8 @@ class Committed:
     touched: Callable[[], Iterable[str]]
     """The relations that may have changes."""
     table: Callable[[str], Table]
+    journal: Journal | None = None
+    """What keeps its changes until the history wants them."""
 
     def table_at(self, relation: str, round: int) -> Table:
         """The rows as of a round of the commit, or as of the one before it."""
@@ -185,7 +187,7 @@ class Followers:
         with self.lock:
             if self.history.has_window or self._following or self.readers:
                 return False
-            if self.history.traces:
+            if not self.history.is_empty:
                 self.history.begin(last)
             self.last_round = last
             return True
@@ -212,14 +214,23 @@ class Followers:
         """Has the history take in the changes of a commit, as far as anybody may read the rounds before it."""
         history, readers = self.history, bool(self.readers)
         if not history.has_window and not readers:
-            if history.traces:
+            if not history.is_empty:
                 history.begin(commit.last)
+        elif history.last == commit.before and self._note_later(commit, readers):
+            self.forget()
         elif history.last != commit.last or (readers and not history.window.general):
             noted = history.entry(commit.program.relations, commit.changes, commit.touched(), readers)
             history.note(commit.before, commit.last, noted)
             self.forget()
         else:
             self.forget()
+
+    def _note_later(self, commit: Committed, readers: bool) -> bool:
+        """Has the engine keep the changes of a commit until somebody wants to read them, if all are wanted and it does."""
+        history = self.history
+        if commit.journal is None or not (readers or history.window.general):
+            return False
+        return history.note_later(commit.before, commit.last, commit.journal, commit.program.relations)
 
     def read(self, reader: Reader, round: int | None) -> None:
         """Makes the reader's a round (None: the present one), readable as long as the reader exists, or until `leave`."""

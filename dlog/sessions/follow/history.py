@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import timedelta
 from threading import RLock
+from typing import Protocol
 
 import numpy as np
 
 from dlog.arguments import whole
 from dlog.dataclass import dataclass
 from dlog.engine.compile.past import is_declared
+from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.changes import ChangeTrace, compacted_to
@@ -68,6 +70,22 @@ class HistoryEntry:
     changes: Mapping[str, tuple[tuple[Kind, ...], Updates]]
 
 
+class Journal(Protocol):
+    """An engine, which keeps what commits change until somebody wants it (`dlog.engine.rounds_engine`)."""
+
+    def journal(self) -> bool: ...
+    def take_journal(self) -> dict[str, Updates]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Changes that an engine keeps: those of the rounds after `before`, of these relations."""
+
+    journal: Journal
+    relations: Mapping[str, Relation]
+    before: int
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """The round that was the last one at a time, in nanoseconds since 1970."""
@@ -101,6 +119,8 @@ class History:
         """That of relations with windows of their own."""
         self.traces: dict[str, tuple[tuple[Kind, ...], ChangeTrace]] = {}
         """By relation its kinds and its changes, those that changed last at the end."""
+        self._kept: _Kept | None = None
+        """The last commits, whose changes the engine keeps."""
         self._marks: list[Mark] = []
         self.marking: Updates | None = None
         """The marks that the commit under way gives its rounds."""
@@ -110,16 +130,48 @@ class History:
     def note(self, before: int, last: int, noted: HistoryEntry) -> None:
         """Takes in the changes of the rounds after `before` up to `last`. May be told again, if more is noted then."""
         with self._lock:
-            if self.last not in (before, last):
-                self.begin(before)
-            if self.last != last:
-                self._before, self.last = self._general, last
-                self._mark(noted.time)
+            self.settle()
+            self._go_on(before, last, noted.time)
             for name, (kinds, updates) in noted.changes.items():
-                trace = self._trace(name, kinds, before)
-                if trace.last < updates.last:
-                    trace.note(updates, self._oldest_of(name))
+                self._add(name, kinds, updates, before)
             self._general = self._before if noted.general else last
+
+    def note_later(self, before: int, last: int, journal: Journal, relations: Mapping[str, Relation]) -> bool:
+        """The same of all relations, whose changes the engine keeps until somebody reads them, or it has many; false where it
+        does not."""
+        if not journal.journal():
+            return False
+        with self._lock:
+            if self._kept is None:
+                self._kept = _Kept(journal, relations, before)
+            self._go_on(before, last, self._clock() if self.window.duration is not None else 0)
+            self._general = self._before
+            if self.marking is not None:
+                self._add(MARK, MARKED.kinds, self.marking, before)
+        return True
+
+    def settle(self) -> None:
+        """Takes in what the engine has kept: as it is to give way to another one, or as somebody reads."""
+        if self._kept is None:
+            return
+        with self._lock, Delayed():
+            kept, self._kept = self._kept, None
+            if kept is not None:
+                for name, updates in kept.journal.take_journal().items():
+                    if updates.rows and name in kept.relations and is_declared(name):
+                        self._add(name, kept.relations[name].kinds, updates, kept.before)
+
+    def _go_on(self, before: int, last: int, time: int) -> None:
+        """Goes on to a round."""
+        if self.last not in (before, last):
+            self.begin(before)
+        if self.last != last:
+            self._before, self.last = self._general, last
+            self._mark(time)
+
+    def _add(self, name: str, kinds: tuple[Kind, ...], updates: Updates, before: int) -> None:
+        """Adds changes of a relation in rounds after `before`, unless they are there."""
+        self._trace(name, kinds, before).note(updates, self._oldest_of(name))
 
     def entry(
         self, relations: Mapping[str, Relation], changes: Callable[[str], Updates], touched: Iterable[str], readers: bool
@@ -138,6 +190,7 @@ class History:
     def begin(self, round: int) -> None:
         """Forgets everything: no round before this one can be read."""
         with self._lock:
+            self.settle()
             self.last = self._general = self._before = round
             self._own, self.traces, self._marks = dict.fromkeys(self.window.own, round), {}, []
 
@@ -150,6 +203,7 @@ class History:
     def drop(self, relations: Iterable[str]) -> None:
         """Forgets relations: what has their names from now on is another one."""
         with self._lock:
+            self.settle()
             for name in relations:
                 self.traces.pop(name, None)
 
@@ -179,7 +233,7 @@ class History:
             for name, rounds in self.window.own.items():
                 oldest = min(wanted, self.last - rounds, held)
                 self._own[name] = max(self._own.get(name, self._general), oldest)
-            while self.traces:
+            while self.traces and self._kept is None:  # else they may have changes that the engine keeps
                 name = next(iter(self.traces))
                 if self.traces[name][1].last > self._oldest_of(name):
                     return
@@ -188,6 +242,7 @@ class History:
     def trim(self) -> None:
         """Frees what has been given up at once; else that is done bit by bit, as changes come."""
         with self._lock:
+            self.settle()
             for name, (_, trace) in self.traces.items():
                 trace.forget(self._oldest_of(name))
 
@@ -206,6 +261,11 @@ class History:
     # ------------------------------------------------------------------------------------------------------------- reading
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it has no changes."""
+        return self._kept is None and not self.traces
+
+    @property
     def oldest(self) -> int:
         """The oldest round of which any relation can be read."""
         return min([self._general, *self._own.values()])
@@ -217,13 +277,13 @@ class History:
     def between(self, relation: Relation, after: int, upto: int) -> Updates:
         """The changes of a relation in the rounds after a readable one up to another, round by round."""
         with self._lock:
-            trace = self._trace_of(relation)
+            trace = self._trace_of(relation, upto)
             return none(relation.arity) if trace is None else trace.between(after, upto)
 
     def net(self, relation: Relation, after: int, upto: int) -> Layer | None:
         """What these changes come to."""
         with self._lock:
-            trace = self._trace_of(relation)
+            trace = self._trace_of(relation, upto)
             return None if trace is None else trace.net(after, upto)
 
     def marks(self) -> Updates:
@@ -233,10 +293,14 @@ class History:
     def table(self, relation: Relation, now: Callable[[], Table], round: int) -> Table:
         """The rows as of a readable round, given a way to read those of now."""
         with self._lock:
-            trace = self._trace_of(relation)
+            trace = self._trace_of(relation, round)
+            trace = self._trace_of(relation, self.last if trace is None else trace.last_needed(round, self.last))
             return now() if trace is None else trace.table(round, now, self.last)
 
-    def _trace_of(self, relation: Relation) -> ChangeTrace | None:
+    def _trace_of(self, relation: Relation, upto: int) -> ChangeTrace | None:
+        """The changes of a relation, all of those up to a round."""
+        if self._kept is not None and upto > self._kept.before:
+            self.settle()
         kinds, trace = self.traces.get(relation.name, (relation.kinds, None))
         return trace if kinds == relation.kinds else None
 
@@ -244,12 +308,14 @@ class History:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the batches of all relations."""
+        """Bytes of the changes of all relations."""
+        self.settle()
         return sum(trace.nbytes for _, trace in self.traces.values())
 
     @property
     def rows(self) -> int:
         """Changes that are kept."""
+        self.settle()
         return sum(trace.rows for _, trace in self.traces.values())
 
     def frozen(self) -> FrozenHistory | None:
@@ -257,6 +323,7 @@ class History:
         with self._lock:
             if not self.window:
                 return None
+            self.settle()
             kept = {n: t for n, t in self.traces.items() if self.window.general or n in self.window.own}
             marks = [Mark(self._general, self._clock()), *self._marks[1:]] if self.window.general else []
             if self._marks and marks:

@@ -12,7 +12,7 @@ over all rows of a relation, and each reader would decide again; and a map whose
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Final, TypeVar
 
 from dlog.dataclass import dataclass
@@ -62,6 +62,14 @@ class View:
     columns: tuple[Variable | Constant | Functor, ...]
     equal: tuple[tuple[int, Variable | Constant], ...] = ()
     tests: tuple[Compare, ...] = ()
+
+    picks: tuple[int, ...] | None = field(init=False, compare=False)
+    """The columns by number, where no row is looked at and nothing else is made of it."""
+
+    def __post_init__(self) -> None:
+        picks = [column.id for column in self.columns if isinstance(column, Variable)]
+        plain = not self.is_filter and len(picks) == len(self.columns)
+        object.__setattr__(self, "picks", tuple(picks) if plain else None)
 
     @property
     def is_filter(self) -> bool:

@@ -132,7 +132,7 @@ class Dataflow:
         self.looks_back = bool(self.loops) or any(c.is_looked_up for c in self.collections.values())
         """Whether a path may meet rows that were there before its seed's change."""
         self.has_candidates = any(r.candidates is not None for r in self.reductions.values())
-        self._names = {c.address: name for name, c in self.observed.items()}
+        self.by_address = {c.address: (name, c) for name, c in self.observed.items()}
         self._keeps = False
         self._counted: dict[str, int] = {}
         self._uncounted = {name for name, c in self.collections.items() if c.role is Role.INPUT}
@@ -241,19 +241,19 @@ class Dataflow:
             return "before"
         return "after" if self.work[L.work.over] else "during"
 
-    def touched(self) -> list[str]:
+    def touched(self) -> tuple[str, ...]:
         """The collections of `observed` that the last batch has touched: no others have changed."""
-        addresses = view(self.work[L.work.touched], self.work[L.work.touched_count], np.int64).tolist()
-        return [self._names[address] for address in addresses if address in self._names]
+        addresses, found = self._touched.words[: self.work[L.work.touched_count]].tolist(), self.by_address
+        return tuple([found[address][0] for address in addresses if address in found])
 
     @property
     def visits(self) -> Visits:
         return Visits(*(self.work[field] for field in (L.work.ran, L.work.seeded, L.work.processed)))
 
-    def touched_by_fused_batches(self) -> list[str]:
+    def touched_by_fused_batches(self) -> tuple[str, ...]:
         """The collections of `observed` with kept changes of fused batches."""
         addresses = view(self.work[L.work.fused_collections], self.work[L.work.fused_count], np.int64).tolist()
-        return [self._names[address] for address in addresses]
+        return tuple([self.by_address[address][0] for address in addresses])
 
     def keep_changes(self) -> None:
         """Has fused batches leave their changes with the collections of `observed`; forgets those of an earlier
@@ -283,7 +283,8 @@ class Dataflow:
     def _work(self) -> Struct:
         work = Struct(L.work.size)
         self._plan_work(work, range(len(self._tasks)))
-        work.point(L.work.touched, Struct(len(self.collections)))
+        self._touched = Struct(len(self.collections))
+        work.point(L.work.touched, self._touched)
         work.point(L.work.fused_collections, Struct(len(self.collections)))
         work.point(L.work.spare, self.spare)
         work.point(L.work.counts, Struct(256))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.rounds_engine import PlainRounds
 from dlog.engine.runtime.incremental.access import ReadersWriterLock
 from dlog.engine.runtime.incremental.batches.changes import no_updates
+from dlog.engine.runtime.incremental.batches.journal import Journal
 from dlog.engine.runtime.incremental.batches.last_commit import LastCommit
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.reading import ranks_of, rows_of, table_of
@@ -19,15 +21,20 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
+TOUCHED_SETS = 64
+"""Sets of relations that commits have touched of which the order is kept: those of small commits are few."""
+
 
 class ReadableRounds(PlainRounds):
     """An engine with a dataflow, which others read between batches. A commit has the lock of `_access` while it changes any of
     this."""
 
+    _journal: Journal
+
     def __init__(self, program: Program, round: int, access: ReadersWriterLock) -> None:
         self.program = program
         self.round = round
-        self._places = {name: number for number, name in enumerate(program.relations)}
+        self._in_order = lru_cache(TOUCHED_SETS)(partial(_in_order, {name: n for n, name in enumerate(program.relations)}))
         self._flow: Dataflow | None = None
         self._access = access
         self._last = LastCommit(round + 1)
@@ -46,7 +53,7 @@ class ReadableRounds(PlainRounds):
         access = self._access
         access.waiting += 1
         try:
-            with access.lock:  # `reading`, without a generator, which takes as long as a small round
+            with access.lock:  # `reading`, without a generator, which takes as long as a small round; so does `touched`
                 return self._changes(self._settled(), relation)
         finally:
             access.waiting -= 1
@@ -64,13 +71,39 @@ class ReadableRounds(PlainRounds):
 
     @property
     def touched(self) -> Iterable[str]:
-        with self._reader_access() as flow:
-            if flow is None:
-                return ()
-            if flow.running or self._last.is_forgotten or self._lending:
-                return self.program.relations
-            found = self._last.touched(flow)
-        return sorted(found.intersection(self._places), key=self._places.__getitem__)
+        access = self._access
+        access.waiting += 1
+        try:
+            with access.lock:
+                flow = self._settled()
+                if flow is None:
+                    return ()
+                if flow.running or self._last.is_forgotten or self._lending:
+                    return self.program.relations
+                return self._in_order(self._last.touched(flow))
+        finally:
+            access.waiting -= 1
+
+    def journal(self) -> bool:
+        access = self._access
+        access.waiting += 1
+        try:
+            with access.lock:
+                flow = self._settled()
+                if flow is None or flow.running or self._lending or self._last.is_forgotten or not self._last.is_plain:
+                    return False
+                return self._journal.append(flow, self._last.first)
+        finally:
+            access.waiting -= 1
+
+    def take_journal(self) -> dict[str, Updates]:
+        access = self._access
+        access.waiting += 1
+        try:
+            with access.lock:
+                return self._journal.take()
+        finally:
+            access.waiting -= 1
 
     def table(self, relation: str) -> Table:
         return self._read(lambda flow: flow.collections[relation], relation)
@@ -106,3 +139,8 @@ class ReadableRounds(PlainRounds):
         if self._owing is not None:
             self._go_back(self._owing)
         return self._flow
+
+
+def _in_order(places: Mapping[str, int], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those among the names that have places, in order of these."""
+    return tuple(sorted(places.keys() & names, key=places.__getitem__))

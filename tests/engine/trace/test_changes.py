@@ -164,6 +164,16 @@ def _joined(parts: list[Updates]) -> tuple[tuple[np.ndarray, ...], np.ndarray, n
     return columns, np.concatenate([p.diffs for p in parts]), np.concatenate([p.rounds for p in parts])
 
 
+def test_changes_of_a_row_in_one_round_are_added_up() -> None:
+    trace = ChangeTrace(1, 0)
+    told_twice = Updates((np.array([1, 1, 2, 3, 3]),), np.array([1, -1, 1, 1, -1]), np.array([1, 1, 1, 1, 2]))
+    trace.note(told_twice, 0)
+    trace.note(told_twice, 0)
+    now = Table((Kind.NUMBER,), (np.array([2]),))
+    assert [set_of(trace.table(round, lambda: now, 2)) for round in range(3)] == [set(), {(2,), (3,)}, {(2,)}]
+    assert told(trace.between(0, 2)) == [(1, (2,), 1), (1, (3,), 1), (2, (3,), -1)] and trace.rows == 3
+
+
 def test_many_rows_of_one_value_are_undone() -> None:
     """A column of one value says nothing: the other one is filtered by."""
     xs = np.arange(50_000)

@@ -66,7 +66,7 @@ def batch_changes(collection: Collection, fused: FusedBatches | None, first: int
     if fused is not None:
         return fused.changes(collection)
     updates = collection.updates(first)
-    if collection.role is Role.INPUT and collection.may_repeat():
+    if collection.role is Role.INPUT and updates.rows > 1 and collection.may_repeat():
         rows, rounds, _ = collection.changes()  # of the log itself, which the next batch writes over
         places, diffs = net(rows, rounds, updates.diffs)
         columns = tuple(column[places] for column in updates.columns)

@@ -47,6 +47,11 @@ class LastCommit:
         return not self.batches and not self.is_undone and (self.fused is None or not self.fused.has_changed)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is one batch, whose changes lie in the kernels' memory."""
+        return not self.batches and self.fused is None and self.before is None and not self.new_relations
+
+    @property
     def is_over(self) -> bool:
         """Whether its last batch has gone through all rounds, where that was fused ones."""
         return self.fused is None or self.fused.is_over
@@ -66,11 +71,13 @@ class LastCommit:
         last = batch_changes(collection, self.fused, self.first)
         return joined([*(b[relation] for b in self.batches if relation in b), last]) if self.batches else last
 
-    def touched(self, flow: Dataflow) -> set[str]:
-        """The names of collections that may have changed."""
+    def touched(self, flow: Dataflow) -> tuple[str, ...]:
+        """The names of collections that may have changed, each once."""
         last = flow.touched() if self.fused is None else flow.touched_by_fused_batches()
+        if not self.batches and not self.new_relations and self.before is None:
+            return last
         found = {name for batch in self.batches for name in batch}.union(last, self.new_relations)
-        return found.union(() if self.before is None else self.before.relations)
+        return tuple(found.union(() if self.before is None else self.before.relations))
 
     def inputs_before(self, flow: Dataflow) -> dict[str, Updates]:
         """The rows of all inputs before it, to be inserted, where it has failed. Whatever is raised, nothing is lost."""

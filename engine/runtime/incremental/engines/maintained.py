@@ -25,6 +25,7 @@ from dlog.engine.runtime.incremental.access import ReadersWriterLock
 from dlog.engine.runtime.incremental.batches.changes import insertions, of_rounds
 from dlog.engine.runtime.incremental.batches.cutting import cut, fused_rounds
 from dlog.engine.runtime.incremental.batches.fused import FusedBatches
+from dlog.engine.runtime.incremental.batches.journal import Journal
 from dlog.engine.runtime.incremental.batches.runner import BatchRunner, input_of
 from dlog.engine.runtime.incremental.dataflow import Dataflow, Plan
 from dlog.engine.runtime.incremental.engines.viewed import keeper_of
@@ -79,6 +80,7 @@ class Maintained(ReadableRounds):
             self.catalog.records = old.records  # type: ignore[assignment]
         self._runner = BatchRunner(program, self.catalog, self._access, self._last, max_iterations)
         self.worker = self._runner.worker
+        self._journal = Journal(self.worker.control)
         self._again = isinstance(old, StartingPoint) and old.again
         """Whether the first commit is still to come, and no limit of iterations holds for it."""
         self._reused: tuple[str, ...] = ()

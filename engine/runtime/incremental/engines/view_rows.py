@@ -52,9 +52,12 @@ def seen_table(view: View, table: Table, kinds: Sequence[Kind], encode: Encode) 
 
 def seen_updates(view: View, updates: Updates, encode: Encode) -> Updates:
     """The changes of a view, of those of its source."""
+    if view.picks is not None:
+        columns = updates.columns
+        return Updates(tuple([columns[number] for number in view.picks]), updates.diffs, updates.rounds)
     chosen = _passing(view, updates.columns, encode)
-    (diffs, rounds, *columns), rows = _masked_rows((updates.diffs, updates.rounds, *updates.columns), updates.rows, chosen)
-    return Updates(_mapped(view, columns, rows, encode), diffs, rounds)
+    (diffs, rounds, *given), rows = _masked_rows((updates.diffs, updates.rounds, *updates.columns), updates.rows, chosen)
+    return Updates(_mapped(view, given, rows, encode), diffs, rounds)
 
 
 def seen_rows(view: View, columns: Columns, rows: int, encode: Encode) -> tuple[Columns, int]:

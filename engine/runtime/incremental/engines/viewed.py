@@ -7,6 +7,7 @@ time to the next, with what has changed since."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from dlog.engine.rounds_engine import Frames, Image, PlainRounds, RoundsEngine, 
 from dlog.engine.runtime.incremental.batches.changes import insertions
 from dlog.engine.runtime.incremental.engines import paired
 from dlog.engine.runtime.incremental.engines.view_rows import seen_rows, seen_table, seen_updates
+from dlog.engine.runtime.incremental.readable import TOUCHED_SETS
 from dlog.engine.runtime.storage.fact_encoder import FactEncoder
 from dlog.engine.values.differences import Columns, apply_changes, difference, words
 from dlog.engine.values.symbols import SymbolTable
@@ -67,7 +69,8 @@ class Viewed(PlainRounds):
         for name, view in views.items():
             self._base[name] = self._base.get(view.source, view.source)
         self._new: frozenset[str] | None = None
-        self._places = {name: number for number, name in enumerate(program.relations)}
+        places = {name: number for number, name in enumerate(program.relations)}
+        self._with_views = lru_cache(TOUCHED_SETS)(partial(_with_views, self._views_of, places))
         self._changes: dict[str, tuple[int, Updates]] = {}
         """What was asked for of the last commit's changes, and the round that it ended with."""
         self._words: dict[Constant, int] = {}
@@ -136,32 +139,43 @@ class Viewed(PlainRounds):
 
     @property
     def touched(self) -> Iterable[str]:
-        found = [*self.inner.touched, *self._new_views()]
-        for name in found:
-            found += self._views_of.get(name, ())
-        return sorted(self._places.keys() & found, key=self._places.__getitem__)
+        return self._with_views((*self.inner.touched, *self._new_views()))
 
     def changes(self, relation: str) -> Updates:
+        round, known = self.round, self._changes
+        found = known.get(relation)
+        if found is not None and found[0] == round:
+            return found[1]
         way: list[str] = []
-        name, round, new = relation, self.round, self._new_views()
-        while name in self.views and name not in new and self._kept_changes(name, round) is None:
+        name, new = relation, self._new_views()
+        while name in self.views and name not in new and (name not in known or known[name][0] != round):
             way.append(name)
             name = self.views[name].source
-        found = self._kept_changes(name, round)
-        if found is None:
-            found = self._all(name) if name in new else self.inner.changes(name)
-            self._keep_changes(name, round, found)
+        found = known.get(name)
+        if found is not None and found[0] == round:
+            updates = found[1]
+        else:
+            updates = self._all(name) if name in new else self.inner.changes(name)
+            self._keep_changes(name, round, updates)
         for name in reversed(way):
-            found = seen_updates(self.views[name], found, self._word)
-            self._keep_changes(name, round, found)
+            updates = seen_updates(self.views[name], updates, self._word)
+            self._keep_changes(name, round, updates)
+        return updates
+
+    def journal(self) -> bool:
+        return not self._new_views() and self.inner.journal()
+
+    def take_journal(self) -> dict[str, Updates]:
+        found = self.inner.take_journal()
+        todo = [*found]
+        for source in todo:
+            for name in self._views_of.get(source, ()):
+                found[name] = seen_updates(self.views[name], found[source], self._word)
+                todo.append(name)
         return found
 
-    def _kept_changes(self, relation: str, round: int) -> Updates | None:
-        found = self._changes.get(relation)
-        return None if found is None or found[0] != round else found[1]
-
     def _keep_changes(self, relation: str, round: int, updates: Updates) -> None:
-        if relation in self._views_of and updates.rows <= MAX_CHANGES_KEPT:
+        if updates.rows <= MAX_CHANGES_KEPT:
             self._changes[relation] = round, updates
 
     def _all(self, relation: str) -> Updates:
@@ -299,6 +313,14 @@ class Viewed(PlainRounds):
 
     def copied_image(self, most: int) -> Image | None:
         return self.inner.copied_image(most)
+
+
+def _with_views(views_of: Mapping[str, list[str]], places: Mapping[str, int], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Relations and the views of them, in order."""
+    found = [*names]
+    for name in found:
+        found += views_of.get(name, ())
+    return tuple(sorted(places.keys() & found, key=places.__getitem__))
 
 
 def stored(engine: RoundsEngine) -> RoundsEngine:
