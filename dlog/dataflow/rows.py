@@ -77,18 +77,23 @@ def _table(schema: Schema, rows: Any) -> pa.Table | None:
     """What speaks Arrow as a table, also the only column there is."""
     if is_frame(rows):
         return _of_spark(schema, rows)
-    if is_column(rows) and len(schema.names) == 1 and "struct" not in str(rows.type):
+    if len(schema.names) == 1 and is_column(rows) and "struct" not in str(rows.type):
         return _arrow_table(schema, {schema.names[0]: rows})
     return _arrow_table(schema, rows) if hasattr(rows, "__arrow_c_stream__") else None
 
 
 def _arrow_table(schema: Schema, rows: Any) -> pa.Table:
-    import pyarrow as pa
-
     try:
         return table_of(rows)
-    except pa.ArrowException as error:
+    except _failures() as error:
         raise bad_rows(f"Arrow does not take these rows of ({schema}): {error}") from None
+
+
+def _failures() -> type[Exception]:
+    """What Arrow raises: it is asked for when something is raised."""
+    import pyarrow as pa
+
+    return pa.ArrowException  # type: ignore[no-any-return]
 
 
 def _columns(schema: Schema, rows: Any) -> tuple[list[Any], int]:
