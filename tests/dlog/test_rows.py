@@ -126,3 +126,23 @@ def test_an_array_of_rows_is_copied_as_it_is() -> None:
     rows[:] = 0
     session.commit()
     assert set(session["r"]) == {(2 * k, 2 * k + 1) for k in range(7, 300) if k != 4} - {(8, 9)} | {(8, 5)}
+
+
+GIVEN: dict[str, Callable[[np.ndarray], Any]] = {
+    "columns": lambda column: {"x": column, "s": ["a"] * len(column)},
+    "columns that are not written to": lambda column: {"x": np.broadcast_to(column, len(column)), "s": ["a"] * len(column)},
+    "pandas": lambda column: pd.DataFrame({"x": column, "s": "a"}, copy=False),
+}
+
+
+@pytest.mark.parametrize("form", GIVEN)
+@pytest.mark.parametrize(("name", "before", "after"), [("float", 2.5, 1.5), ("number", 2, 1)])
+def test_what_becomes_of_arrays_beside_texts_before_a_commit_does_not_matter(
+    form: str, name: str, before: float, after: float
+) -> None:
+    session = dlog.session(f".decl r(x: {name}, s: symbol)\n")
+    column = np.full(100, before)
+    session.insert("r", GIVEN[form](column))
+    column[:] = after
+    session.commit()
+    assert set(session["r"]) == {(before, "a")}

@@ -22,6 +22,7 @@ from dlog.rows import fetched, from_tuples, table_of
 from dlog.sessions.ingest.array_rows import ArrayRows
 from dlog.sessions.ingest.arrow_rows import ArrowRows, is_arrow
 from dlog.sessions.ingest.staged_relation import Words
+from dlog.tabular import Tabular
 
 MAX_ROWS_ONE_BY_ONE = 64
 """Rows that are taken one by one: arrays cost more to make for so few."""
@@ -133,8 +134,11 @@ def _in_words(table: Table) -> tuple[Columns, int]:
 
 
 def _is_shared(column: np.ndarray, rows: object) -> bool:
-    """Whether who gave the rows may still write to the column's memory."""
-    return column.flags.writeable and not (type(rows) is np.ndarray and not np.may_share_memory(column, rows))
+    """Whether who gave the rows may still write to the column's memory. That a column is not written to through Arrow, which
+    takes the arrays of others as they are, says nothing but of tables that are Arrow's own."""
+    if type(rows) is np.ndarray:
+        return np.may_share_memory(column, rows)
+    return column.flags.writeable or not (is_arrow(rows) or isinstance(rows, Tabular))
 
 
 class _Unusual(Exception):
