@@ -10,11 +10,13 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.as_rules.bodies import Stored
+from dlog.dataflow.dates import has_dates
 from dlog.dataflow.kinds import Kind, Objects, decode
 from dlog.dataflow.rows import Row, words_of
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Delta
 from dlog.engine.values.arrow_memory import table_of
+from dlog.grammar.diagnostics import DlogError
 
 if TYPE_CHECKING:
     from dlog.sessions.ingest.row_reader import RowReader
@@ -45,7 +47,7 @@ def as_facts(stored: Stored, rows: Any) -> Any:
 def as_set(stored: Stored, rows: Any) -> Any:
     """Rows of an input without numbers; as they are where the relation takes them so."""
     plain = stored.names == stored.attributes[: len(stored.names)] and set(stored.kinds) <= {int, str}
-    if plain and (len(stored.names) > 1 or (stored.names and isinstance(rows, Mapping))):
+    if plain and (len(stored.names) > 1 or (stored.names and isinstance(rows, Mapping))) and not has_dates(rows):
         return rows
     words, number = words_of(_schema(stored), [rows] if isinstance(rows, tuple) else rows, objects := Objects())
     return _decoded(stored, words, objects) if stored.names else [()] * number
@@ -64,7 +66,10 @@ def few_in(reader: RowReader, stored: Stored, rows: Any) -> list[Words] | None:
         return None
     if float in stored.kinds:
         rows = _one_zero(rows)
-    return reader.few(rows)
+    try:
+        return reader.few(rows)
+    except DlogError:  # unless they have dates, they are refused as columns, too
+        return None
 
 
 def _one_zero(rows: Any) -> Any:

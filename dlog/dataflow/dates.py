@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dlog.codec import value_preview
+from dlog.engine.values.arrow_memory import is_column
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -36,6 +38,18 @@ def numbers_of_dates(values: Any) -> np.ndarray | None:
         if _sort(value) is not sort:
             raise _bad_date(f"{value_preview(value)} is among {sort.value}")
     return np.array([_number(value) for value in values], np.int64)
+
+
+def has_dates(rows: Any) -> bool:
+    """Whether rows - tuples, a dict of columns, an array or a table - begin with a date or a time in some column."""
+    if type(rows).__module__ == "pyarrow.lib" and hasattr(rows, "schema"):
+        return any(map(_is_calendar, rows.schema.types))
+    if isinstance(rows, np.ndarray):
+        return bool(rows.dtype.kind == "M")
+    if isinstance(rows, Mapping):
+        return any(_is_calendar(column.type) if is_column(column) else has_dates(column) for column in rows.values())
+    first = next(iter(rows), None) if isinstance(rows, list | set | frozenset) else rows
+    return any(_sort(value) is not _Sort.OTHER for value in (first if isinstance(first, list | tuple) else (first,)))
 
 
 def _sort(value: Any) -> _Sort:
@@ -69,9 +83,17 @@ def numbers_in_arrow(column: pa.ChunkedArray) -> pa.ChunkedArray:
     parts of microseconds."""
     import pyarrow as pa
 
+    if not _is_calendar(column.type):
+        return column
     if pa.types.is_date(column.type):
         return column.cast(pa.date32()).cast(pa.int32())
-    return column.cast(pa.timestamp("us")).cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+    return column.cast(pa.timestamp("us")).cast(pa.int64())
+
+
+def _is_calendar(type: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_date(type) or pa.types.is_timestamp(type))
 
 
 def _bad_date(message: str) -> DlogError:

@@ -107,3 +107,31 @@ def test_dates_are_computed_with_and_sought() -> None:
     flow.commit()
     assert late.counts() == {(32,): 1}
     assert trace.cursor().seek_key(DAY) == [((2, 7), 0, 1)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(1, DAY)],
+        (1, DAY),
+        {"day": [DAY], "x": [1]},
+        {"day": np.array([DAY], "M8[D]"), "x": np.array([1])},
+        {"day": pa.array([DAY]), "x": pa.array([1])},
+        pa.table({"day": pa.array([DAY]), "x": [1]}),
+    ],
+)
+@pytest.mark.parametrize("sets", [[], ["orders"]])
+def test_they_are_the_same_as_rules(rows: Any, sets: list[str]) -> None:
+    flow = Dataflow()
+    orders = flow.input("orders", x=int, day=int)
+    rules = dlog.rules(days=orders.map("day").distinct(), sets=sets)
+    session = rules.session()
+    session.insert("orders", rows)
+    session.commit()
+    assert list(session["days"]) == list(rules.run({"orders": rows})["days"]) == [(2,)]
+
+
+def test_what_is_no_date_is_refused_as_rules_do() -> None:
+    session = dlog.rules(days=Dataflow().input("orders", day=int, x=int).distinct()).session()
+    with pytest.raises(DlogError, match="is not of type number"):
+        session.insert("orders", ("monday", 1))
