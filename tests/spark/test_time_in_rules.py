@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import dlog
-from tests.dlog.sessions.test_events import CLOCKS, DECLARED, EVENTS, Driven
+from tests.dlog.sessions.events_twin import CLOCKS, DECLARED, EVENTS, Driven
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
