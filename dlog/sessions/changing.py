@@ -55,7 +55,7 @@ class Changing(Reading):
         self._transaction: Transaction | None = None
         self._mark: int | None = None
         self._dataflow: SessionDataflow | None = None
-        self._feeds = Feeds(self)
+        self._feeds = Feeds()
 
     def _use(self, engine: RoundsEngine, program: rules.Program, durable: Durable | None = None) -> None:
         super()._use(engine, program)
@@ -167,7 +167,7 @@ class Changing(Reading):
         with self._lock:
             self._check_open()
             self._forget_staged()
-            self._feeds.stage_again()
+            self._feeds.stage_again(self)
 
     def _forget_staged(self) -> None:
         self._staged_changes.restore({})
@@ -207,7 +207,7 @@ class Changing(Reading):
                     self._transaction = None
                     if self._engine.round == began:
                         restore()
-                        self._feeds.stage_again(fed)
+                        self._feeds.stage_again(self, fed)
                 raise
             self._transaction = None
 
@@ -353,7 +353,7 @@ class Changing(Reading):
         from dlog.sessions.collections import feed as fed
 
         with self._lock:
-            fed(self._feeds, self.taking(relation), collection)
+            fed(self, self._feeds, self.taking(relation), collection)
 
     def history(self, rounds: int | timedelta) -> None:
         """How many past rounds `at` and `diff` can read from now on, or for how long."""

@@ -14,7 +14,7 @@ from dlog.engine.operators.delta import Delta
 from dlog.engine.operators.sinks import Inspect
 from dlog.engine.values.domains import to_numpy
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.sessions.feeds import Feeds
+from dlog.sessions.feeds import Fed, Feeds
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.subscriptions import Subscription
 from dlog.sessions.ingest.staged_changes import Diff
@@ -88,9 +88,9 @@ class SessionDataflow:
             subscription.close()
 
 
-def feed(feeds: Feeds, relation: rules.Relation, collection: Collection) -> None:
-    """Has a relation's rows be those of a collection: its changes are staged as they come. Raises DlogError where one of
-    `feeds` is of it, unless what feeds it has failed for good, or where its columns are not those of the collection."""
+def feed(session: Fed, feeds: Feeds, relation: rules.Relation, collection: Collection) -> None:
+    """Has a relation's rows be those of a collection: its changes are staged as they come. Raises DlogError where one of the
+    session's `feeds` is of it, unless what feeds it has failed for good, or its columns are not those of the collection."""
     check_collection("collection", collection)
     names = [name for name, _ in relation.attributes]
     if set(collection.columns) != set(names):
@@ -112,7 +112,8 @@ def feed(feeds: Feeds, relation: rules.Relation, collection: Collection) -> None
             if chosen.rows:
                 kinds = zip(schema.names, schema.kinds, chosen.columns, strict=True)
                 decoded = {name: np.array(decode(kind, words, objects)) for name, kind, words in kinds}
-                feeds.stage(relation.name, {name: _dated(types[name], column) for name, column in decoded.items()}, diff)
+                dated = {name: _dated(types[name], column) for name, column in decoded.items()}
+                feeds.stage(session, relation.name, dated, diff)
 
     collection.distinct()._operator(Inspect, stage)
     feeds.schedulers[relation.name] = collection.graph.scheduler

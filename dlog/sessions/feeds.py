@@ -22,33 +22,29 @@ class Fed(Protocol):
 
 
 class Feeds:
-    """The feeds of a session. What it forgets of what is staged, they stage again: their collections do not go back."""
+    """The feeds of a session, which is told to them each time: who holds it by them would keep it after it is let go. What it
+    forgets of what is staged, they stage again: their collections do not go back."""
 
-    def __init__(self, session: Fed) -> None:
+    def __init__(self) -> None:
         self.schedulers: dict[str, Scheduler] = {}
         """What the collection that feeds a relation is run by."""
-        self._session = session
         self._changes: list[tuple[str, Any, Diff]] = []
 
-    def stage(self, relation: str, rows: Any, diff: Diff) -> None:
+    def stage(self, session: Fed, relation: str, rows: Any, diff: Diff) -> None:
         """Stages rows that a collection has, or no longer has: columns of the feed's own."""
-        with self._session._lock:
-            self._stage(relation, rows, diff)
+        with session._lock:
+            _stage(session, relation, rows, diff)
             self._changes.append((relation, rows, diff))
-
-    def _stage(self, relation: str, rows: Any, diff: Diff) -> None:
-        change = self._session.insert if diff > 0 else self._session.remove
-        change(relation, rows)
 
     @property
     def staged(self) -> int:
         """How many changes wait for the commit."""
         return len(self._changes)
 
-    def stage_again(self, first: int = 0) -> None:
+    def stage_again(self, session: Fed, first: int = 0) -> None:
         """The changes from a number on, once what was staged has been forgotten."""
         for change in self._changes[first:]:
-            self._stage(*change)
+            _stage(session, *change)
 
     def committed(self) -> None:
         self._changes = []
@@ -56,3 +52,8 @@ class Feeds:
     def keep(self, relations: Container[str]) -> None:
         """Forgets what waits for others: they are gone."""
         self._changes = [change for change in self._changes if change[0] in relations]
+
+
+def _stage(session: Fed, relation: str, rows: Any, diff: Diff) -> None:
+    change = session.insert if diff > 0 else session.remove
+    change(relation, rows)
