@@ -16,6 +16,7 @@ from dlog.engine.kernels.static.pages import note_pages
 
 _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 ROWS_MAX = 2**31 - 2
+_UNLIMITED = 4611686018427387904
 MAX_DOUBLED_ITEMS = 1 << 17
 """Items above which arrays grow by an eighth: their bytes count for more than the time to move them."""
 STRIDE = 1 << 15
@@ -88,6 +89,25 @@ def resize_by(ctl: Control, address, old_bytes, new_bytes, gradual):
         return 0
     note_pages(ctl.account, moved, old_bytes, new_bytes)
     return moved
+
+
+@kernel
+def without_limit(ctl: Control):
+    """Lifts the worker's limit of memory, and returns it: for what must be done whole, as there is no way back from half of it.
+    The limit is asked before, or afterwards (`within_limit`)."""
+    limit = ctl.limit
+    ctl.limit = _UNLIMITED
+    return limit
+
+
+@kernel
+def within_limit(ctl: Control, limit, done):
+    """Sets the limit of memory again; whether what was done has been, and is within it, else ctl.error is set."""
+    ctl.limit = limit
+    if done and ctl.account.bytes > limit:
+        ctl.error = Error.MEMORY
+        return False
+    return done
 
 
 @kernel

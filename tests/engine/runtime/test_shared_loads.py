@@ -173,7 +173,7 @@ def test_memory_that_does_not_suffice_for_a_load_leaves_what_was(name: str) -> N
     refused = 0
     text, arity = PROGRAMS[name]
     rows = _rows(arity, 3000, 900, False, 1)
-    for more in range(0, 400_000, 36_543):
+    for more in range(0, 400_000, 1777):
         engine = Maintained(compile_source(Source(text)), threads=2)
         engine.worker.control[L.control.limit] = engine.memory.used + more
         try:

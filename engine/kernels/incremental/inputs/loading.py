@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.inputs.input_changes import apply_columns, apply_input, make_rows, may_be_pairs
 from dlog.engine.kernels.incremental.inputs.renewal import renew
@@ -12,8 +11,7 @@ from dlog.engine.kernels.incremental.store.pair_loading import load_pairs
 from dlog.engine.kernels.incremental.store.pairs import can_be_pairs
 from dlog.engine.kernels.machine_structs import WordColumns
 from dlog.engine.kernels.round_structs import Collection, Control
-
-_UNLIMITED = 4611686018427387904
+from dlog.engine.kernels.static.storage import within_limit, without_limit
 
 
 @kernel
@@ -74,23 +72,3 @@ def unpack_pairs(ctl: Control, collection: Collection):
     """Makes ordinary rows of the pairs of an input, between batches. False with ctl.error set."""
     limit = without_limit(ctl)
     return within_limit(ctl, limit, make_rows(ctl, collection))
-
-
-@kernel
-def without_limit(ctl: Control):
-    """Lifts the limit of memory, and returns it.
-
-    There is no way back from half of an input, so the limit of memory is asked afterwards."""
-    limit = ctl.limit
-    ctl.limit = _UNLIMITED
-    return limit
-
-
-@kernel
-def within_limit(ctl: Control, limit, done):
-    """Sets the limit of memory again; whether what was done has been, and is within it, else ctl.error is set."""
-    ctl.limit = limit
-    if done and ctl.account.bytes > limit:
-        ctl.error = Error.MEMORY
-        return False
-    return done

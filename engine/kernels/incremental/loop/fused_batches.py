@@ -16,11 +16,10 @@ from dlog.engine.kernels.incremental.store.lists import list_again
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Fused, Work
 from dlog.engine.kernels.row_structs import List
-from dlog.engine.kernels.static.storage import behind, resize
+from dlog.engine.kernels.static.storage import behind, resize, without_limit
 
 INITIAL_CHANGES = 1024
 """Changes that there is room for at first."""
-_UNLIMITED = 4611686018427387904
 
 
 @entry()
@@ -69,8 +68,7 @@ def next_batch(fused: Fused, work: Work, ctl: Control):
 @kernel
 def keep_changes(fused: Fused, work: Work, ctl: Control):
     """Keeps what a batch has changed, whatever the limit of memory: the batch is over. False with ctl.error set."""
-    limit = ctl.limit
-    ctl.limit = _UNLIMITED
+    limit = without_limit(ctl)
     touched = work.touched
     done = True
     for i in range(work.touched_count):

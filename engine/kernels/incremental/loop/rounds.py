@@ -27,8 +27,7 @@ from dlog.engine.kernels.incremental.store.bits import clear_bit
 from dlog.engine.kernels.machine_structs import WordColumns
 from dlog.engine.kernels.round_structs import Collection, Control, Path, Reduction, Scope, Task, Work
 from dlog.engine.kernels.static.pages import begin_small, end_small
-
-_UNLIMITED = 4611686018427387904
+from dlog.engine.kernels.static.storage import without_limit
 
 
 @entry()
@@ -97,8 +96,7 @@ def run_tasks(work: Work, ctl: Control, last):
 def settle_batch(work: Work, ctl: Control):
     """Ends a batch of which all tasks have run; false with ctl.error set."""
     # What is needed to settle is little, and there is no way back from half of it: the limit does not count here.
-    limit = ctl.limit
-    ctl.limit = _UNLIMITED
+    limit = without_limit(ctl)
     work.over = 1
     settled = True
     touched = work.touched

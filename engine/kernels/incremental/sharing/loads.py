@@ -15,7 +15,7 @@ from dlog.engine.kernels.incremental.inputs.base_building import (
     survey,
 )
 from dlog.engine.kernels.incremental.inputs.input_changes import apply_columns, may_be_pairs
-from dlog.engine.kernels.incremental.inputs.loading import load_columns, within_limit, without_limit
+from dlog.engine.kernels.incremental.inputs.loading import load_columns
 from dlog.engine.kernels.incremental.inputs.renewal import renew
 from dlog.engine.kernels.incremental.sharing.pair_changes import change_part, end_changes, room_for_changes
 from dlog.engine.kernels.incremental.sharing.pairs import divide_pairs_part, enter_left, enter_part
@@ -28,7 +28,7 @@ from dlog.engine.kernels.incremental.store.pair_loading import begin_pairs
 from dlog.engine.kernels.incremental.store.pairs import can_be_pairs, fit_pairs
 from dlog.engine.kernels.machine_structs import WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Share
-from dlog.engine.kernels.static.storage import behind
+from dlog.engine.kernels.static.storage import behind, within_limit, without_limit
 
 
 @entry()

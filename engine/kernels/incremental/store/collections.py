@@ -32,7 +32,7 @@ from dlog.engine.kernels.layout import IMPLIED, NEVER
 from dlog.engine.kernels.machine_structs import Column, Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import History
-from dlog.engine.kernels.static.storage import ROWS_MAX, grown, release, resize, spare
+from dlog.engine.kernels.static.storage import ROWS_MAX, grown, release, resize, spare, within_limit, without_limit
 
 # ----------------------------------------------------------------------------------------------------------------- room
 
@@ -64,9 +64,20 @@ def reserve_rows(ctl: Control, collection: Collection, new):
         ctl.error = Error.ROWS
         return False
     if ctl.account.bytes + (new - old) * bytes_per_row(collection) > ctl.limit:
-        # All of it or nothing: what a failure leaves behind must be what the capacity says.
         ctl.error = Error.MEMORY
         return False
+    # All of it or nothing: what a failure leaves behind must be what the capacity says, whatever other workers take meanwhile.
+    limit = without_limit(ctl)
+    done = resize_rows(ctl, collection, old, new)
+    if new > old:
+        return within_limit(ctl, limit, done)
+    ctl.limit = limit
+    return done
+
+
+@kernel
+def resize_rows(ctl: Control, collection: Collection, old, new):
+    """`reserve_rows` where there was room for `old` ones."""
     for c in range(collection.arity):
         column = collection.columns[c]
         width = column.width
