@@ -178,6 +178,29 @@ def test_strings_of_views_are_there_when_a_state_is_opened_again(tmp_path: Path)
             assert set(s["p"]) == {(f"s{n}", "kind") for n in range(number + 1)}
 
 
+@pytest.mark.parametrize(
+    ("rule", "fresh"),
+    [
+        ("p(y, x, 0) :- e(x, y).", False),
+        ("p(y, x, x) :- e(x, y).", False),
+        ("p(x, y, 0) :- e(x, y), x < 3.", False),
+        ("q(y, x) :- e(x, y).", True),
+    ],
+)
+def test_columns_of_a_view_are_its_readers_own_where_nobody_else_has_them(rule: str, fresh: bool) -> None:
+    text = f"{EDGES}{PAIR.format('q')}.decl p(x: number, y: number, z: number)\n{rule}\n"
+    assert views_of(text).keys() == {rule[0]}
+    with dlog.session(text) as s:
+        s.insert("e", [(n, n + 1) for n in range(100)])
+        s.commit()
+        before, table = set(s[rule[0]]), s.at().table(rule[0])
+        assert table.fresh is fresh and len(before) == table.rows
+        if fresh:
+            for column in table.columns:
+                column[:] = -1
+        assert set(s[rule[0]]) == before
+
+
 def test_rows_of_a_filter_that_keeps_few_are_not_looked_for_again_at_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     real: Callable[..., Any] = viewed.seen_table

@@ -38,6 +38,9 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
 
 def seen_table(view: View, table: Table, kinds: Sequence[Kind], encode: Encode) -> Table:
     """The rows of a view, whose columns have these kinds, of those of its source."""
+    if (picks := view.picks) is not None:
+        fresh = table.fresh and len(set(picks)) == len(picks)
+        return Table(tuple(kinds), tuple([table.columns[number] for number in picks]), -1 if picks else table.rows, fresh)
     chosen = _passing(view, tuple(map(words, table.columns)), encode)
     source, rows = _masked_rows(table.columns, table.rows, chosen)
 
