@@ -7,9 +7,11 @@ many changes it has, and the words of a column; then the columns, of the values,
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.memory import copy_bytes
 from dlog.engine.kernels.incremental.loop.reading import copy_changes
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Work
+from dlog.engine.kernels.static.storage import behind
 
 RECORD = 4
 """Words of a record before its columns."""
@@ -74,7 +76,5 @@ def gather_records(kept: Words, records: Words, count, columns, target: Words, r
         record = records[k]
         n, room = kept[record + 2], kept[record + 3]
         for c in range(columns):
-            source, to = record + RECORD + c * room, c * rows + done
-            for i in range(n):
-                target[to + i] = kept[source + i]
+            copy_bytes(behind(target, c * rows + done).address, behind(kept, record + RECORD + c * room).address, 8 * n)
         done += n

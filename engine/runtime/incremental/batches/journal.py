@@ -28,6 +28,8 @@ class Journal:
     def __init__(self, control: Struct) -> None:
         self._control = control
         self._words: np.ndarray | None = None
+        self._view = memoryview(b"")
+        """Of the words: single ones are read faster than from an array."""
         self._address = self._end = 0
         self._collections: Mapping[int, tuple[str, Collection]] = {}
         """By their addresses, those of the dataflow that records are of, with their names."""
@@ -42,7 +44,7 @@ class Journal:
             self._collections = flow.by_address
         if self._words is None:
             self._words = np.empty(MAX_WORDS, np.int64)
-            self._address = address_of(self._words)
+            self._view, self._address = self._words.data, address_of(self._words)
         end = append_records(flow.work.address, self._control.address, first, self._address, self._end, MAX_WORDS)
         if end < 0:
             return False
@@ -66,17 +68,17 @@ class Journal:
     def _records(self) -> dict[int, list[int]]:
         """By the addresses of collections, where their records with changes begin."""
         found: dict[int, list[int]] = {}
-        if self._words is not None:
-            words, at = self._words.data, 0
-            while at < self._end:
-                if words[at + 2]:
-                    found.setdefault(words[at + 1], []).append(at)
-                at = words[at]
+        words, at, end = self._view, 0, self._end
+        while at < end:
+            next, address, rows = words[at : at + 3]
+            if rows:
+                found.setdefault(address, []).append(at)
+            at = next
         return found
 
     def _changes(self, collection: Collection, records: list[int]) -> Updates:
         assert self._words is not None
-        words, fields = self._words.data, collection.arity + 2
+        words, fields = self._view, collection.arity + 2
         if len(records) == 1:  # somebody reads after every commit
             (at,) = records
             start, room = at + RECORD, words[at + 3]
@@ -85,4 +87,5 @@ class Journal:
             rows = sum([words[at + 2] for at in records])
             block, starts = np.empty((fields, rows), np.int64), array("q", records)
             gather_records(self._address, starts.buffer_info()[0], len(records), fields, address_of(block), rows)
-        return Updates(tuple(block[:-2]), block[-1], block[-2])
+        *columns, rounds, diffs = block
+        return Updates(tuple(columns), diffs, rounds)
