@@ -10,7 +10,7 @@ from dlog.dataclass import dataclass
 from dlog.engine.ir import rules
 from dlog.engine.rounds_engine import RoundsEngine
 from dlog.engine.trace.changes import net_of
-from dlog.engine.trace.past_rows import undone
+from dlog.engine.trace.undoing import undone
 from dlog.engine.values.updates import Updates, joined
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines

@@ -162,11 +162,12 @@ class NetChanges(Struct):
     layers: Layers  # that have the updates
     arity: i64
     sign: i64  # of the diffs of the rows that go; with the others they come
-    slots: Numbers  # by the hash of a row: the number of its entry plus one, 0: none
+    once: i64  # whether each row is in one update at most
+    slots: Numbers  # by the hash of a row, those that come `once` left out: the number of its entry plus one, 0: none
     slot_count: i64  # more than entries
     entries: Words
-    filter: i64  # address of bytes: 1 where rows that go may have a value there,
-    mask: i64  # one more of them than this, a power of two up to 2^22
+    filter: Words  # bits: set where rows that go have a value there,
+    mask: i64  # one more of them than this, a power of two from 2^6 on
     entry_count: i64
     column: i64  # whose values the filter has
     gone: i64  # rows that go,

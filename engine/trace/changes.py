@@ -17,7 +17,8 @@ from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.layer import Described, Layer, build, build_block
 from dlog.engine.trace.merge import Merge
-from dlog.engine.trace.past_rows import KEPT_ROWS_PER_CHANGE, MIN_STEP, ROWS_OF_A_TABLE, KnownTables, PickedChanges
+from dlog.engine.trace.past_rows import CHANGES_PER_READ, KEPT_ROWS_PER_CHANGE, MIN_STEP, ROWS_OF_A_TABLE, KnownTables
+from dlog.engine.trace.undoing import PickedChanges, StoredRows, changed_at_once
 from dlog.engine.trace.waiting import WaitingChanges
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
@@ -41,6 +42,8 @@ class ChangeTrace:
         self.arity, self.begin, self.last = arity, begin, begin
         """Of the rows; the oldest round that can be read; the last one that was noted."""
         self._batches: list[Batch] = []
+        self._ends: list[int] = []
+        """Of each batch the round after the last one that it may have changes of: there the next one begins."""
         self._sealed_rows = 0
         """Changes in batches."""
         self._waiting = WaitingChanges(arity)
@@ -62,6 +65,7 @@ class ChangeTrace:
         _refuse_strange(batches)
         found = ChangeTrace(arity, max(time[0] for batch in batches for time in batch.description.since))
         found._batches, found._sealed_rows = list(batches), sum(batch.rows for batch in batches)
+        found._ends = [_end(batch) for batch in batches]
         found.last = found._sealed = _end(batches[-1]) - 1
         return found
 
@@ -113,15 +117,17 @@ class ChangeTrace:
         self._sealed, self._sealed_rows = last, self._sealed_rows + batch.rows
         while batches and 2 * batch.rows > batches[-1].rows and batch.rows + batches[-1].rows <= most:
             batch = Merge((batches.pop(), batch), _START).result
+            self._ends.pop()
         batches.append(batch)
+        self._ends.append(last + 1)
 
     def forget(self, oldest: int) -> None:
         """Gives up rounds before `oldest`."""
         if oldest > self.begin:
             self.begin = oldest
-            gone = bisect_right(self._batches, oldest + 1, key=_end)
+            gone = bisect_right(self._ends, oldest + 1)
             self._sealed_rows -= sum(batch.rows for batch in self._batches[:gone])
-            del self._batches[:gone]
+            del self._batches[:gone], self._ends[:gone]
             self._known.forget(oldest)
             if self._waiting.parts and oldest >= self._waiting.last:
                 self._waiting.begin()
@@ -143,35 +149,48 @@ class ChangeTrace:
 
     def last_needed(self, round: int, last: int) -> int:
         """The last round whose changes tell the relation as of one, given that as of the round `last`."""
-        return max(round, self._known.nearest(round, last))
+        return max(round, self._nearest(round, last))
 
     def table(self, round: int, now: Callable[[], Table], last: int) -> Table:
         """The relation as of a round that can be read, given a way to read that of the round `last`."""
-        known = self._known.nearest(round, last)
-        table = now() if known == last else self._known.of(known)
-        return table if known == round else self._from(known, table, round, last)
+        nearest = self._nearest(round, last)
+        if nearest == last:
+            table = now()
+            return table if round == last else self._from(nearest, StoredRows.of(table), round, last)
+        known = self._known.of(nearest)
+        return known.table if nearest == round else self._from(nearest, known.rows, round, last)
 
-    def _from(self, known: int, table: Table, round: int, last: int) -> Table:
+    def _nearest(self, round: int, last: int) -> int:
+        """The round nearest to one whose rows are known; that of now is the nearest where adding up changes from the others on
+        takes longer than to read it."""
+        lead = CHANGES_PER_READ * (self.last - self.begin) // max(self.rows, 1)
+        return self._known.nearest(round, last, lead)
+
+    def _from(self, known: int, rows: StoredRows, round: int, last: int) -> Table:
         """The relation as of a round, of that of another. Where there are many changes in between, tables on the way are kept:
         adding up what lies between two of them takes no longer than reading one."""
-        picked = self._picked(*sorted((known, round)))
-        step = max(MIN_STEP, (table.rows + ROWS_OF_A_TABLE) // KEPT_ROWS_PER_CHANGE + 1)
+        back, after, upto = known > round, min(known, round), max(known, round)
+        layers, sign = self._layers(after, upto), 1 if back else -1
+        summed = upto <= self._sealed
+        step = max(MIN_STEP, (rows.rows + ROWS_OF_A_TABLE) // KEPT_ROWS_PER_CHANGE + 1)
+        found = changed_at_once(rows, layers, after, upto, summed, sign, 2 * step)
+        if found is not None:
+            return self._known.keep(round, found, self.rows)
+        picked = PickedChanges(layers, after, upto, summed)
         if picked.rows > 2 * step:
             picked = picked.cut(step)
-        back, parts = known > round, range(picked.parts)
+        parts = range(picked.parts)
         for part in reversed(parts) if back else parts:
-            table = picked.changed(table, part, 1 if back else -1)
-            table = self._keep(picked.before(part if back else part + 1), table, last)
+            rows = picked.changed(rows, part, sign)
+            table = self._known.keep(picked.before(part if back else part + 1), rows, self.rows)
         return table
 
-    def _keep(self, round: int, table: Table, last: int) -> Table:
-        return self._known.keep(round, table, self.rows) if round < last else table
-
-    def _picked(self, after: int, upto: int) -> PickedChanges:
+    def _layers(self, after: int, upto: int) -> list[Layer | Described]:
+        """Those that have changes in between."""
         layers: list[Layer | Described] = [layer for batch in self._within(after, upto) for layer in batch.layers]
         if upto > self._sealed and self._waiting.parts:
             layers.append(self._waiting.layer())
-        return PickedChanges(layers, after, upto)
+        return layers
 
     def _gathered(self, after: int, upto: int) -> np.ndarray:
         """Columns, rounds and diffs of the changes in between, batch by batch."""
@@ -201,8 +220,8 @@ class ChangeTrace:
         return self._within(after, upto)
 
     def _within(self, after: int, upto: int) -> list[Batch]:
-        first = bisect_right(self._batches, after + 1, key=_end)
-        return self._batches[first : bisect_left(self._batches, upto + 1, lo=first, key=_begin)]
+        first = bisect_right(self._ends, after + 1)
+        return self._batches[first : bisect_left(self._ends, upto + 1, lo=first) + 1]
 
 
 def _begin(batch: Batch) -> int:

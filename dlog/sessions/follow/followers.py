@@ -14,7 +14,7 @@ from dlog.codec import Codec
 from dlog.dataclass import dataclass
 from dlog.engine.ir.rules import Program
 from dlog.engine.trace.changes import net_of
-from dlog.engine.trace.past_rows import undone
+from dlog.engine.trace.undoing import undone
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates

@@ -294,7 +294,8 @@ class History:
         """The rows as of a readable round, given a way to read those of now."""
         with self._lock:
             trace = self._trace_of(relation, round)
-            trace = self._trace_of(relation, self.last if trace is None else trace.last_needed(round, self.last))
+            needed = self.last if trace is None else trace.last_needed(round, self.last)
+            trace = self._trace_of(relation, needed) if needed > round else trace
             return now() if trace is None else trace.table(round, now, self.last)
 
     def _trace_of(self, relation: Relation, upto: int) -> ChangeTrace | None:

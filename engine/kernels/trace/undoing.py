@@ -1,165 +1,22 @@
-"""Rows of a table as of another round: which updates lie in between, what they come to, and the table without these, or with.
+"""Rows of a table as of another round: the table without what updates in between come to, or with that.
 
-Most rows of a table are in no update: they go by a byte of one of their values in a filter, without a look at the hash table.
+Most rows of a table are in no update: they go by a bit of one of their values in a filter, without a look at the hash table.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_u8, store_u8, wrapped_product
+from dlog.engine.kernels.core.memory import copy_bytes
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.static.hashes import home
-from dlog.engine.kernels.static.storage import mix
-from dlog.engine.kernels.trace.layers import load_stored, load_value, width_of
-from dlog.engine.kernels.trace_structs import Layers, NetChanges, StoredColumns
+from dlog.engine.kernels.static.storage import behind, mix
+from dlog.engine.kernels.trace.adding_up import LAST_BIT, add_up, is_spotted, next_slot, pick_all, spot
+from dlog.engine.kernels.trace.layers import load_stored
+from dlog.engine.kernels.trace_structs import NetChanges, StoredColumns
 
-_FACTOR = -7046029254386353131
-"""Odd, its bits without a pattern: 2^64 divided by the golden ratio."""
-_SAMPLE = 32
-"""Entries that are looked at for the column to filter by."""
-LAST_BIT = 62
-"""Of a word that has a bit for each column: this one stands for all others."""
-
-
-# -------------------------------------------------------------------------------------------------------------- picking
-
-
-@kernel
-def _count_parts(layers: Layers, count, after, upto, parts, ends: Words):
-    """Writes where each part of the rounds begins among the updates."""
-    for k in range(count):
-        layer = layers[k]
-        field = layer.fields[layer.arity]
-        data, width = field.data, field.width
-        for row in range(layer.rows):
-            round = load_stored(data, width, row)
-            if after < round <= upto:
-                ends[(round - after - 1) * parts // (upto - after) + 1] += 1
-    for part in range(parts):
-        ends[part + 1] += ends[part]
-
-
-@entry()
-def pick_updates(layers: Layers, count, after, upto, parts, ends: Words, picked: Words):
-    """Writes where the updates of the rounds after one up to another are, the number of the layer times 2^32 plus the row, and
-    returns how many there are. The rounds are in equal parts, those of the first part come first: `ends`, zeros for all and
-    one, becomes where each part ends. `picked` has room for all updates of the layers; their times are rounds."""
-    if parts > 1:
-        _count_parts(layers, count, after, upto, parts, ends)
-    for k in range(count):
-        layer = layers[k]
-        field = layer.fields[layer.arity]
-        data, width = field.data, field.width
-        for row in range(layer.rows):
-            round = load_stored(data, width, row)
-            if after < round <= upto:
-                part = (round - after - 1) * parts // (upto - after) if parts > 1 else 0
-                picked[ends[part]] = k << 32 | row
-                ends[part] += 1
-    return ends[parts - 1]
-
-
-# ------------------------------------------------------------------------------------------------------------ adding up
-
-
-@kernel
-def _next(slot, count):
-    """The slot after one, around the end."""
-    return 0 if slot + 1 == count else slot + 1
-
-
-@kernel
-def _equal(entries: Words, one, other, arity):
-    """Whether two entries, which begin at these words, are of the same row."""
-    for c in range(arity):
-        if entries[one + c] != entries[other + c]:
-            return False
-    return True
-
-
-@kernel
-def _add(net: NetChanges, at, hashed, diff, count):
-    """Adds a diff to the entry of a row that lies at the word `at`, where it becomes the next one if there is none yet; returns
-    how many there are."""
-    slots, slot_count, entries, arity = net.slots, net.slot_count, net.entries, net.arity
-    slot = home(hashed, slot_count)
-    while slots[slot] != 0:
-        other = (slots[slot] - 1) * (arity + 1)
-        if _equal(entries, at, other, arity):
-            entries[other + arity] += diff
-            return count
-        slot = _next(slot, slot_count)
-    slots[slot] = count + 1
-    entries[at + arity] = diff
-    return count + 1
-
-
-@kernel
-def _most_selective(entries: Words, count, arity):
-    """The column with the most values, of entries all over."""
-    step, best, most = count // _SAMPLE + 1, 0, 0
-    for c in range(arity):
-        values = 0
-        for e in range(0, count, step):
-            value, before = entries[e * (arity + 1) + c], 0
-            while before < e and entries[before * (arity + 1) + c] != value:
-                before += step
-            values += before >= e
-        if values > most:
-            best, most = c, values
-    return best
-
-
-@kernel
-def _spot(value, mask):
-    """Where a filter says whether it has a value: in the lower bits, which `mask` has, of its hash."""
-    return (wrapped_product(value, _FACTOR) >> 40) & mask
-
-
-@kernel
-def _sort_out(net: NetChanges, count):
-    """Says which of so many entries go and come."""
-    entries, arity, sign, filter, mask = net.entries, net.arity, net.sign, net.filter, net.mask
-    column = _most_selective(entries, count, arity)
-    gone, came, wide = 0, 0, 0
-    for e in range(count):
-        at = e * (arity + 1)
-        diff = entries[at + arity]
-        if diff == 0:
-            continue
-        if (diff > 0) == (sign > 0):
-            gone += 1
-            store_u8(filter, _spot(entries[at + column], mask), 1)
-        else:
-            came += 1
-            for c in range(arity):
-                if width_of(entries[at + c], entries[at + c]) == 8:
-                    wide |= 1 << min(c, LAST_BIT)
-    net.entry_count = count
-    net.column = column
-    net.gone = gone
-    net.came = came
-    net.wide = wide
-
-
-@entry()
-def add_up(net: NetChanges, picked: Words, start, end):
-    """Adds up the picked updates from `start` on, before `end`. There is room for as many entries, and twice as many slots at
-    least, which are zeros, as is the filter."""
-    layers, entries, arity = net.layers, net.entries, net.arity
-    count = 0
-    for i in range(start, end):
-        layer, row = layers[picked[i] >> 32], picked[i] & 0xFFFFFFFF
-        at, hashed = count * (arity + 1), 0
-        for c in range(arity):
-            value = load_value(layer, c, row)
-            entries[at + c] = value
-            hashed = mix(hashed, value)
-        count = _add(net, at, hashed, load_value(layer, arity + layer.depth, row), count)
-    _sort_out(net, count)
-
-
-# ------------------------------------------------------------------------------------------------------------- changing
+MANY, UNCHANGED, NEEDS_ROOM = -1, -2, -3
+"""What `change_at_once` returns where it has changed nothing: there are too many updates, or none, or what they come to has no
+room."""
 
 
 @kernel
@@ -180,21 +37,21 @@ def _goes(net: NetChanges, columns: StoredColumns, row):
         if equal:
             diff = entries[at + arity]
             return diff != 0 and (diff > 0) == (net.sign > 0)
-        slot = _next(slot, count)
+        slot = next_slot(slot, count)
     return False
 
 
 @kernel
-def _before_spotted(data, width, row, filter, mask):
+def _before_spotted(data, width, row, filter: Words, mask):
     """The last row before `row` whose value the filter has; -1 where there is none."""
     row -= 1
     if width == 4:
         numbers = Numbers(data)
-        while row >= 0 and load_u8(filter, _spot(numbers[row], mask)) == 0:
+        while row >= 0 and not is_spotted(filter, spot(numbers[row], mask)):
             row -= 1
     else:
         words = Words(data)
-        while row >= 0 and load_u8(filter, _spot(words[row], mask)) == 0:
+        while row >= 0 and not is_spotted(filter, spot(words[row], mask)):
             row -= 1
     return row
 
@@ -226,10 +83,27 @@ def _write_entry(net: NetChanges, columns: StoredColumns, entry, row):
         _store(columns, c, row, net.entries[entry * (net.arity + 1) + c])
 
 
+@kernel
+def _copy_columns(source: StoredColumns, target: StoredColumns, columns, rows):
+    """Copies so many rows, column by column, to where they are not yet; values of 4 bytes may become wider."""
+    for c in range(columns):
+        data, width, to = source[c].data, source[c].width, target[c].data
+        if data == to:
+            continue
+        if width == target[c].width:
+            copy_bytes(to, data, width * rows)
+        else:
+            words, numbers = Words(to), Numbers(data)
+            for row in range(rows):
+                words[row] = numbers[row]
+
+
 @entry()
-def change_rows(net: NetChanges, columns: StoredColumns, rows, room):
-    """Changes a table of so many rows, each there once, by what `add_up` has found; returns how many it has then, no more than
-    `room`. Rows that come, and the last ones, go where others have gone: so rows are looked at from the end on."""
+def change_rows(net: NetChanges, source: StoredColumns, columns: StoredColumns, rows, room):
+    """Copies a table of so many rows, each there once, and changes it by what `add_up` has found; returns how many it has then,
+    no more than `room`, which is at least as many as there are now. Rows that come, and the last ones, go where others have
+    gone: so rows are looked at from the end on."""
+    _copy_columns(source, columns, net.arity, rows)
     coming, left = _next_coming(net, 0), net.gone
     data, width = columns[net.column].data, columns[net.column].width
     row = _before_spotted(data, width, rows, net.filter, net.mask) if left else -1
@@ -251,3 +125,33 @@ def change_rows(net: NetChanges, columns: StoredColumns, rows, room):
         coming = _next_coming(net, coming + 1)
         rows += 1
     return rows
+
+
+@kernel
+def _has_room(net: NetChanges, columns: StoredColumns):
+    """Whether columns take what comes, where there is room for as many rows as there are."""
+    if net.came > net.gone:
+        return False
+    if net.wide:
+        for c in range(net.arity):
+            if columns[c].width == 4 and net.wide >> min(c, LAST_BIT) & 1:
+                return False
+    return True
+
+
+@entry()
+def change_at_once(
+    net: NetChanges, count, after, upto, memory: Words, most, source: StoredColumns, columns: StoredColumns, rows
+):
+    """Picks, adds up and changes in one go: as calls from Python these take longer than a few updates do. `net` has so many
+    layers, and is filled up to `once`. Memory is for all updates of the layers and one, and for what `add_up` makes of `most`
+    after as many."""
+    picked = pick_all(net.layers, count, after, upto, memory)
+    if picked > most:
+        return MANY
+    if picked == 0:
+        return UNCHANGED
+    add_up(net, memory, 0, picked, behind(memory, picked), rows)
+    if not _has_room(net, columns):
+        return NEEDS_ROOM
+    return change_rows(net, source, columns, rows, rows)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.times.frontier import Antichain
-from dlog.engine.trace import changes, past_rows
+from dlog.engine.trace import changes, past_rows, undoing
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.changes import ChangeTrace, net_of
 from dlog.engine.trace.layer import Layer
-from dlog.engine.trace.past_rows import done, undone
+from dlog.engine.trace.undoing import done, undone
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import RowUpdates, Updates
 from tests.examples import examples
@@ -83,13 +83,17 @@ def set_of(table: Table) -> set[Row]:
     waiting=st.sampled_from([1, 2, 128]),
     batch=st.sampled_from([1, 4, 4096]),
     step=st.sampled_from([1, 3, 2048]),
+    at_once=st.sampled_from([1, 40, undoing.WORDS_AT_ONCE]),
+    per_read=st.sampled_from([0, 2, changes.CHANGES_PER_READ]),
     data=st.data(),
 )
 def test_changes_between_rounds_are_what_was_noted(
-    rounds: list[list[Row]], window: int, waiting: int, batch: int, step: int, data: Any
+    rounds: list[list[Row]], window: int, waiting: int, batch: int, step: int, at_once: int, per_read: int, data: Any
 ) -> None:
     """Tables on the way to others are kept after a few changes, where objects weigh nothing."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(undoing, "WORDS_AT_ONCE", at_once)
+        patch.setattr(changes, "CHANGES_PER_READ", per_read)
         patch.setattr(changes, "MAX_WAITING", waiting)
         patch.setattr(changes, "MIN_STEP", step)
         for module in (changes, past_rows):
@@ -113,13 +117,20 @@ def test_changes_between_rounds_are_what_was_noted(
             net = trace.net(after, upto)
             assert ({} if net is None else rows_of(net)) == summed(story[after + 1 : upto + 1])
             for round in (after, upto, after):
-                present = table_of(sorted(states[now]), fresh=data.draw(st.booleans()))
+                dtype = np.int32 if _are_narrow(states[now]) and data.draw(st.booleans()) else np.int64
+                present = table_of(sorted(states[now]), dtype, data.draw(st.booleans()))
                 assert set_of(trace.table(round, partial(_itself, present), now)) == states[round]
+                assert present.fresh or set_of(present) == states[now]
+                assert present.fresh or all(column.flags.writeable for column in present.columns)
         _check_batches(trace, window, batch, story)
 
 
 def _itself(table: Table) -> Table:
     return table
+
+
+def _are_narrow(rows: set[Row]) -> bool:
+    return all(-(2**31) <= v < 2**31 for row in rows for v in row)
 
 
 def _states(story: list[dict[Row, int]]) -> list[set[Row]]:
@@ -153,7 +164,7 @@ def test_undoing_changes_gives_the_rows_of_before(
         assert held == first
         return
     for start, end, change in ((held, first, undone), (first, held, done)):
-        narrow = not wide and all(-(2**31) <= v < 2**31 for row in start for v in row)
+        narrow = not wide and _are_narrow(start)
         table = table_of(sorted(start), np.int32 if narrow else np.int64, fresh)
         assert set_of(change(table, net)) == end
         assert fresh or set_of(table) == start
@@ -243,6 +254,42 @@ def test_tables_on_the_way_are_kept_where_there_are_many_changes() -> None:
         assert known[0] == 1 and max(np.diff(known)) <= 2
     weight = sum(1_000 + past_rows.ROWS_OF_A_TABLE for _ in trace._known._tables)
     assert weight <= past_rows.KEPT_ROWS_PER_CHANGE * trace.rows and weight == trace._known._rows
+
+
+@pytest.mark.parametrize("back", [1, 7])
+def test_a_round_that_is_read_after_every_commit_is_made_of_the_last_one(back: int) -> None:
+    """The relation as of now, and the changes that are still with the engine, are left alone."""
+    trace, held, reads = ChangeTrace(2, 0), set[Row](), 0
+    story = [{}, *stories([[(n, 0), (n - 5, 0)] for n in range(6, 300)], held)]
+    states = _states(story)
+
+    def now() -> Table:
+        nonlocal reads
+        reads += 1
+        return table_of(sorted(states[last]))
+
+    for last in range(1, 295):
+        trace.note(updates_of(story[last], last), 0)
+        if last >= 20:
+            assert trace.last_needed(last - back, last) == (last if last == 20 else last - back)
+            assert set_of(trace.table(last - back, now, last)) == states[last - back]
+    assert reads == 1
+    last = 2_000
+    trace.note(updates_of({(-1, -1): 1}, last), 0)
+    assert set_of(trace.table(last - 1, now, last)) == states[294] and reads == 1  # few changes lie in between, if many rounds
+
+
+def test_few_changes_are_undone_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace, held = ChangeTrace(2, 0), set[Row]()
+    story = [{}, *stories([[(n, 2**40), (n - 5, 2**40)] for n in range(6, 100)], held)]
+    states = _states(story)
+    for round, diffs in enumerate(story[1:], 1):
+        trace.note(updates_of(diffs, round), 0)
+    monkeypatch.setattr(changes, "PickedChanges", None)
+    now = partial(table_of, sorted(states[-1]))
+    for round in (90, 50, 70):
+        table = trace.table(round, now, 94)
+        assert set_of(table) == states[round] and trace.table(round, now, 94) is table
 
 
 def test_a_relation_without_columns_is_undone() -> None:
