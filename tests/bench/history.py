@@ -2,8 +2,8 @@
 
 A relation has a fixed size: each round replaces its oldest rows. Times are processor time. Past rounds are read of relations of
 several shapes, another one each time: all rows, one key, a question about a past round, the changes of ten rounds; and of small
-ones after every commit. Such a read takes at most twice as long as the same of now, but for the first one, which adds up what
-has changed since.
+ones after every commit, the round before, ten before and as many as half the window. Such a read takes at most twice as long as
+the same of now, but for the first one, which adds up what has changed since.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ import dlog
 from tests.bench.process import Options
 from tests.bench.report import as_ratio, save, seconds, show
 
-PROGRAM = ".decl edge(x: number, y: {type})\n.decl back(x: {type}, y: number)\nback(y, x) :- edge(x, y).\n"
+COLUMNS = "xyzw"
 SINGLE_ROUNDS = 20_000
 MILLION = 1_000_000
 WINDOW = 1_000
 SMALL = 1_000
+MOST_SMALL = 10_000
+"""Rows of relations that are read after every commit, too."""
 TOGETHER = 10_000
 """Rounds of a commit of many."""
 READS = 15
@@ -44,12 +46,14 @@ BYTES = 120
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Rows of a relation, how many of them each round replaces, and whether half its columns are strings."""
+    """Rows of a relation, how many of them each round replaces, whether its second column is of strings, and how many there
+    are."""
 
     name: str
     rows: int
     replaced: int
     text: bool = False
+    columns: int = 2
 
 
 SHAPES = (
@@ -57,6 +61,11 @@ SHAPES = (
     Shape("1M rows, 100 replaced", 1_000_000, 100),
     Shape("1,000 rows, 1 replaced", SMALL, 1),
     Shape("1,000 rows, 100 replaced", SMALL, 100),
+    Shape("100 rows, 10 replaced", 100, 10),
+    Shape("100 rows, 50 replaced, 1 column", 100, 50, columns=1),
+    Shape("1,000 rows, 100 replaced, 4 columns", SMALL, 100, columns=4),
+    Shape("1,000 rows with strings, 10 replaced", SMALL, 10, text=True),
+    Shape("10,000 rows, 100 replaced", MOST_SMALL, 100),
     Shape("100,000 rows with strings, 1 replaced", 100_000, 1, text=True),
 )
 
@@ -92,8 +101,8 @@ def run(options: Options) -> bool:
         _replace(s, shape, WINDOW)
         reads[shape.name] = _reads(s, shape)
         right &= set(s.at(s.round - WINDOW)["edge"].to_numpy()["x"].tolist()) == set(range(shape.rows))
-        if shape.rows == SMALL:
-            reads[shape.name]["all rows after a commit"] = _after_commits(s, shape)
+        for back in (1, DIFF, WINDOW // 2) if shape.rows <= MOST_SMALL else ():
+            reads[shape.name][f"{back} back after a commit"] = _after_commits(s, shape, back)
         s.close()
     most, held = _million()
     figures = Figures(plain, noted, most, most / (4 * WINDOW), reads)
@@ -112,9 +121,18 @@ def _line(shape: str, read: str, found: Reads) -> list[str]:
 
 
 def _session(shape: Shape, window: int) -> dlog.Session:
-    xs = np.arange(shape.rows)
-    text = PROGRAM.format(type="symbol" if shape.text else "number")
-    return dlog.session(text, {"edge": {"x": xs, "y": _target(shape, xs)}}, history=window, threads=1)
+    names = COLUMNS[: shape.columns]
+    types = {name: "symbol" if shape.text and name == "y" else "number" for name in names}
+    declared, shown = (", ".join(f"{name}: {types[name]}" for name in order) for order in (names, names[::-1]))
+    rule = f"back({', '.join(names[::-1])}) :- edge({', '.join(names)})."
+    text = f".decl edge({declared})\n.decl back({shown})\n{rule}\n"
+    return dlog.session(text, {"edge": _rows(shape, np.arange(shape.rows))}, history=window, threads=1)
+
+
+def _rows(shape: Shape, x: np.ndarray) -> dict[str, np.ndarray]:
+    """The rows with these values of their first column."""
+    found = {"x": x, "y": _target(shape, x), "z": x % 7, "w": x % 101}
+    return {name: found[name] for name in COLUMNS[: shape.columns]}
 
 
 def _target(shape: Shape, x: np.ndarray) -> np.ndarray:
@@ -127,8 +145,8 @@ def _replace(s: dlog.Session, shape: Shape, rounds: int) -> None:
     first = int(s.round) - 1
     for k in range(first, first + rounds):
         gone = np.arange(k * shape.replaced, (k + 1) * shape.replaced)
-        s.remove("edge", {"x": gone, "y": _target(shape, gone)})
-        s.insert("edge", {"x": gone + shape.rows, "y": _target(shape, gone + shape.rows)})
+        s.remove("edge", _rows(shape, gone))
+        s.insert("edge", _rows(shape, gone + shape.rows))
         s.commit()
 
 
@@ -137,11 +155,12 @@ def _reads(s: dlog.Session, shape: Shape) -> dict[str, Reads]:
     last = int(s.round)
     rounds = (last - WINDOW + 1 + np.random.default_rng(7).permutation(WINDOW - DIFF)[:READS]).tolist()
     key = shape.rows // 2 + WINDOW * shape.replaced
+    question = f"({', '.join([str(key), 'X', '_', '_'][: shape.columns])})"
     asked = rounds[0]
     ways: dict[str, tuple[Callable[[], object], Callable[[int], object]]] = {
         "all rows": (lambda: s.at()["back"].to_numpy(), lambda round: s.at(round)["back"].to_numpy()),
-        "one key": (lambda: s.query(f"edge({key}, X)"), lambda round: s.at(round).query(f"edge({key}, X)")),
-        "a question": (lambda: s.query(f"edge({key}, X)"), lambda _: s.query(f"edge@{asked}({key}, X)")),
+        "one key": (lambda: s.query(f"edge{question}"), lambda round: s.at(round).query(f"edge{question}")),
+        "a question": (lambda: s.query(f"edge{question}"), lambda _: s.query(f"edge@{asked}{question}")),
         f"{DIFF} rounds": (lambda: s.diff(last - DIFF)["edge"], lambda round: s.diff(round, round + DIFF)["edge"]),
     }
     found = {}
@@ -153,14 +172,14 @@ def _reads(s: dlog.Session, shape: Shape) -> dict[str, Reads]:
     return found
 
 
-def _after_commits(s: dlog.Session, shape: Shape) -> Reads:
-    """What reads of now and of a past round take after every commit, in turn."""
+def _after_commits(s: dlog.Session, shape: Shape, back: int) -> Reads:
+    """What reads of now and of so many rounds before take after every commit, in turn."""
 
     def now() -> object:
         return s.at()["back"].to_numpy()
 
     def then() -> object:
-        return s.at(s.round - WINDOW // 2)["back"].to_numpy()
+        return s.at(s.round - back)["back"].to_numpy()
 
     taken: dict[Callable[[], object], list[float]] = {now: [], then: []}
     for k in range(AFTER_COMMITS):
