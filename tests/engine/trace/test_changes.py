@@ -185,6 +185,25 @@ def test_changes_of_a_row_in_one_round_are_added_up() -> None:
     assert told(trace.between(0, 2)) == [(1, (2,), 1), (1, (3,), 1), (2, (3,), -1)] and trace.rows == 3
 
 
+def test_a_row_that_comes_and_goes_in_the_last_round_was_not_there_before() -> None:
+    trace, ones = ChangeTrace(1, 0), np.ones(3, np.int64)
+    trace.note(Updates((np.array([1, 2, 2]),), np.array([1, 1, -1]), ones), 0)
+    now = Table((Kind.NUMBER,), (np.array([1]),))
+    assert trace.table(0, lambda: now, 1).rows == 0
+    assert len(trace.batches) == 1  # where equal changes of a round are one
+    trace._known.forget(1)
+    assert trace.table(0, lambda: now, 1).rows == 0
+
+
+def test_columns_of_others_stay_writable_where_nothing_has_changed() -> None:
+    trace, many = ChangeTrace(1, 0), np.arange(100)
+    trace.note(Updates((many,), np.ones(100, np.int64), np.ones(100, np.int64)), 0)
+    now = Table((Kind.NUMBER,), (many.copy(),))
+    before = trace.table(2, lambda: now, 3)
+    assert trace.table(2, lambda: now, 3) is before and set_of(before) == set_of(now)
+    assert now.columns[0].flags.writeable and not before.columns[0].flags.writeable
+
+
 def test_many_rows_of_one_value_are_undone() -> None:
     """A column of one value says nothing: the other one is filtered by."""
     xs = np.arange(50_000)
