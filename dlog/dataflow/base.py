@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from typing import Any, Self
 
 from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
+from dlog.dataflow import programs
 from dlog.dataflow.linear import Linear, is_total
 from dlog.dataflow.schema import Schema, column_names, mismatch
 from dlog.dataflow.scopes import DataflowGraph, Scope
 from dlog.dataflow.site import LinearStep, Site
 from dlog.engine.operators.arrange import Arrange, Arranged
+from dlog.engine.operators.column_programs import Chain, Programmed
 from dlog.engine.operators.delta import Delta
 from dlog.engine.operators.feedback import Consolidate, negated
 from dlog.engine.operators.operator import Function, Operator
@@ -40,6 +43,11 @@ class Term:
     steps: tuple[tuple[str, Function], ...] = ()
     total: bool = True
     """Whether all steps are (`linear.is_total`)."""
+    chain: Chain = field(init=False)
+    """The functions of all steps, as one."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "chain", Chain([function for _, function in self.steps]))
 
     def then(self, name: str, function: Function, total: bool = False) -> Term:
         return Term(self.source, (*self.steps, (name, function)), self.total and total)
@@ -55,11 +63,7 @@ class Term:
         return all(name in KEEP_TIMES for name, _ in self.steps)
 
     def __call__(self, delta: Delta) -> Delta:
-        for _, function in self.steps:
-            if not delta.rows:
-                break
-            delta = function(delta)
-        return delta
+        return self.chain(delta)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,7 +190,8 @@ class Base(Linear):
         if tuple(names) == self.schema.names:
             return self
         places = self.schema.places(names)
-        select = partial(select_columns, (*places, *self._hidden_places))
+        every = (*places, *self._hidden_places)
+        select = Programmed(partial(select_columns, every), programs.ordered(every))
         return self._changed("select", select, self.schema.select(names), total=True)
 
     @property

@@ -154,16 +154,19 @@ class Input(Collection):
             self._reader = RowReader(self.schema, self.graph.objects, not self._source.read_as_values)
         found = self._reader.updates(rows)
         count, present = found.rows, self.graph.scheduler.rounds.high
-        found.times[:] = number_or_numbers("at", present if at is None else at, count)
-        found.diffs[:] = numbers = number_or_numbers("diffs", diffs, count)
-        if count and at is not None and int(found.rounds.min()) < present:
-            raise DlogError(Diagnostic("round-done", f"round {int(found.rounds.min())} is done: the present one is {present}"))
+        rounds = present if at is None else number_or_numbers("at", at, count)
+        numbers = number_or_numbers("diffs", diffs, count)
+        found.stamp(rounds, numbers)
+        first = present if at is None or not count else int(found.rounds.min())
+        if first < present:
+            raise DlogError(Diagnostic("round-done", f"round {first} is done: the present one is {present}"))
         if numbers == -(2**63) if isinstance(numbers, int) else (numbers == -(2**63)).any():
             raise diff_overflow("an update takes rows away")
         if not isinstance(diffs, int) or not diffs:
             found = found.only(found.diffs != 0)
+            first = first if at is None or not found.rows else int(found.rounds.min())
         if found.rows:
-            self._source.put(found, present if at is None else int(found.rounds.max()))
+            self._source.put(found, first, present if at is None else int(found.rounds.max()))
 
 
 def _takes_values(function: Function) -> bool:

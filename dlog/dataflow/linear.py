@@ -14,7 +14,7 @@ import numpy as np
 
 from dlog.arguments import MAX_COUNT, bad_argument, check_function
 from dlog.dataclass import dataclass
-from dlog.dataflow import semigroup
+from dlog.dataflow import programs, semigroup
 from dlog.dataflow.clock import has_clock, split_filter
 from dlog.dataflow.expressions import Column, Expression, Values, column_or, expression
 from dlog.dataflow.given import check_shape, diffs_of, lists_of, numbers_of, pair_of
@@ -24,6 +24,7 @@ from dlog.dataflow.schema import Schema, check_names, plain
 from dlog.dataflow.site import Bound, LinearStep, Site
 from dlog.dataflow.weights import constant, part, series, summed_parts, weighted
 from dlog.dataflow.windows import sliding
+from dlog.engine.operators.column_programs import Programmed
 from dlog.engine.operators.delta import Delta, together
 from dlog.engine.trace.overflow import products
 from dlog.engine.values.array_pool import RecurringBlocks
@@ -198,7 +199,8 @@ def _map(chosen: list[tuple[str, Expression]], keep: bool, site: Site) -> Bound:
         with np.errstate(all="ignore"):
             return run(delta)
 
-    return schema, run_quietly if any(e.noisy(site.schema) for _, e in chosen) else run
+    function = run_quietly if any(e.noisy(site.schema) for _, e in chosen) else run
+    return schema, Programmed(function, programs.mapped([e for _, e in chosen], site.schema))
 
 
 def _rename(names: Mapping[str, str], site: Site) -> Bound:
@@ -208,15 +210,12 @@ def _rename(names: Mapping[str, str], site: Site) -> Bound:
         if back[old] != new:
             note = f"`map({new}={old!r}, {back[old]}={old!r})` makes two columns of one"
             raise DlogError(Diagnostic("bad-argument", f"`{old}` would have two names, {new} and {back[old]}", notes=(note,)))
-    return site.schema.with_columns([back.get(name, name) for name in site.schema.names], site.schema.kinds), _unchanged
-
-
-def _unchanged(delta: Delta) -> Delta:
-    return delta
+    schema = site.schema.with_columns([back.get(name, name) for name in site.schema.names], site.schema.kinds)
+    return schema, Programmed(lambda delta: delta, programs.unchanged)
 
 
 def _negate(site: Site) -> Bound:
-    return site.schema, _negated
+    return site.schema, Programmed(_negated, programs.negated)
 
 
 def _negated(delta: Delta) -> Delta:
@@ -229,7 +228,8 @@ def _filter(predicate: Expression, site: Site) -> Bound:
 
     holds, blocks = predicate.values(site.schema), RecurringBlocks()
 
-    return site.schema, lambda delta: delta.only(holds(site.frame(delta)), blocks)
+    extend = programs.kept(predicate, site.schema)
+    return site.schema, Programmed(lambda delta: delta.only(holds(site.frame(delta)), blocks), extend)
 
 
 # ------------------------------------------------------------------------------------------------------ Python functions
@@ -302,20 +302,35 @@ def _explode(chosen: list[tuple[str, Expression]], weights: list[Expression | se
     mapped, run_map = _map(chosen, False, site)
     components = tuple(_component(weight, site.schema) for weight in weights)
     values = [w.of.words(site.schema) if isinstance(w, semigroup.Weight) else w.values(site.schema) for w in weights]
+    columns = [e for _, e in chosen]
     if components == (int,):
-        return mapped, lambda delta: weighted(run_map(delta), values[0](site.frame(delta)), "`explode`")
+        extend = programs.multiplied(_plain_weights(weights)[0], columns, site.schema)
+        return mapped, Programmed(
+            lambda delta: weighted(run_map(delta), values[0](site.frame(delta)), "`explode`"), extend
+        )
     plain(site.schema, "`explode` to another group")
-    constants = [constant(w, site.schema) for w in weights if not isinstance(w, semigroup.Weight)]
     schema = Schema(mapped.names, mapped.kinds, components)
+    if set(components) == {int}:
+        sums = _plain_weights(weights)
+        constants = [constant(weight, site.schema) for weight in sums]
+
+        def run_sums(delta: Delta) -> Delta:
+            frame = site.frame(delta)
+            return summed_parts(run_map(delta), [value(frame) for value in values], constants)
+
+        return schema, Programmed(run_sums, programs.summed(columns, sums, site.schema))
 
     def run(delta: Delta) -> Delta:
         rows, frame = run_map(delta), site.frame(delta)
-        if set(components) == {int}:
-            return summed_parts(rows, [value(frame) for value in values], constants)
         parts = enumerate(zip(components, values, strict=True))
         return together([_part(rows, k, component, value(frame)) for k, (component, value) in parts])
 
     return schema, run
+
+
+def _plain_weights(weights: Sequence[Expression | semigroup.Weight]) -> list[Expression]:
+    """Those that are numbers."""
+    return [weight for weight in weights if not isinstance(weight, semigroup.Weight)]
 
 
 def _component(weight: Expression | semigroup.Weight, schema: Schema) -> Component:
@@ -348,7 +363,8 @@ def _generate_series(start: Expression, stop: Expression, name: str, site: Site)
 
 def _repeat_row(times: Expression, site: Site) -> Bound:
     (values,) = _numbers(site, times)
-    return site.schema, lambda delta: weighted(delta, values(site.frame(delta)), "`repeat_row`")
+    extend = programs.multiplied(times, None, site.schema)
+    return site.schema, Programmed(lambda delta: weighted(delta, values(site.frame(delta)), "`repeat_row`"), extend)
 
 
 def _numbers(site: Site, *expressions: Expression) -> list[Values]:

@@ -39,7 +39,8 @@ def summed_parts(delta: Delta, weights: Sequence[np.ndarray], constants: Sequenc
         if weight * (largest(each) if same is None else same) >= HEAVY:
             parts = products(delta.diffs, each.astype(np.int64), "`explode`")
             check_sums((*delta.columns, *delta.times), parts, "the diffs of a row")
-    return Delta.of_block(sums_of_equal(delta.described(), weights), delta.arity + 2)
+    fields = (*delta.columns, *delta.times, delta.diffs, *weights)
+    return Delta.of_block(sums_of_equal(fields, delta.arity, len(weights)), delta.arity + 2)
 
 
 def part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:

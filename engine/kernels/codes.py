@@ -87,6 +87,23 @@ class RangeForm(Code):
     FLOAT = auto()
 
 
+class ColumnCode(Code):
+    """What an instruction on columns of words does; what it compares, or joins, is true as 1, else 0."""
+
+    FILL = auto()  # all are one word
+    ADD = auto()
+    SUBTRACT = auto()
+    MULTIPLY = auto()
+    DIVIDE = auto()  # the floor; by 0 it is 0
+    REMAINDER = auto()  # with the divisor's sign; by 0 it is 0
+    EQUAL = auto()
+    DIFFERENT = auto()
+    LESS = auto()
+    AT_MOST = auto()
+    AND = auto()
+    OR = auto()
+
+
 class TextForm(Code):
     """What an argument of a function on texts is."""
 

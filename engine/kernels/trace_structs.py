@@ -64,6 +64,17 @@ class Varied(Struct):
 VariedFields = Array[Varied]
 
 
+class EqualSums(Struct):
+    """Sums of updates that are equal. What it points at lies behind it."""
+
+    groups: i64
+    firsts: Words  # of each group its first update,
+    places: Words  # of each update its group,
+    sums: Words  # and of each group the sum of each component
+    slots: Numbers  # twice as many as updates, and one
+    varied: VariedFields
+
+
 # -------------------------------------------------------------------------------------------------------------- merging
 
 

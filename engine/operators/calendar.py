@@ -204,9 +204,10 @@ class Calendar:
     def __bool__(self) -> bool:
         return bool(self._new or self._schedules)
 
-    def add(self, port: int, delta: Delta, last: int) -> None:
-        """Adds updates, `last` the last one of their rounds."""
-        first = int(np.minimum.reduce(delta.rounds))
+    def add(self, port: int, delta: Delta, last: int, first: int | None = None) -> None:
+        """Adds updates, `first` and `last` those of their rounds."""
+        if first is None:
+            first = int(np.minimum.reduce(delta.rounds))
         self._new.append((port, delta, first, last))
         self._new_rows += delta.rows
         self._apart_rows += delta.rows if first < last else 0
@@ -234,6 +235,9 @@ class Calendar:
         """What waits for rounds before `high`, by port."""
         new, self._new = self._new, []
         due = [(port, delta) for port, delta, _, last in new if last < high]
+        if len(due) == len(new) and not self._schedules:
+            self._new_rows = self._apart_rows = 0
+            return due
         self._arrange(each for each in new if each[2] < high <= each[3])
         self._new = [each for each in new if each[2] >= high]
         self._new_rows = sum(delta.rows for _, delta, _, _ in self._new)

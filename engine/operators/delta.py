@@ -79,6 +79,13 @@ class Delta:
     def rounds(self) -> np.ndarray:
         return np.asarray(self.times[0] if self._block is None else self._block[self.arity])
 
+    def stamp(self, rounds: np.ndarray | int, diffs: np.ndarray | int) -> None:
+        """Writes rounds and diffs of new updates, which nobody has read yet, at times that are rounds."""
+        if self._block is None:
+            self.times[:], self.diffs[:] = rounds, diffs
+        else:
+            self._block[-2], self._block[-1] = rounds, diffs
+
     def only(self, chosen: np.ndarray, blocks: RecurringBlocks | None = None) -> Delta:
         """The chosen updates: a mask, or positions, which may repeat. `blocks` are for those of a mask, once a round."""
         if chosen.dtype == bool:
@@ -102,6 +109,17 @@ class Delta:
         if self.layer is not None:
             return Described(self.layer.words, self.layer)
         return Described.of(self.columns, self.times, self.diffs)
+
+    def block(self) -> np.ndarray | None:
+        """The block, of updates that have one or are of a layer."""
+        return self._block if self.layer is None else self._fields()
+
+    def fields(self) -> list[np.ndarray] | None:
+        """Columns, coordinates and diffs, each without gaps; None where columns have values in place of words."""
+        found = [*self.columns, *self.times, self.diffs]
+        if any(field.dtype == object for field in found):
+            return None
+        return [np.ascontiguousarray(field, np.int64) for field in found]
 
     @property
     def weight(self) -> int:
@@ -168,6 +186,9 @@ def together(parts: Sequence[Delta]) -> Delta:
     """The updates of all parts, of which there is at least one."""
     if len(parts) == 1:
         return parts[0]
+    blocks = [part._block for part in parts]
+    if all(block is not None for block in blocks):
+        return Delta.of_block(np.concatenate(blocks, axis=1), parts[0].arity)  # type: ignore[arg-type]
     return Delta(
         tuple(np.concatenate(pieces) for pieces in zip(*(p.columns for p in parts), strict=True)),
         np.concatenate([p.times for p in parts], axis=1),

@@ -25,9 +25,9 @@ class Source(Operator):
     def read_as_values(self) -> bool:
         return bool(self.edges) and all(self.takes_values(function) for function, _ in self.edges.values())
 
-    def put(self, delta: Delta, last: int) -> None:
-        """Puts in updates of rounds that are still to be done, `last` the last one of them."""
-        self.later.add(0, delta, last)
+    def put(self, delta: Delta, first: int, last: int) -> None:
+        """Puts in updates of rounds that are still to be done, from the first to the last one of them."""
+        self.later.add(0, delta, last, first)
         self.scheduler.expect(self)
 
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:

@@ -19,6 +19,8 @@ from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.scope import Rounds, Scope
 
 Function = Callable[[Delta], Delta]
+Route = tuple[Function | None, bool, list[tuple["Operator", int]]]
+"""A function that what an operator emits goes through (None: as it is), whether it keeps times, and the ports it leads to."""
 
 
 def same(delta: Delta) -> Delta:
@@ -52,6 +54,8 @@ class Operator(ABC):
         self.scheduler, self.scope = scheduler, scope
         self.edges: dict[int, tuple[Function, list[Edge]]] = {}
         """The edges out of it, by function."""
+        self._routes: list[Route] | None = None
+        """The same as `emit` takes them, once it has."""
         self.inbox: dict[Moment, list[tuple[int, Delta]]] = {}
         self.later = Calendar()
         """What has arrived for rounds after those of the batch."""
@@ -93,6 +97,7 @@ class Operator(ABC):
         keeps_times, total = getattr(function, "keeps_times", False), getattr(function, "total", False)
         edge = Edge(source, function, self, port, feedback, keeps_times, self.defers and keeps_times and total)
         source.edges.setdefault(id(function), (function, []))[1].append(edge)
+        source._routes = None
         self.scheduler.connected(edge)
         return edge
 
@@ -101,15 +106,17 @@ class Operator(ABC):
         if not delta.rows:
             return
         self.emitted += delta.rows
-        for function, edges in self.edges.values():
-            changed = delta if _all_defer(edges) else function(delta)
+        if self._routes is None:
+            self._routes = [_route(function, edges) for function, edges in self.edges.values()]
+        for function, keeps_times, targets in self._routes:
+            changed = delta if function is None else function(delta)
             if changed.rows:
-                same_times = changed is delta
-                for edge in edges:
-                    if same_times or edge.keeps_times:
-                        edge.target.take(edge.port, changed)
+                in_batch = keeps_times or changed is delta
+                for target, port in targets:
+                    if in_batch:
+                        target.take(port, changed)
                     else:
-                        edge.target.accept(edge.port, changed)
+                        target.accept(port, changed)
 
     def accept(self, port: int, delta: Delta) -> None:
         """Puts updates where they wait for their moment; those of rounds after the batch, where they wait for that."""
@@ -127,9 +134,19 @@ class Operator(ABC):
 
     def take(self, port: int, delta: Delta) -> None:
         """Puts updates of rounds of the batch where they wait for their moment."""
+        if delta.depth == 1:
+            self._put((), port, delta)
+            return
         for moment, part in delta.by_moment():
-            self.inbox.setdefault(moment, []).append((port, part))
+            self._put(moment, port, part)
+
+    def _put(self, moment: Moment, port: int, delta: Delta) -> None:
+        waiting = self.inbox.get(moment)
+        if waiting is None:
+            self.inbox[moment] = [(port, delta)]
             self.scheduler.wake(self, moment)
+        else:  # it is awake already
+            waiting.append((port, delta))
 
     def release(self) -> None:
         """Takes from the calendar what is due in the batch that begins."""
@@ -150,6 +167,11 @@ def outcome(edge: Edge, delta: Delta) -> Delta:
     """What the function of an edge makes of what has come by it."""
     _, edges = edge.source.edges[id(edge.function)]
     return edge.function(delta) if _all_defer(edges) else delta
+
+
+def _route(function: Function, edges: list[Edge]) -> Route:
+    as_it_is = function is same or _all_defer(edges)
+    return None if as_it_is else function, edges[0].keeps_times, [(edge.target, edge.port) for edge in edges]
 
 
 def _all_defer(edges: list[Edge]) -> bool:

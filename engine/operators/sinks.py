@@ -34,6 +34,8 @@ MAX_WAITING = 128
 """Deltas that wait to become one batch of a trace that is only read from outside: trades memory against making batches."""
 MAX_WAITING_ROWS = 1 << 12
 """Updates that wait: more of them are worth a batch."""
+MAX_KEPT_ROWS = 1 << 12
+"""Rows of a collection that are kept as they were read last, and updates since then that are kept for the next time."""
 
 
 class Capture(Operator):
@@ -50,6 +52,12 @@ class Capture(Operator):
         self._waiting: list[tuple[int, Delta]] = []
         """What has come, with the number of the edge."""
         self._rows = 0
+        self._made: list[Delta] = []
+        """What functions have made of what had come: that waits, too."""
+        self._latest: Delta | None = None
+        """The collection as it was read last, if it is small and much has not come since."""
+        self._since: list[Delta] = []
+        """What has been made since then."""
         self._last: tuple[Rounds, Moment] = Rounds(0, 0), ()
 
     @property
@@ -66,18 +74,28 @@ class Capture(Operator):
                 self._waiting.append((port, delta))
                 self._rows += delta.rows
         self._last = self.rounds, moment
-        if len(self._waiting) >= MAX_WAITING or self._rows >= MAX_WAITING_ROWS:
+        if len(self._waiting) + len(self._made) >= MAX_WAITING or self._rows >= MAX_WAITING_ROWS:
             self._seal()
+
+    def _make(self) -> None:
+        """Applies functions to what has come."""
+        for port, edge in enumerate(self._edges):
+            deltas = [delta for at, delta in self._waiting if at == port]
+            made = outcome(edge, together(deltas)) if deltas else None
+            if made is not None and made.rows:
+                self._made.append(made)
+                if self._latest is not None:
+                    self._since.append(made)
+        self._waiting = []
 
     def _seal(self) -> None:
         """Makes a batch of what waits."""
-        if self._waiting:
-            came = [(edge, [d for p, d in self._waiting if p == port]) for port, edge in enumerate(self._edges)]
-            parts = [outcome(edge, together(deltas)) for edge, deltas in came if deltas]
-            found = [part for part in parts if part.rows]
-            if found:
-                self._trace.insert(together(found), *self._last)
-            self._waiting, self._rows = [], 0
+        self._make()
+        if self._made:
+            self._trace.insert(together(self._made), *self._last)
+        self._made, self._rows = [], 0
+        if sum(made.rows for made in self._since) > MAX_KEPT_ROWS:
+            self._latest, self._since = None, []
 
     @property
     def trace(self) -> Trace:
@@ -110,6 +128,14 @@ class Capture(Operator):
 
     def latest(self) -> Delta:
         """The collection after all that has come: at the last round, whatever the iteration."""
-        found = self.updates()
-        times = np.zeros_like(found.times)
-        return Delta(found.columns, times, found.diffs).consolidated()
+        self._make()
+        if self._latest is None:
+            parts = [*map(Delta.of_layer, self.trace.reading().layers)]
+        else:
+            parts = [self._latest, *self._since]
+            if len(parts) == 1:
+                return self._latest
+        every = together([empty(self._trace.arity, self._trace.depth), *parts])
+        found = Delta(every.columns, np.zeros_like(every.times), every.diffs).consolidated()
+        self._latest, self._since = found if found.rows <= MAX_KEPT_ROWS else None, []
+        return found

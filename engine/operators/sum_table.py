@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.engine.kernels.trace.sum_tables import add_to_sums, change_sums, move_sums, write_sum_changes
+from dlog.engine.kernels.trace_structs import Field, LayerHeader
 from dlog.engine.kernels.trace_structs import SumTable as Header
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.operators.groups import Sums
@@ -24,6 +25,10 @@ class SumTable:
     def __init__(self, keys: int, components: int) -> None:
         self.keys, self.components = keys, components
         self._weight = 0  # at least the sum of all |sum|
+        columns = keys + (2 if components > 1 else 0)
+        self._updates = np.empty(LayerHeader.place.fields + Field.place.size * (columns + 2), np.int64)
+        self._updates_at = address_of(self._updates)
+        """Where updates of a block are described."""
         self._make(MIN_ENTRIES)
 
     def _make(self, capacity: int) -> None:
@@ -55,16 +60,20 @@ class SumTable:
     def changed(self, delta: Delta, logic: Sums) -> Delta:
         """Adds updates at totally ordered times, of which there are some, each key's in ascending order of rounds; what changes
         in the outcome of sums."""
-        described, room, fields = delta.described(), 2 * delta.rows, self.keys + logic.shown + 2
+        room, fields = 2 * delta.rows, self.keys + logic.shown + 2
+        block = delta.block() if delta.layer is None else None
+        described = None if block is not None else delta.described()
+        at = self._updates_at if described is None else described.address
+        updates = at, 0 if block is None else address_of(block), delta.rows
         words = np.empty(room * (1 + self.components + fields), np.int64)
         noted = address_of(words)
         groups, found = (noted, noted + 8 * room), noted + 8 * room * (1 + self.components)
         self._header[_AT.row] = self._header[_AT.groups] = 0
         if logic.once:
-            while (count := change_sums(self._address, described.address, *groups, logic.shown, found)) < 0:
+            while (count := change_sums(self._address, *updates, *groups, logic.shown, found)) < 0:
                 self._grow(noted)
         else:
-            while not add_to_sums(self._address, described.address, *groups):
+            while not add_to_sums(self._address, *updates, *groups):
                 self._grow(noted)
             diffs = logic.diffs(words[room : room * (1 + self.components)].reshape(room, -1)[: self._sides].T)
             count = write_sum_changes(self._address, *groups, logic.shown, address_of(diffs), found)

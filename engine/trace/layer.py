@@ -17,7 +17,7 @@ from dlog.engine.kernels.trace.gathering import keep_updates, unpack_layer
 from dlog.engine.kernels.trace.seeking import seek
 from dlog.engine.kernels.trace.sorting import build_layer
 from dlog.engine.kernels.trace.summing import sum_equal_updates, write_equal_sums
-from dlog.engine.kernels.trace_structs import Field, LayerHeader, PackedField, Varied
+from dlog.engine.kernels.trace_structs import EqualSums, Field, LayerHeader, PackedField, Varied
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.overflow import HEAVY, check_sums
 from dlog.engine.trace.pages import Pages, allocate
@@ -229,19 +229,34 @@ def _check_weight(updates: Described) -> None:
     check_sums(tuple(block[:-1]), block[-1], "the diffs of a row")
 
 
-def sums_of_equal(updates: Described, weights: Sequence[np.ndarray]) -> np.ndarray:
+def sums_of_equal(fields: Sequence[np.ndarray], arity: int, components: int) -> np.ndarray:
     """The sums of equal updates, of which there are some, as a block of updates: of each component the sum of its weights times
-    the diffs where that is not 0, with the component and 0 as two more columns. There is a column of `weights` for each."""
-    columns, fields = [np.ascontiguousarray(column, np.int64) for column in weights], updates.fields
-    given, components = np.array([address_of(column) for column in columns], np.int64), len(columns)
-    scratch = np.empty((components + 2) * updates.rows + 1 + Varied.place.size * fields, np.int64)
-    found = np.empty((fields + 2) * FEW_SUMS, np.int64)
-    shared = updates.address, address_of(given), components, address_of(scratch)
-    count = sum_equal_updates(*shared, FEW_SUMS, address_of(found))
+    the diffs where that is not 0, with the component and 0 as two more columns. The last of the given fields are the weights of
+    the components. The sums are known to need no more than 64 bits."""
+    held = [np.ascontiguousarray(field, np.int64) for field in fields]
+    given, rows = np.array([address_of(field) for field in held], np.int64), len(held[0])
+    depth = len(held) - arity - components - 1
+    scratch = np.empty(scratch_of_sums(arity + depth, components, rows), np.int64)
+    found = np.empty((arity + depth + 3) * FEW_SUMS, np.int64)
+    shape = arity, depth, components
+    count = sum_equal_updates(address_of(given), rows, *shape, 1, address_of(scratch), FEW_SUMS, address_of(found))
+    return sums_found(address_of(given), shape, address_of(scratch), found, count)
+
+
+def scratch_of_sums(fields: int, components: int, rows: int) -> int:
+    """Words that are needed to sum up so many updates."""
+    size: int = EqualSums.place.size + Varied.place.size * fields + (components + 3) * rows + 1
+    return size
+
+
+def sums_found(fields: int, shape: tuple[int, int, int], scratch: int, found: np.ndarray, count: int) -> np.ndarray:
+    """The sums as a block, where so many have been found, for FEW_SUMS of which there was room."""
+    arity, depth, components = shape
+    size = arity + depth + 3
     if count > FEW_SUMS:
-        found = np.empty((fields + 2) * count, np.int64)
-        write_equal_sums(updates.address, components, address_of(scratch), count, address_of(found))
-    return found[: (fields + 2) * count].reshape(fields + 2, count)
+        found = np.empty(size * count, np.int64)
+        write_equal_sums(fields, arity, depth, components, scratch, count, address_of(found))
+    return found[: size * count].reshape(size, count)
 
 
 def keep(block: np.ndarray, mask: np.ndarray, found: np.ndarray) -> np.ndarray:

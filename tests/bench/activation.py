@@ -108,7 +108,7 @@ class Graph:
         now = scheduler.rounds.high
         for k in range(chains):
             rounds, one = np.array([[now]], np.int64), np.ones(1, np.int64)
-            self.sources[k * CHAINS // chains].put(Delta((np.array([now + k]),), rounds, one), now)
+            self.sources[k * CHAINS // chains].put(Delta((np.array([now + k]),), rounds, one), now, now)
         scheduler.begin(now + 1)
         scheduler.run()
 

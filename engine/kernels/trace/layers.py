@@ -79,6 +79,15 @@ def describe(layer: LayerHeader, arity, depth):
 
 
 @kernel
+def describe_block(layer: LayerHeader, block, rows, arity, depth):
+    """Describes updates whose fields lie in a block of words, one behind the other."""
+    describe(layer, arity, depth)
+    layer.rows = rows
+    for f in range(arity + depth + 1):
+        set_field(layer, f, block + 8 * rows * f, 8, 0)
+
+
+@kernel
 def want_index(layer: LayerHeader, low, high, rows):
     """Asks for an index where the first column is dense enough that it costs at most 4 bytes a row."""
     if rows >= INDEX_ROWS and low > SIGN >> 1 and high < -(SIGN >> 1) and high - low < rows:

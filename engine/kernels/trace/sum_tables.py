@@ -10,7 +10,7 @@ from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.static.hashes import home
 from dlog.engine.kernels.static.storage import behind, copy_words, mix
-from dlog.engine.kernels.trace.layers import load_value
+from dlog.engine.kernels.trace.layers import describe_block, load_value
 from dlog.engine.kernels.trace_structs import LayerHeader, SumTable
 
 
@@ -71,10 +71,12 @@ def _end_group(table: SumTable, words: Words, group, sums: Words):
 
 
 @entry()
-def add_to_sums(table: SumTable, updates: LayerHeader, noted: Words, sums: Words):
-    """Adds updates, of each key in ascending order of rounds, from `table.row` on; they are described as a layer is. With
-    several components the column behind the key says to which one a diff belongs. Returns 1, or 0 where the table has to grow
-    first (`move_sums`). There is room for as many groups as updates."""
+def add_to_sums(table: SumTable, updates: LayerHeader, block, total, noted: Words, sums: Words):
+    """Adds updates, of each key in ascending order of rounds, from `table.row` on: those described as a layer is, or `total`
+    that lie in a block, which are described first. With several components the column behind the key says to which one a diff
+    belongs. Returns 1, or 0 where the table has to grow first (`move_sums`). There is room for as many groups as updates."""
+    if block != 0:
+        describe_block(updates, block, total, table.keys + (2 if table.components > 1 else 0), 1)
     keys, components = table.keys, table.components
     rows, diff, last = updates.rows, updates.arity + updates.depth, keys + components
     for row in range(table.row, rows):
@@ -170,9 +172,9 @@ def write_sum_changes(table: SumTable, noted: Words, sums: Words, shown, diffs: 
 
 
 @entry()
-def change_sums(table: SumTable, updates: LayerHeader, noted: Words, sums: Words, shown, found: Words):
+def change_sums(table: SumTable, updates: LayerHeader, block, total, noted: Words, sums: Words, shown, found: Words):
     """Adds updates and writes what changes where a row is there once unless all sums are 0; returns how many changes there are,
     -1 where the table has to grow first."""
-    if add_to_sums(table, updates, noted, sums) == 0:
+    if add_to_sums(table, updates, block, total, noted, sums) == 0:
         return -1
     return write_sum_changes(table, noted, sums, shown, Words(0), found)

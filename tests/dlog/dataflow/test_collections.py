@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given as examples_of
+from hypothesis import strategies as st
 
 import dlog
 from dlog.dataflow import Dataflow, Variable, apply, col, lit
 from dlog.dataflow.expressions import Expression
 from dlog.dataflow.kinds import Objects
 from dlog.dataflow.schema import Schema
+from dlog.engine.operators import sinks
 from dlog.engine.values.array_pool import MIN_POOLED_WORDS
 from dlog.grammar.diagnostics import DlogError
+from tests.examples import examples
 
 
 def test_3_1_diffs_may_be_tuples_of_sums() -> None:
@@ -337,3 +343,32 @@ def test_functions_that_cannot_fail_wait_until_a_capture_is_read() -> None:
 def test_an_expression_is_total_where_nothing_can_be_raised(expression: Expression, total: bool) -> None:
     schema = Schema(("x", "y", "s"), (int, float, str))
     assert expression.total(schema) == total
+
+
+@examples(100)
+@examples_of(
+    st.lists(st.tuples(st.lists(st.tuples(st.integers(0, 6), st.integers(-2, 2)), max_size=6), st.booleans()), max_size=12),
+    st.sampled_from([1, 3, sinks.MAX_KEPT_ROWS]),
+    st.sampled_from([1, 2, sinks.MAX_WAITING]),
+    st.booleans(),
+)
+def test_what_is_read_between_rounds_is_all_that_has_come(
+    rounds: list[tuple[list[tuple[int, int]], bool]], kept: int, waiting: int, history: bool
+) -> None:
+    with patch.object(sinks, "MAX_KEPT_ROWS", kept), patch.object(sinks, "MAX_WAITING", waiting):
+        flow = Dataflow()
+        rows, more = flow.input(x=int), flow.input(x=int)
+        captured = rows.concat(more.map(x=col("x") + 1)).capture(history=history)
+        there: Counter[tuple[int]] = Counter()
+        for updates, read in rounds:
+            for x, diff in updates:
+                (rows if x % 2 else more).update([(x,)], diff)
+                there[x + (x + 1) % 2,] += diff
+            flow.commit()
+            for _ in range(2 * read):
+                assert captured.counts() == {row: count for row, count in there.items() if count}
+                assert len(captured) == sum(max(count, 0) for count in there.values())
+        if history and rounds:
+            assert captured.counts(flow.round - 1) == captured.counts()
+        assert sum(diff for _, _, diff in captured.updates()) == sum(there.values())
+        assert captured.counts() == {row: count for row, count in there.items() if count}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
-from dlog.engine.trace.layer import Described, Layer, build, build_block, keep, sums_of_equal
+from dlog.engine.trace.layer import Layer, build, build_block, keep, sums_of_equal
 from dlog.grammar.diagnostics import InternalError
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MANY
 from tests.engine.trace.model import Update, batch_of, columns_of, summed
@@ -68,7 +68,7 @@ def test_equal_updates_are_summed_in_the_order_of_the_first(
     columns = columns_of([row for row, _, _ in updates], arity)
     if not updates:
         return
-    found = sums_of_equal(Described.of(columns, times, diffs), weights)
+    found = sums_of_equal([*columns, *times, diffs, *weights], arity, components)
     expected: dict[object, list[int]] = {}
     for place, (row, time, diff) in enumerate(updates):
         summed = expected.setdefault((row, time), [0] * components)
@@ -99,7 +99,7 @@ def test_many_equal_updates_are_summed(span: int) -> None:
     rng = np.random.default_rng(1)
     columns = [rng.choice(rng.integers(-span, span - 1, 5), 1000) for _ in range(2)]
     weights, times, diffs = rng.integers(-3, 4, (2, 1000)), rng.integers(4, 6, 1000), rng.integers(-1, 2, 1000)
-    found = sums_of_equal(Described.of(columns, times[None, :], diffs), weights)
+    found = sums_of_equal([*columns, times, diffs, *weights], 2, 2)
     sums = Counter[tuple[int, ...]]()
     for one, other, x, y, time, diff in zip(*weights.tolist(), *(c.tolist() for c in columns), times, diffs, strict=True):
         sums[x, y, 0, 0, int(time)] += one * int(diff)
