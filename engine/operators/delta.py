@@ -117,9 +117,14 @@ class Delta:
     def fields(self) -> list[np.ndarray] | None:
         """Columns, coordinates and diffs, each without gaps; None where columns have values in place of words."""
         found = [*self.columns, *self.times, self.diffs]
-        if any(field.dtype == object for field in found):
+        if any(field.dtype.kind == "O" for field in found):
             return None
         return [np.ascontiguousarray(field, np.int64) for field in found]
+
+    @property
+    def total(self) -> int:
+        """The sum of all diffs, which wraps around."""
+        return int(np.add.reduce(self.diffs if self._block is None else self._block[-1]))
 
     @property
     def weight(self) -> int:

@@ -144,7 +144,7 @@ class Trace:
             return None
         self._reading = None
         self._come += layer.rows
-        self._sum += int(delta.diffs.sum())
+        self._sum += delta.total
         rows = self.spine.rows
         if rounds.high - rounds.low > 1 or 2 * layer.rows > rows:
             self._unmerged += layer.rows

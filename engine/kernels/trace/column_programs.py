@@ -1,5 +1,5 @@
-"""Programs over the columns of updates: columns are computed, diffs multiplied, and updates kept for which a condition holds, in
-one call. Instructions work on some updates at a time, of which the registers stay in the cache."""
+"""Programs over the columns of updates: columns are computed, diffs multiplied, and updates kept for which a condition holds,
+in one call. Instructions work on some updates at a time, of which the registers stay in the cache."""
 
 from __future__ import annotations
 

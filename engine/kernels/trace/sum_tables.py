@@ -7,11 +7,15 @@ of all components before it, then those after it.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.machine_structs import Words
-from dlog.engine.kernels.static.hashes import home
+from dlog.engine.kernels.static.hashes import ROWS_AHEAD, home
 from dlog.engine.kernels.static.storage import behind, copy_words, mix
 from dlog.engine.kernels.trace.layers import describe_block, load_value
 from dlog.engine.kernels.trace_structs import LayerHeader, SumTable
+
+NEAR_SLOTS = 1 << 14
+"""Slots up to which a table is in the cache."""
 
 
 @kernel
@@ -28,12 +32,29 @@ def _has_key(words: Words, keys, updates: LayerHeader, row):
 
 
 @kernel
-def _slot_of(table: SumTable, updates: LayerHeader, row):
-    """The slot of the key of a row, or the empty one where it would be."""
-    hashed, count, slots = 0, table.slot_count, table.slots
+def _home_of(table: SumTable, updates: LayerHeader, row):
+    """The slot where the key of a row is looked for first."""
+    hashed = 0
     for c in range(table.keys):
         hashed = mix(hashed, load_value(updates, c, row))
-    slot = home(hashed, count)
+    return home(hashed, table.slot_count)
+
+
+@kernel
+def _ask_ahead(table: SumTable, updates: LayerHeader, row):
+    """Asks memory for a slot that a later row needs, and for the words that the slot of a nearer one names."""
+    if row + 2 * ROWS_AHEAD < updates.rows:
+        prefetch(table.slots.address + 4 * _home_of(table, updates, row + 2 * ROWS_AHEAD))
+    if row + ROWS_AHEAD < updates.rows:
+        named = table.slots[_home_of(table, updates, row + ROWS_AHEAD)]
+        if named != 0:
+            prefetch(_words_of(table, named - 1).address)
+
+
+@kernel
+def _slot_of(table: SumTable, updates: LayerHeader, row):
+    """The slot of the key of a row, or the empty one where it would be."""
+    count, slots, slot = table.slot_count, table.slots, _home_of(table, updates, row)
     while slots[slot] != 0 and not _has_key(_words_of(table, slots[slot] - 1), table.keys, updates, row):
         slot = 0 if slot + 1 == count else slot + 1
     return slot
@@ -80,6 +101,8 @@ def add_to_sums(table: SumTable, updates: LayerHeader, block, total, noted: Word
     keys, components = table.keys, table.components
     rows, diff, last = updates.rows, updates.arity + updates.depth, keys + components
     for row in range(table.row, rows):
+        if table.slot_count > NEAR_SLOTS:
+            _ask_ahead(table, updates, row)
         slot = _slot_of(table, updates, row)
         if table.slots[slot] == 0:
             if table.entries == table.capacity:
