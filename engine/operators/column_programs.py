@@ -20,7 +20,11 @@ from dlog.engine.values.array_pool import RecurringBlocks
 MOST_COPIED = 1 << 16
 """Updates up to which a program writes columns anew that stay as they are; it is called once in place of many functions."""
 SUMMED = 1 << 12
-"""Updates that are summed up at a time: registers stay in the cache."""
+"""Updates that are summed up at a time: registers stay in the cache. Where that leaves many it is more of them,"""
+SHARE = 32
+"""so many times as many as there were different ones."""
+MOST_SCRATCH = 1 << 18
+"""Words of memory that a program holds from call to call, at most."""
 Node = int
 """A column of the updates, by its place, or what an instruction makes."""
 
@@ -131,27 +135,28 @@ class ColumnProgram:
 
     def _summed(self, delta: Delta, block: int, held: list[np.ndarray] | None) -> Delta | None:
         arity, depth, rows = self.arity, delta.depth, delta.rows
-        shape, most, parts = (arity, depth, self.weights), min(rows, SUMMED), []
-        summing = scratch_of_sums(arity + depth, self.weights, most)
-        places, written, scratch = self._room(delta, held, (self.registers + 1) * most, summing)
-        for start in range(0, rows, SUMMED):
+        shape, at, most, start, parts = (arity, depth, self.weights), delta.arity + depth + 1, SUMMED, 0, []
+        while start < rows:
+            count = min(most, rows - start)
+            summing = scratch_of_sums(arity + depth, self.weights, count)
+            places, written, scratch = self._room(delta, held, (self.registers + 1) * count, summing)
             found = np.empty((arity + depth + 3) * FEW_SUMS, np.int64)
-            part = start, min(SUMMED, rows - start)
-            shared = written, scratch, FEW_SUMS, address_of(found)
-            count = sum_program(self._address, block, places, depth, rows, *part, *shared)
-            if count < 0:
+            given = block, places, depth, rows, start, count, written, scratch
+            sums = sum_program(self._address, *given, FEW_SUMS, address_of(found))
+            if sums < 0:
                 return None
-            if count:
-                at = places + 8 * (delta.arity + depth + 1)
-                parts.append(Delta.of_block(sums_found(at, shape, scratch, found, count), arity + 2))
+            if sums:
+                parts.append(Delta.of_block(sums_found(places + 8 * at, shape, scratch, found, sums), arity + 2))
+            start, most = start + count, max(SUMMED, SHARE * (sums // self.weights))
         return together(parts) if parts else empty(arity + 2, depth)
 
     def _room(self, delta: Delta, held: list[np.ndarray] | None, written: int, summing: int) -> tuple[int, int, int]:
         """Where the addresses of fields are, with those of the fields that are held; where registers are, and where sums are
-        worked out."""
+        worked out: until it is asked for again."""
         places = 2 * (delta.arity + delta.depth + 1) + self.arity + self.weights
-        if len(self._scratch) < places + written + summing:
-            self._scratch = np.empty(places + written + summing, np.int64)
+        size = places + written + summing
+        if not size <= len(self._scratch) <= max(size, MOST_SCRATCH):
+            self._scratch = np.empty(size, np.int64)
         if held is not None:
             self._scratch[: len(held)] = [address_of(field) for field in held]
         at = address_of(self._scratch)
