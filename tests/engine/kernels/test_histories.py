@@ -58,7 +58,8 @@ class History:
         self.entries[row].append((time, diff))
 
     def settle(self, row: int) -> None:
-        if not self.has_item(row):
+        """In a history with iterations: items of others are dropped when a batch settles."""
+        if not self.has_item(row) or not self.struct[L.history.iters]:
             return
         kept = histories.settle_entries(self.struct.address, self.item(row))
         totals: Counter[int] = Counter()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.store.bits import clear_bit, fill_bits, put_bit
 from dlog.engine.kernels.incremental.store.collections import born_absent, clear_row, make_wide, room_for_rows, take_number
-from dlog.engine.kernels.incremental.store.histories import add_entry, room_for_items
+from dlog.engine.kernels.incremental.store.histories import born_at, room_for_items
 from dlog.engine.kernels.incremental.store.lists import list_room
 from dlog.engine.kernels.incremental.store.slot_room import make_slots_for
 from dlog.engine.kernels.incremental.store.slots import enter_slot
@@ -16,7 +16,7 @@ from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Change, ChangeArray
 from dlog.engine.kernels.static.storage import behind, store_cell
 
-MOST_EXPECTED = 1 << 16
+MOST_EXPECTED = 1 << 17
 """Changes up to which room is made for all of them at once."""
 
 
@@ -164,10 +164,8 @@ def note_rows(ctl: Control, collection: Collection, changes: WordColumns, step, 
         for i in range(n):
             clear_bit(outer.bits, rows[i])
     else:
-        for i in range(n):
-            born_absent(ctl, outer, rows[i], fresh)
-            if fresh == 0:
-                add_entry(ctl, outer, rows[i], time_of(changes, step, start, sources[i]), 1)
+        for i in range(0 if fresh != 0 else n):
+            born_at(ctl, outer, rows[i], time_of(changes, step, start, sources[i]))
     if fresh == 0:
         log_rows(collection, changes, step, start, rows, sources, n)
 

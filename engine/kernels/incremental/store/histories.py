@@ -5,6 +5,9 @@ the row's bit is clear, and its time is `base` + `iters`[row]. Rows with the bit
 perhaps none. A view is a limit: entries with time < limit are seen. `neu` at time t is limit t + 1, `alt` is limit t; all
 settled times are below all times of a batch, so prior rounds precede whatever their iteration (the iteration-only layer
 which keeps half-joins right under compaction).
+
+What happens to most rows outside of recursion is that they go, or come, in the first round of a batch: their items share the
+first entries of the pool, which are never freed.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import prefetch, wrapped_product
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit, put_bit
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room, pool_give, pool_take
-from dlog.engine.kernels.layout import NEVER
+from dlog.engine.kernels.layout import NEVER, ROUND
 from dlog.engine.kernels.machine_structs import Numbers
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Entry, History, Item
@@ -23,6 +26,10 @@ _MIX = -7046029254386353131
 _ITERATION = 0xFFFFFFFF
 _NO_TIME = 1 << 62
 """Of a row that is not there: no limit is beyond."""
+SHARED = 3
+"""Entries that items of a history without iterations share, and which of them, plus one, is the first of a row that was there
+and goes in the first round, and of one that comes then."""
+_GONE, _BORN = 1, 3
 
 
 @kernel
@@ -93,7 +100,7 @@ def room_for_items(ctl: Control, history: History, plain, extra):
     items = history.items
     if not list_room(ctl, items, extra) or not grow_table(ctl, history, items.count + extra):
         return False
-    return list_room(ctl, history.entries, 2 * extra)
+    return list_room(ctl, history.entries, 2 * extra + SHARED)
 
 
 @kernel
@@ -113,16 +120,53 @@ def open_item(ctl: Control, history: History, row) -> Item:
 
 
 @kernel
+def make_shared(ctl: Control, history: History):
+    """Has there be the entries that items share, before there are others; false with ctl.error set."""
+    pool = history.entries
+    if pool.count != 0:
+        return True
+    if not list_room(ctl, pool, SHARED):
+        return False
+    pool.count = SHARED
+    set_entry(pool.data[0], ROUND, -1, 2)
+    set_entry(pool.data[1], 0, 1, 0)
+    set_entry(pool.data[2], ROUND, 1, 0)
+    return True
+
+
+@kernel
+def set_entry(entry: Entry, time, diff, following):
+    entry.time = time
+    entry.diff = diff
+    entry.next = following
+
+
+@kernel
+def born_at(ctl: Control, history: History, row, time):
+    """Notes, in a history without iterations, that a new row is there from a time on; false with ctl.error set."""
+    if not make_shared(ctl, history):
+        return False
+    item = open_item(ctl, history, row)
+    return item.address != 0 and add_birth(ctl, history, item, time)
+
+
+@kernel
+def add_birth(ctl: Control, history: History, item: Item, time):
+    """Adds (time, +1) to an item without entries, of a history without iterations; false with ctl.error set."""
+    if time != ROUND:
+        return chain_entry(ctl, history, item, time, 1)
+    item.head = _BORN
+    return True
+
+
+@kernel
 def chain_entry(ctl: Control, history: History, item: Item, time, diff):
     """Adds an entry to an item; false with ctl.error set."""
     pool = history.entries
     number = pool_take(ctl, pool)
     if number < 0:
         return False
-    entry = pool.data[number]
-    entry.time = time
-    entry.diff = diff
-    entry.next = item.head
+    set_entry(pool.data[number], time, diff, item.head)
     item.head = number + 1
     return True
 
@@ -175,9 +219,11 @@ def add_entry(ctl: Control, history: History, row, time, diff):
 
     A row that was never there yet and appears needs no item: its iteration is noted.
     """
+    iterations = history.iters
+    if not iterations:
+        return make_shared(ctl, history) and add_plain(ctl, history, row, time, diff)
     if get_bit(history.bits, row) == 0:
-        iterations = history.iters
-        never = iterations.address != 0 and iterations[row] == NEVER
+        never = iterations[row] == NEVER
         if never and diff == 1 and time >= history.base:
             iterations[row] = time - history.base
             return True
@@ -190,6 +236,26 @@ def add_entry(ctl: Control, history: History, row, time, diff):
             return False
         return chain_entry(ctl, history, item, time, diff)
     return chain_entry(ctl, history, item_of(history, row), time, diff)
+
+
+@kernel
+def add_plain(ctl: Control, history: History, row, time, diff):
+    """`add_entry` of a history without iterations."""
+    if get_bit(history.bits, row) != 0:
+        item = item_of(history, row)
+        if item.head == 0 and diff == 1:
+            return add_birth(ctl, history, item, time)
+        return chain_entry(ctl, history, item, time, diff)
+    if not list_room(ctl, history.entries, 2):
+        # Before there is an item: one without entries says that the row has never been there.
+        return False
+    item = open_item(ctl, history, row)
+    if not item:
+        return False
+    if diff == -1 and time == ROUND and history.base == 0:
+        item.head = _GONE
+        return True
+    return chain_entry(ctl, history, item, history.base, 1) and chain_entry(ctl, history, item, time, diff)
 
 
 @kernel
@@ -255,10 +321,11 @@ def forget_items(ctl: Control, history: History):
 
 @kernel
 def drop_entries(history: History, item: Item):
-    """Frees an item's entries."""
+    """Frees an item's entries, but for those that it shares."""
     pool = history.entries
     at = item.head
-    while at != 0:
+    last = 0 if history.iters else SHARED
+    while at > last:
         following = entry_at(history, at).next
         pool_give(pool, at - 1)
         at = following
@@ -267,7 +334,8 @@ def drop_entries(history: History, item: Item):
 
 @kernel
 def settle_entries(history: History, item: Item):
-    """Makes all entries of an item settled: rounds are dropped, equal iterations merged, zeros freed. Returns the number left.
+    """Makes all entries of an item of a history with iterations settled: rounds are dropped, equal iterations merged, zeros
+    freed. Returns the number left.
 
     Items have few entries, so each is compared with those before it.
     """
