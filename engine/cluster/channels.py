@@ -32,13 +32,14 @@ WHEN = (ColumnType(Kind.NUMBER),) * 2
 
 
 class Outbox:
-    """Collects the derivations of one relation. `place` is where they go."""
+    """Collects the derivations of one relation. `place` is where they go, `control` the control block of who derives
+    them."""
 
-    def __init__(self, name: str, types: Sequence[ColumnType], place: Place, memory: Memory) -> None:
+    def __init__(self, name: str, types: Sequence[ColumnType], place: Place, memory: Memory, control: Struct) -> None:
         self.name = name
         self.types = (*types, *WHEN)
         self.place = place
-        self.memory = memory
+        self.control = control
         kinds = (*(t.kind for t in types), Kind.NUMBER, Kind.NUMBER)
         self.collection = Collection(f"{name} sent", kinds, Role.TOTAL, memory)
         self.collection.quieten()
@@ -61,7 +62,7 @@ class Outbox:
         return OutgoingRows(self.name, self.types, self.place, Rows((*narrow, when, diffs), len(rows)))
 
     def _forget(self, derived: Struct) -> None:
-        control = self.memory.control.address
+        control = self.control.address
         batches.settle(control, self.collection.address)
         self.collection.struct[L.collection.in_batch] = 1
         lists.list_empty(control, derived.address)

@@ -87,7 +87,7 @@ class SharedStratum(StratumBuilder):
     def _channel(self, name: str) -> Channel:
         engine = self.flow.engine
         types = tuple(declared(type) for _, type in engine.program.relations[name].attributes)
-        outbox = Outbox(name, types, engine.together.homes[name], engine.memory)
+        outbox = Outbox(name, types, engine.together.homes[name], engine.memory, engine.worker.control)
         made = self.flow.channels[name] = Channel(outbox, Inbox(name, [t.kind for t in types]))
         return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.changes import with_rows
-from dlog.engine.kernels.incremental.loop.leaving import GONE_AHEAD, free_gone, leave_index, warm_values
+from dlog.engine.kernels.incremental.loop.leaving import free_gone, is_needed, keep_absent, leave_index, settle_unread
 from dlog.engine.kernels.incremental.store.base import drop_base
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit
 from dlog.engine.kernels.incremental.store.collections import remove_row, trim_rows
@@ -14,17 +14,15 @@ from dlog.engine.kernels.incremental.store.histories import (
     drop_entries,
     forget_items,
     item_of,
-    open_item,
     presence,
 )
 from dlog.engine.kernels.incremental.store.implied import imply_key, write_keys
 from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.incremental.store.pairs import drop_pairs
 from dlog.engine.kernels.incremental.store.removals import leave_groups
-from dlog.engine.kernels.incremental.store.slots import warm_row_slot
-from dlog.engine.kernels.layout import NEVER, ROUND
+from dlog.engine.kernels.layout import ROUND
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction
-from dlog.engine.kernels.row_structs import Change, List
+from dlog.engine.kernels.row_structs import Change
 
 LEAST_SHARED = 8192
 """Rows with a history from which on workers settle them together."""
@@ -220,77 +218,3 @@ def settle_row(ctl: Control, collection: Collection, row):
     if inner and get_bit(inner.bits, row) != 0:
         close_item(inner, row)
     return remove_row(ctl, collection, row)
-
-
-@kernel
-def settle_unread(ctl: Control, collection: Collection, rows: List, words):
-    """Removes the absent ones of rows listed as the first of so many words, unless something keeps them; false with ctl.error
-    set."""
-    data = rows.data
-    if not data:
-        return True
-    for at in range(rows.count):
-        warm_absent(collection, rows, words, at)
-        row = data[at * words]
-        if is_absent(collection, row) and not settle_absent(ctl, collection, row):
-            return False
-    return True
-
-
-@kernel
-def warm_absent(collection: Collection, rows: List, words, at):
-    """Asks for what is looked at when rows behind `at` that are absent are removed: their values, and where slots have them."""
-    if at + 2 * GONE_AHEAD < rows.count:
-        row = rows.data[(at + 2 * GONE_AHEAD) * words]
-        if is_absent(collection, row):
-            warm_values(collection, row)
-    if at + GONE_AHEAD < rows.count:
-        row = rows.data[(at + GONE_AHEAD) * words]
-        if is_absent(collection, row):
-            warm_row_slot(collection, row)
-
-
-@kernel
-def is_absent(collection: Collection, row):
-    """Whether a row of a collection in which no path looks rows up is absent, and has not been removed."""
-    return get_bit(collection.outer.bits, row) != 0 and get_bit(collection.alive, row) != 0
-
-
-@kernel
-def settle_absent(ctl: Control, collection: Collection, row):
-    """Removes an absent row, unless something keeps it; false with ctl.error set."""
-    inner = collection.inner
-    if inner:
-        if is_needed(collection, row):
-            return keep_absent(ctl, collection, row)
-        if get_bit(inner.bits, row) != 0:
-            close_item(inner, row)
-    clear_bit(collection.outer.bits, row)
-    return remove_row(ctl, collection, row)
-
-
-@kernel
-def is_needed(collection: Collection, row):
-    """Whether something besides its presence keeps a row: derivations, or iterations at which it is present."""
-    support = collection.derivation.support
-    if support and support[row] != 0:
-        return True
-    counts = collection.derivation.counts
-    if counts and counts[row] != 0:
-        return True
-    inner = collection.inner
-    if not inner:
-        return False
-    if get_bit(inner.bits, row) == 0:
-        return inner.iters[row] != NEVER
-    return item_of(inner, row).head != 0
-
-
-@kernel
-def keep_absent(ctl: Control, collection: Collection, row):
-    """Notes of a row that is kept that it is present at no iteration, unless there is something of it: without a note it would
-    be a new one. False with ctl.error set."""
-    inner = collection.inner
-    if not inner or get_bit(inner.bits, row) != 0 or inner.iters[row] != NEVER:
-        return True
-    return open_item(ctl, inner, row).address != 0
