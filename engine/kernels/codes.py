@@ -218,6 +218,7 @@ class Shared(Code):
     DIVIDE_INDEX = auto()  # divide rows for an index,
     COUNT_INDEX = auto()  # count those of its groups,
     FILL_INDEX = auto()  # and enter them
+    INDEXED = auto()  # nothing: a collection's indexes have its rows
     DIVIDE_PAIRS = auto()  # divide pairs,
     ENTER_PAIRS = auto()  # and enter them
     CHANGE_PAIRS = auto()  # enter and remove pairs

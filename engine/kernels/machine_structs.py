@@ -166,6 +166,10 @@ class Account(Struct):
     places: Words  # of each where it begins and how many there are
     making: i64  # whether one of them is being made
     maker: i64  # address of what makes them (page_maker.py)
+    idle: i64  # workers that look for something to do:
+    wanted: Words  # stretches of pages that they may make meanwhile, as `places`,
+    wanted_count: i64
+    lock: i64  # of these: whoever makes it 1 has it
 
 
 class Homes(Struct):

@@ -461,6 +461,7 @@ class Desk(Struct):
     part: i64  # its number,
     parts: i64  # how many there are,
     well: i64  # and whether it was done without mistakes
+    closed: i64  # no more parts come
 
 
 class Share(Struct):

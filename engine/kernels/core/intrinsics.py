@@ -96,6 +96,7 @@ _SYSTEM = {
     "malloc_usable_size": (_I64, [_I64]),
     "getpid": (_I32, []),
     "sched_yield": (_I32, []),
+    "usleep": (_I32, [_I32]),
     "memcpy": (_I64, [_I64, _I64, _I64]),
 }
 """Functions of the system's library, addresses as words."""
@@ -165,6 +166,7 @@ advise_pages = _system("madvise", 3, lambda builder, address, size, advice: [add
 usable_bytes = _system("malloc_usable_size", 1, lambda builder, address: [address])
 process_id = _system("getpid", 0, lambda builder: [])
 give_way = _system("sched_yield", 0, lambda builder: [])
+pause = _system("usleep", 1, lambda builder, microseconds: [builder.trunc(microseconds, _I32)])
 copy_bytes = _system("memcpy", 3, lambda builder, target, source, size: [target, source, size])
 realloc, free, calloc = _external("realloc", 2, True), _external("free", 1, False), _external("calloc", 2, True)
 

@@ -38,7 +38,7 @@ if JIT:
     )
     wrapped_product, wrapped_sum = intrinsic("wrapped_product"), intrinsic("wrapped_sum")
     process_id, compare_and_set = intrinsic("process_id"), intrinsic("compare_and_set")
-    populate_aside, give_way = intrinsic("populate_aside"), intrinsic("give_way")
+    populate_aside, give_way, pause = intrinsic("populate_aside"), intrinsic("give_way"), intrinsic("pause")
 
 else:
     np.seterr(all="ignore")
@@ -116,6 +116,11 @@ else:
     def give_way() -> int:
         """Lets other threads run that are waiting for a core."""
         time.sleep(0)
+        return 0
+
+    def pause(microseconds: int) -> int:
+        """Lets other threads run for so long."""
+        time.sleep(microseconds / 1e6)
         return 0
 
     def compare_and_set(address: int, old: int, new: int) -> int:

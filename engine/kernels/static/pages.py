@@ -7,14 +7,15 @@ before it begins to move anything there.
 
 Until its turn has come a page may have become another array's, or nobody's: it is made or refused, and nothing is written.
 A thread of its own makes it (page_maker.py), as that may take much longer than the commit; commits of more changes make some
-themselves, which takes less than the changes do.
+themselves, which takes less than the changes do. In large commits workers that wait for the next step make pages for
+those that are not done.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.blocks import HUGE_PAGE, MADV_POPULATE_WRITE, PAGE, fresh_pages, start_of
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import advise_pages
+from dlog.engine.kernels.core.memory import advise_pages, atomic_add, compare_and_set
 from dlog.engine.kernels.core.page_maker import is_making, make_aside
 from dlog.engine.kernels.machine_structs import Account
 from dlog.engine.kernels.round_structs import Control
@@ -55,9 +56,13 @@ def may_move(ctl: Control, coming):
 
 @kernel
 def note_pages(account: Account, address, old, new):
-    """Has the pages wait that a block of `old` bytes, all of which are touched, has been given for `new` ones."""
+    """Has the pages wait, in a small commit, that a block of `old` bytes, all of which are touched, has been given for `new`
+    ones; in others workers make them that have nothing else to do."""
     n = account.waiting
-    if account.small != 0 and new > old and n < PLACES:
+    if account.small == 0:
+        if account.idle != 0 and new > old:
+            want_pages(account, address, old, new)
+    elif new > old and n < PLACES:
         pages = fresh_pages(address, old, new)
         if pages != 0:
             account.places[2 * n] = start_of(address + old) + HUGE_PAGE
@@ -87,3 +92,46 @@ def next_page(account: Account):
     if left == 0:
         account.waiting = at
     return start + left * HUGE_PAGE
+
+
+# ---------------------------------------------------------------------------------------------------------- large commits
+
+
+@kernel
+def want_pages(account: Account, address, old, new):
+    """Lists the pages that a block has been given, for whoever looks for something to do."""
+    pages = fresh_pages(address, old, new)
+    if pages == 0 or compare_and_set(account.ref.lock, 0, 1) == 0:
+        return
+    n = account.wanted_count
+    if n < PLACES:
+        account.wanted[2 * n] = start_of(address + old) + HUGE_PAGE
+        account.wanted[2 * n + 1] = pages
+        account.wanted_count = n + 1
+    atomic_add(account.ref.lock, 0, -1)
+
+
+@kernel
+def make_wanted(account: Account):
+    """Makes one of the pages that are listed, unless it is nobody's any more; false where none is listed."""
+    page = take_wanted(account)
+    if page != 0:
+        advise_pages(page, PAGE, MADV_POPULATE_WRITE)
+    return page != 0
+
+
+@kernel
+def take_wanted(account: Account):
+    """Takes a page off the list, of the block that came last the first: somebody is about to write there. 0: there is none."""
+    if account.wanted_count == 0 or compare_and_set(account.ref.lock, 0, 1) == 0:
+        return 0
+    page = 0
+    at = account.wanted_count - 1
+    if at >= 0:
+        page = account.wanted[2 * at]
+        account.wanted[2 * at] = page + HUGE_PAGE
+        account.wanted[2 * at + 1] -= 1
+        if account.wanted[2 * at + 1] == 0:
+            account.wanted_count = at
+    atomic_add(account.ref.lock, 0, -1)
+    return page

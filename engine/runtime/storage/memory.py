@@ -19,6 +19,7 @@ class Memory:
     def __init__(self, limit: int | None, threads: int = 1) -> None:
         self.bytes = Struct(L.account.size)
         self.bytes.point(L.account.places, Struct(2 * PLACES))
+        self.bytes.point(L.account.wanted, Struct(2 * PLACES))
         self.bytes[L.account.maker] = MAKER
         self.threads = threads
         self.limit = limit if limit is not None else 2**62

@@ -19,6 +19,7 @@ from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.kernels.core.page_maker import MAKER
 from dlog.engine.kernels.incremental.inputs import input_changes
 from dlog.engine.kernels.incremental.loop import batches
+from dlog.engine.kernels.incremental.sharing import desks
 from dlog.engine.kernels.static import pages, storage
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view
@@ -271,3 +272,35 @@ def touched(store: Store) -> int:
         for at in widths
         for page in pages_of(columns[at - L.column.width + L.column.data], 0, capacity * columns[at])
     )
+
+
+def test_workers_that_have_nothing_to_do_make_the_pages_of_large_commits(memory: Memory) -> None:
+    control, old, new = memory.control.address, MIN_MAPPED_BYTES, MIN_MAPPED_BYTES + 7 * HUGE_PAGE
+    for idle in (0, 2):
+        desks.count_idle(control, idle)
+        address = storage.resize(control, storage.zeroed(control, old), old, new)
+        given = pages_of(address, old, new)
+        assert not any(map(is_there, given))
+        assert desks.make_pages(control)
+        assert all(is_there(page) == (idle > 0) for page in given)
+        assert not view(address, new, np.uint8).any()
+        storage.release(control, address, new)
+    desks.count_idle(control, -2)
+    assert memory.bytes[L.account.idle] == memory.bytes[L.account.wanted_count] == memory.bytes[L.account.lock] == 0
+
+
+def test_more_pages_than_can_be_listed_for_others_are_made_when_they_are_touched(memory: Memory) -> None:
+    control, size = memory.control.address, 3 * HUGE_PAGE
+    desks.count_idle(control, 1)
+    held = [storage.zeroed(control, size) for _ in range(pages.PLACES + 3)]
+    assert memory.bytes[L.account.wanted_count] == pages.PLACES
+    for address in held[:5]:
+        storage.release(control, address, size)
+    assert desks.make_pages(control)
+    assert memory.bytes[L.account.wanted_count] == 0
+    for at, address in enumerate(held[5:], 5):
+        assert all(is_there(page) == (at < pages.PLACES) for page in pages_of(address, 0, size))
+    for address in held[5:]:
+        assert not view(address, size, np.uint8).any()
+        storage.release(control, address, size)
+    desks.count_idle(control, -1)

@@ -30,13 +30,13 @@ def apply_input(ctl: Control, collection: Collection, updates, count):
     columns = WordColumns(ctl.scratch.address + 5 * BLOCK * 8)
     for c in range(width):
         columns[c] = Words(updates + c * 8)
-    return apply_columns(ctl, collection, columns, width, 0, count)
+    return apply_columns(ctl, collection, columns, width, 0, count, Words(0))
 
 
 @kernel
-def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, step, start, count):
+def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, step, start, count, found: Words):
     """Applies changes from outside, by round: columns of values, one of diffs and one of rounds, the batch's first one being
-    `start`. Value c of row r is columns[c][r * step].
+    `start`. Value c of row r is columns[c][r * step]. `found` has the rows of the base that have been sought, or is null.
 
     What is present is not inserted again, what is absent not removed. Indexes do not have new rows yet. False with ctl.error
     set."""
@@ -48,7 +48,7 @@ def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, st
         collection.packed = 0
     if collection.arity > 1:
         changes = WordColumns(columns.address + collection.arity * 8)
-        done = enter_rows(ctl, collection, columns, step, changes, start, count, behind(ctl.scratch, BLOCK))
+        done = enter_rows(ctl, collection, columns, step, changes, start, count, found, behind(ctl.scratch, BLOCK))
     else:
         done = apply_narrow(ctl, collection, columns, step, start, count)
     if not done:

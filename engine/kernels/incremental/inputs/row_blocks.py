@@ -28,7 +28,7 @@ from dlog.engine.kernels.incremental.inputs.row_writing import (
     write_rows,
 )
 from dlog.engine.kernels.incremental.loop.changes import announce
-from dlog.engine.kernels.incremental.store.base import search_base
+from dlog.engine.kernels.incremental.store.base import begin_search, find_base_groups, search_groups
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import add_values, room_for_rows
 from dlog.engine.kernels.incremental.store.histories import is_here, warm_item
@@ -51,13 +51,21 @@ IN_BASE = 1 << 40
 
 @kernel
 def enter_rows(
-    ctl: Control, collection: Collection, columns: WordColumns, step, changes: WordColumns, start, count, block: Words
+    ctl: Control,
+    collection: Collection,
+    columns: WordColumns,
+    step,
+    changes: WordColumns,
+    start,
+    count,
+    found: Words,
+    block: Words,
 ):
     """Applies changes of rows: value c of row r is columns[c][r * step]. `changes` are the columns of diffs and of rounds, the
-    batch's first one being `start`, or null: all rows come, and nothing is noted of them. `block` has room for 5 * STEP words.
-    False with ctl.error set."""
+    batch's first one being `start`, or null: all rows come, and nothing is noted of them. `found` has the base's rows that they
+    are (`seek_based`), or is null. `block` has room for 6 * STEP words. False with ctl.error set."""
     if changes.address == 0:
-        return enter_sought(ctl, collection, columns, step, changes, start, 0, count, block)
+        return enter_sought(ctl, collection, columns, step, changes, start, 0, count, found, block)
     if not begin_growing(ctl, collection, columns, step, changes[0], count):
         return False
     first = 0
@@ -69,9 +77,10 @@ def enter_rows(
                 if not append_rows(ctl, collection, columns, step, changes, start, first, n, block):
                     return False
                 first += n
+                found = Words(0)  # which rows of the base changes are is not true any more
                 continue
             n = count_others(collection, columns, step, changes[0], first, count, block)
-        if not enter_sought(ctl, collection, columns, step, changes, start, first, first + n, block):
+        if not enter_sought(ctl, collection, columns, step, changes, start, first, first + n, found, block):
             return False
         first += n
     return True
@@ -105,8 +114,27 @@ def append_rows(
 
 
 @kernel
+def seek_based(ctl: Control, collection: Collection, columns: WordColumns, first, last, found: Words):
+    """found[r] = the row of the base, dead or alive, with the values of row r of columns, or -1, for rows [first, last)."""
+    n = last - first
+    rows = behind(found, first)
+    find_base_groups(collection, columns[collection.base.key], 1, first, n, rows)
+    begin_search(collection, rows, n)
+    search_groups(collection, columns, 1, first, n, rows, Words(0), 0, ctl.scratch)
+
+
+@kernel
 def enter_sought(
-    ctl: Control, collection: Collection, columns: WordColumns, step, changes: WordColumns, start, first, end, block: Words
+    ctl: Control,
+    collection: Collection,
+    columns: WordColumns,
+    step,
+    changes: WordColumns,
+    start,
+    first,
+    end,
+    found: Words,
+    block: Words,
 ):
     """`enter_rows` of changes [first, end), whose rows are looked for."""
     many = changes.address != 0 and end - first >= MANY
@@ -114,18 +142,32 @@ def enter_sought(
         return False
     hashes = block
     others = behind(block, STEP)
+    places = behind(block, 2 * STEP)
+    groups = behind(block, 3 * STEP)
+    sought = collection.base.rows != 0 and found.address == 0
+    if sought:
+        find_base_groups(collection, columns[collection.base.key], step, first, min(STEP, end - first), places)
+        begin_search(collection, places, min(STEP, end - first))
     wide = hash_block(collection, columns, step, first, min(STEP, end - first), hashes)
     for i in range(min(TAGS_AHEAD, end - first)):
         warm_tags(collection, hashes[i])
     for at in range(first, end, STEP):
         n = min(STEP, end - at)
-        # The tags of the next block are asked for while this one is looked at.
-        wide_next = hash_block(collection, columns, step, at + n, min(STEP, end - at - n), others)
+        # The tags of the next block, and rows of the base, are asked for while this one is looked at.
+        left = min(STEP, end - at - n)
+        wide_next = hash_block(collection, columns, step, at + n, left, others)
         if wide != 0 and not widen_for(ctl, collection, columns, step, changes, at, n):
             return False
-        if not enter_block(ctl, collection, columns, step, changes, start, at, n, hashes, others, behind(block, 2 * STEP)):
+        if found.address != 0:
+            places = behind(found, at)
+        if sought:
+            find_base_groups(collection, columns[collection.base.key], step, at + n, left, groups)
+            search_groups(collection, columns, step, at, n, places, groups, left, ctl.scratch)
+        room = behind(block, 4 * STEP)
+        if not enter_block(ctl, collection, columns, step, changes, start, at, n, hashes, others, places, room):
             return False
         hashes, others = others, hashes
+        places, groups = groups, places
         wide = wide_next
     return True
 
@@ -142,19 +184,17 @@ def enter_block(
     n,
     hashes: Words,
     others: Words,
+    places: Words,
     block: Words,
 ):
-    """`enter_rows` of changes [first, first + n), whose rows have these hashes, and those of a block behind them others;
-    columns are wide enough for their values."""
-    places = block
-    rows = behind(block, STEP)
-    sources = behind(block, 2 * STEP)
+    """`enter_rows` of changes [first, first + n), whose rows have these hashes, and those of a block behind them others; where
+    there is a base `places` has the rows of it that they are. Columns are wide enough for their values."""
+    rows = block
+    sources = behind(block, STEP)
     noted = changes.address != 0
     coming = count_coming(changes, step, first, n) if noted else n
     if coming != 0 and not (room_for_new(ctl, collection, coming) and (not noted or room_for_notes(ctl, collection, n))):
         return False
-    if collection.base.rows != 0:
-        search_base(collection, columns, step, first, n, places, ctl.scratch)
     for i in range(min(ROWS_AHEAD, n)):
         seek(collection, hashes, i, places)
     in_order = collection.free_count == 0

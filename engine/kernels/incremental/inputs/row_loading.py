@@ -39,4 +39,4 @@ def load_slots(ctl: Control, collection: Collection, columns: WordColumns, count
     """`load_rows` of rows that are found by slots; false with ctl.error set."""
     if not resize_slots(ctl, collection, slots_for(count)):
         return False
-    return enter_rows(ctl, collection, columns, 1, WordColumns(0), 0, count, block)
+    return enter_rows(ctl, collection, columns, 1, WordColumns(0), 0, count, Words(0), block)

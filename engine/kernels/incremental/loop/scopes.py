@@ -15,6 +15,7 @@ from dlog.engine.kernels.incremental.loop.seeded import run_seeded
 from dlog.engine.kernels.incremental.loop.settling import end_distinct
 from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.incremental.sharing.buckets import begin_bucket, end_bucket
+from dlog.engine.kernels.incremental.sharing.loads import begin_indexes
 from dlog.engine.kernels.incremental.sharing.rounds import begin_settling, end_settling
 from dlog.engine.kernels.incremental.steps.prefetch import warm_rounds
 from dlog.engine.kernels.incremental.store.bits import clear_bit, next_bit
@@ -233,7 +234,10 @@ def end_collection(ctl: Control, scope: Scope, collection: Collection):
     elif share and share.kind == Shared.ROUND_NOTES:
         done = end_settling(ctl, share)
     elif scope.growing != 0:
-        done = enter_indexes(ctl, collection) and end_growth(ctl, collection)
+        status = enter_made(ctl, share, collection)
+        if status != Status.DONE:
+            return status
+        done = end_growth(ctl, collection)
     else:
         done = enter_indexes(ctl, collection)
         if done and share and collection.touched.count >= share.least:
@@ -241,6 +245,18 @@ def end_collection(ctl: Control, scope: Scope, collection: Collection):
             return Status.BULK
         done = done and end_distinct(ctl, collection, scope.round)
     return Status.DONE if done else Status.FAILED
+
+
+@kernel
+def enter_made(ctl: Control, share: Share, collection: Collection):
+    """Has indexes take the rows that a round has made: workers build them where they have none yet, and there are many. Returns
+    a `Status`."""
+    if share and share.kind == Shared.INDEXED:
+        share.kind = Shared.NONE
+        return Status.DONE
+    if share and collection.indexed == 0 and collection.rows >= share.least:
+        return begin_indexes(ctl, share, collection)
+    return Status.DONE if enter_indexes(ctl, collection) else Status.FAILED
 
 
 @kernel

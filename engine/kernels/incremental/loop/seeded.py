@@ -49,7 +49,7 @@ def run_seeded(path: Path, work: Work, ctl: Control, whole):
         if status != Status.YIELD:
             return end_run(path, ctl, status)
     status = run_path(path, ctl)
-    if status == Status.DONE and share and share.tried != 0:
+    while status == Status.DONE and share and share.tried != 0:
         end_trial(path, ctl, share)
         if share.last != 0:
             return run_shared(path, ctl, share)

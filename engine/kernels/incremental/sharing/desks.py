@@ -8,14 +8,18 @@ whether somebody looks.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import atomic_add, give_way
+from dlog.engine.kernels.core.memory import atomic_add, give_way, pause
 from dlog.engine.kernels.incremental.sharing.running import run_part
+from dlog.engine.kernels.machine_structs import Account
 from dlog.engine.kernels.round_structs import Control, Desk, Share
+from dlog.engine.kernels.static.pages import make_wanted
 
 GONE = 1 << 32
 """What nobody looking adds to the number of parts."""
 LOOKS = 1000
 """Times that a thread looks for a part, or for the end of one, before it does something else: some hundred microseconds."""
+PAUSES, PAUSE = 50, 50
+"""Times that it then looks for a part with a pause between, of so many microseconds: less than it takes to be woken."""
 
 
 @entry()
@@ -35,26 +39,56 @@ def put_part(desk: Desk, share: Share, part, parts):
 @entry()
 def serve(desk: Desk, ctl: Control):
     """Does the parts that come to a desk, until none has come for a while. Always true."""
-    while look_for_part(desk):
+    while look_for_part(desk, ctl.account):
         desk.well = 1 if run_part(desk.share, ctl, desk.part, desk.parts) else 0
         atomic_add(desk.ref.done, 0, 1)
     return True
 
 
 @kernel
-def look_for_part(desk: Desk):
-    """Takes the next part, for which it waits a while; false, and nobody looks any more, where none comes."""
-    for _ in range(LOOKS):
+def look_for_part(desk: Desk, account: Account):
+    """Takes the next part, for which it waits a while; false, and nobody looks any more, where none comes. Meanwhile it makes
+    pages for others."""
+    atomic_add(account.ref.idle, 0, 1)
+    found = wait_for_part(desk, account)
+    atomic_add(account.ref.idle, 0, -1)
+    return found
+
+
+@kernel
+def wait_for_part(desk: Desk, account: Account):
+    for look in range(LOOKS + PAUSES):
         if count_put(desk) != desk.taken:
             desk.taken += 1
             return True
-        give_way()
+        if desk.closed != 0:
+            break
+        if make_wanted(account):
+            continue
+        if look < LOOKS:
+            give_way()
+        else:
+            pause(PAUSE)
     before = atomic_add(desk.ref.put, 0, GONE)
     if before == desk.taken:
         return False
     # One has come meanwhile.
     atomic_add(desk.ref.put, 0, -GONE)
     desk.taken += 1
+    return True
+
+
+@entry()
+def count_idle(ctl: Control, workers):
+    """So many workers more have nothing to do."""
+    return atomic_add(ctl.account.ref.idle, 0, workers)
+
+
+@entry()
+def make_pages(ctl: Control):
+    """Makes the pages that others are about to write to. Always true."""
+    while make_wanted(ctl.account):
+        pass
     return True
 
 

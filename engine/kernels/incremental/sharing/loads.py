@@ -57,7 +57,7 @@ def change_pairs(ctl: Control, collection: Collection, columns: WordColumns, sta
     if not renew(ctl, collection):
         return Status.FAILED
     if collection.pairs.address == 0 or collection.fresh != 0 or not can_be_pairs(columns, 1, count):
-        return Status.DONE if apply_columns(ctl, collection, columns, 1, start, count) else Status.FAILED
+        return Status.DONE if apply_columns(ctl, collection, columns, 1, start, count, Words(0)) else Status.FAILED
     share = ctl.share
     share.collection = collection
     share.columns = columns
@@ -246,6 +246,23 @@ def join_divisions(share: Share, collection: Collection):
 
 
 # -------------------------------------------------------------------------------------------------------------- indexes
+
+
+@kernel
+def begin_indexes(ctl: Control, share: Share, collection: Collection):
+    """Begins to build the indexes of a fresh collection that rules derive. Returns as `begin_load`; `end_indexes` goes on."""
+    share.collection = collection
+    share.index = 0
+    return next_index(ctl, share, collection)
+
+
+@kernel
+def end_indexes(ctl: Control, share: Share):
+    """Goes on when all parts of a step are done. Returns as `begin_load`."""
+    status = next_step(ctl, share)
+    if status == Status.DONE:
+        share.kind = Shared.INDEXED
+    return status
 
 
 @kernel

@@ -27,8 +27,9 @@ from dlog.engine.kernels.round_structs import Control, Path, Share
 
 HOPE = 4
 """Derivations that come of a change, it is hoped, where those of a path are shared."""
-TRIED = 32
-"""Changes of a path, of few, that one worker goes through first: more may come of them than is hoped."""
+FIRST_TRIED, TRIED = 4, 32
+"""Changes of a path, of few, that one worker goes through first, as more may come of them than is hoped: no more where much
+comes of the first ones."""
 LEAST_CHUNK = 256
 """Changes of a path below which a share of them is not worth it."""
 CHUNK = 1 << 15
@@ -69,22 +70,27 @@ def begin_path(ctl: Control, share: Share, path: Path, first, last):
             share.gathers = Gathers.SUPPORTS
     elif last - first >= 2 * TRIED and path.divisible in (Divisible.YES, Divisible.CLAIMED):
         share.tried = last
+        share.next = first
         share.work = ctl.work
-        start_changes(path, ctl, first, first + TRIED)
+        start_changes(path, ctl, first, first + FIRST_TRIED)
 
 
 @kernel
 def end_trial(path: Path, ctl: Control, share: Share):
-    """After one worker has gone through a few changes of a path: workers divide those that are left, or it goes on alone."""
-    first = ctl.levels[0].end
+    """After one worker has gone through a few changes of a path: workers divide those that are left, it tries some more, or
+    goes on alone."""
+    at = ctl.levels[0].end
     last = share.tried
     share.tried = 0
     # Where it has been interrupted meanwhile it has made many.
     found = ctl.work - share.work if ctl.work >= share.work else MAX_ROWS_OF_PART
-    if may_divide(ctl, share, path, found * (last - first) // TRIED):
-        begin_sharing(ctl, share, path, first, last)
+    if may_divide(ctl, share, path, found * (last - at) // (at - share.next)):
+        begin_sharing(ctl, share, path, at, last)
+    elif at == share.next + FIRST_TRIED:
+        share.tried = last
+        start_changes(path, ctl, at, share.next + TRIED)
     else:
-        start_changes(path, ctl, first, last)
+        start_changes(path, ctl, at, last)
 
 
 @kernel

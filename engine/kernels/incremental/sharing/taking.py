@@ -11,6 +11,7 @@ from dlog.engine.kernels.codes import Shared, Status
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import bit_length
 from dlog.engine.kernels.incremental.loop.settling import DIFF, LEFT, LISTED, LOGGED, ROW, show_row
+from dlog.engine.kernels.incremental.sharing.loads import end_indexes
 from dlog.engine.kernels.incremental.sharing.parts import bits_at, mark_at, part_of, stretch_start
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room
 from dlog.engine.kernels.machine_structs import Words
@@ -21,13 +22,15 @@ from dlog.engine.kernels.static.storage import behind, scratch_block
 
 @entry()
 def begin_taking(ctl: Control):
-    """After parts have noted something of a step, if this was one. Returns a `Status`: BULK where workers, the same ones, are
-    to take it, DONE where one has, as it is little, or FAILED with ctl.error set."""
+    """After parts have noted something of a step, if this was one, or have built an index. Returns a `Status`: BULK where
+    workers, the same ones, are to take it or go on, DONE where one has, as it is little, or FAILED with ctl.error set."""
     share = ctl.share
     if share.kind == Shared.BUCKET:
         share.kind = Shared.BUCKET_NOTES
     elif share.kind == Shared.ROUND:
         share.kind = Shared.ROUND_NOTES
+    elif Shared.DIVIDE_INDEX <= share.kind <= Shared.FILL_INDEX:
+        return end_indexes(ctl, share)
     else:
         return Status.DONE
     parts = share.part_count

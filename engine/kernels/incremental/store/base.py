@@ -80,23 +80,51 @@ def search_base(collection: Collection, columns: WordColumns, step, first, n, ro
     columns[c][r * step]; `buffer` has room for a row.
 
     Offsets are asked for some rows ahead, then the keys' rows, so that memory answers while the search goes on."""
-    key = collection.base.key
-    arity = collection.arity
-    find_base_groups(collection, columns[key], step, first, n, rows)
-    offsets = collection.base.offsets
-    column = collection.columns[1 if key == 0 and arity > 1 else 0]
+    find_base_groups(collection, columns[collection.base.key], step, first, n, rows)
     if n > 1:
-        for i in range(min(2 * ROWS_AHEAD, n)):
-            warm_offsets(offsets, rows[i])
-        for i in range(min(ROWS_AHEAD, n)):
-            warm_group(column, offsets, rows[i])
-    wanted = columns[1 if key == 0 and arity > 1 else 0]
+        begin_search(collection, rows, n)
+    search_groups(collection, columns, step, first, n, rows, Words(0), 0, buffer)
+
+
+@kernel
+def searched_column(collection: Collection):
+    """The column by which a key's rows are sorted first, or the key where there is no other."""
+    return 1 if collection.base.key == 0 and collection.arity > 1 else 0
+
+
+@kernel
+def begin_search(collection: Collection, groups: Words, n):
+    """Before n rows of these groups are searched: asks for what is read of the first."""
+    offsets = collection.base.offsets
+    column = collection.columns[searched_column(collection)]
+    for i in range(min(2 * ROWS_AHEAD, n)):
+        warm_offsets(offsets, groups[i])
+    for i in range(min(ROWS_AHEAD, n)):
+        warm_group(column, offsets, groups[i])
+
+
+@kernel
+def search_groups(
+    collection: Collection, columns: WordColumns, step, first, n, rows: Words, others: Words, following, buffer: Words
+):
+    """`search_base` of rows whose groups are known, which `rows` has; `others` are the groups of those that follow, so many:
+    what is read of the first of these has been asked for, too."""
+    offsets = collection.base.offsets
+    arity = collection.arity
+    column = collection.columns[searched_column(collection)]
+    wanted = columns[searched_column(collection)]
     counts = arity == 2 and column.width == 4
     for i in range(n):
-        if i + 2 * ROWS_AHEAD < n:
-            warm_offsets(offsets, rows[i + 2 * ROWS_AHEAD])
-        if i + ROWS_AHEAD < n:
-            warm_group(column, offsets, rows[i + ROWS_AHEAD])
+        ahead = i + 2 * ROWS_AHEAD
+        if ahead < n:
+            warm_offsets(offsets, rows[ahead])
+        elif ahead - n < following:
+            warm_offsets(offsets, others[ahead - n])
+        ahead -= ROWS_AHEAD
+        if ahead < n:
+            warm_group(column, offsets, rows[ahead])
+        elif ahead - n < following:
+            warm_group(column, offsets, others[ahead - n])
         group = rows[i]
         if group >= 0 and counts:
             rows[i] = search_values(Numbers(column.data), offsets[group], offsets[group + 1], wanted[(first + i) * step])

@@ -246,8 +246,9 @@ class BatchRunner:
             _held, listed = as_columns(updates.columns)
             return bool(loading.bring_in(control, target.address, 0, listed, updates.rows))
         _held, listed = all_columns(updates)
-        bring = loading.bring_changes if whole else loading.bring_rows
-        return bool(bring(control, target.address, listed, first, updates.rows))
+        if whole:
+            return bool(loading.bring_changes(control, target.address, listed, first, updates.rows))
+        return bool(loading.bring_rows(control, target.address, listed, first, updates.rows, 0))
 
     def _bring_all(self, targets: Sequence[tuple[Collection, Updates]], first: int, shared: StrataRunner) -> None:
         """Brings the changes of inputs in: of few, and where rows have numbers, each on a worker of its own, others together.
@@ -262,7 +263,12 @@ class BatchRunner:
                 shared.change(target.address, listed, first, updates.rows)
             else:
                 apart.append((target, updates))
-        shared.each([partial(self._bring_in, target, updates, first, False) for target, updates in apart])
+        if len(apart) == 1 and apart[0][1].rows >= shared.least:
+            ((target, updates),) = apart
+            _held, listed = all_columns(updates)
+            shared.bring(target.address, listed, first, updates.rows)
+        else:
+            shared.each([partial(self._bring_in, target, updates, first, False) for target, updates in apart])
         shared.enter([target.address for target, _ in apart])
 
     def hold_rows(self, flow: Dataflow, target: Collection) -> None:

@@ -13,6 +13,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from heapq import heappop, heappush
+from itertools import pairwise
+from threading import Event
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.incremental.inputs import loading
 from dlog.engine.kernels.incremental.loop import batches
-from dlog.engine.kernels.incremental.sharing import loads
+from dlog.engine.kernels.incremental.sharing import desks, loads
 from dlog.engine.kernels.incremental.store import index_entering, pairs
 from dlog.engine.runtime.incremental.batches.changes import as_columns
 from dlog.engine.runtime.incremental.batches.sharing import UNLIMITED, Failed, Share
@@ -30,11 +32,14 @@ from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct, view
+from dlog.engine.values.addresses import address_of
 
 SHARED_ROWS = 20_000
 """Fewest rows that a batch goes through for which other threads are woken."""
 WAKE_SECONDS = 0.05
 """Seconds after which signals and readers get their turn, at the latest."""
+PAGE_SECONDS = 0.0003
+"""Between two looks for pages that are to be made: about as long as the system takes for one."""
 
 
 class StrataRunner:
@@ -49,14 +54,20 @@ class StrataRunner:
         self._strata: list[StratumTasks] = []
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        if self._pool is None:
+            return
+        for worker in self.workers:
+            worker.share.desk[L.desk.closed] = 1
+        self._pool.shutdown()
+        for worker in self.workers:
+            worker.share.desk[L.desk.closed] = 0
+        self._pool = None
 
     @property
     def pool(self) -> ThreadPoolExecutor:
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(len(self.workers), thread_name_prefix="dlog-rounds")
+            # Besides those that run tasks each worker may have one that looks for parts, or makes pages.
+            self._pool = ThreadPoolExecutor(2 * len(self.workers), thread_name_prefix="dlog-rounds")
         return self._pool
 
     def strata(self, flow: Dataflow) -> list[StratumTasks]:
@@ -88,12 +99,33 @@ class StrataRunner:
         def run(worker: BatchWorker) -> bool:
             return all(task(worker.control) for task in left)
 
-        workers = self.workers[: len(tasks)]
-        futures = [self.pool.submit(run, worker) for worker in workers]
-        wait(futures)
-        for worker, future in zip(workers, futures, strict=True):
-            if not future.result():
+        if not tasks:
+            return
+        first, *others = self.workers[: len(tasks)]
+        futures = [self.pool.submit(run, worker) for worker in others]
+        try:
+            with self._pages_made(self.workers[len(tasks) :]):
+                done = [run(first)]
+        finally:
+            wait(futures)
+        done += [future.result() for future in futures]
+        for worker, well in zip((first, *others), done, strict=True):
+            if not well:
                 raise Failed(worker.control)
+
+    @contextmanager
+    def _pages_made(self, idle: Sequence[BatchWorker]) -> Iterator[None]:
+        """Has one of the workers that have nothing to do make pages for those that have."""
+        if not idle:
+            yield
+            return
+        ended = Event()
+        helping = self.pool.submit(_make_pages, idle[0].control, ended)
+        try:
+            yield
+        finally:
+            ended.set()
+            wait([helping])
 
     @contextmanager
     def _without_limit(self) -> Iterator[None]:
@@ -139,6 +171,21 @@ class StrataRunner:
         """Changes an input from columns of words, with those of diffs and rounds, the batch's first one being `first`; both at
         an address. Raises Failed."""
         self._bring_in(lambda control: int(loads.begin_changes(control.address, collection, columns, first, count)))
+
+    def bring(self, collection: int, columns: int, first: int, count: int) -> None:
+        """Changes the rows of an input, at an address, which have numbers, but for its indexes; otherwise as `change`. Raises
+        Failed."""
+        control = self.workers[0].control
+        found = 0
+        seeking = loading.begin_seeking(control.address, collection, columns, count)
+        if seeking < 0:
+            raise Failed(control)
+        if seeking:
+            places = np.empty(count, np.int64)
+            found, parts = address_of(places), len(self.workers)
+            bounds = [count * part // parts for part in range(parts + 1)]
+            self.each([partial(_seek_rows, collection, columns, *bound, found) for bound in pairwise(bounds)])
+        self.each([partial(_bring_rows, collection, columns, first, count, found)])
 
     def _bring_in(self, begin: Callable[[Struct], int]) -> None:
         """Does the steps of what `begin` begins. Raises Failed."""
@@ -192,6 +239,24 @@ class StrataRunner:
             self.each([partial(_remove_part if parts[address] else _settle_whole, address, part) for address, part in tasks])
             self.each([partial(_settle_rest, address) for address, count in parts.items() if count])
         flow.work[L.work.first] = 0
+
+
+def _make_pages(control: Struct, ended: Event) -> None:
+    """Has pages made, for a worker's account, until somebody says that it is enough."""
+    desks.count_idle(control.address, 1)
+    try:
+        while not ended.wait(PAGE_SECONDS):
+            desks.make_pages(control.address)
+    finally:
+        desks.count_idle(control.address, -1)
+
+
+def _seek_rows(collection: int, columns: int, first: int, last: int, found: int, control: Struct) -> bool:
+    return bool(loading.seek_rows(control.address, collection, columns, first, last, found))
+
+
+def _bring_rows(collection: int, columns: int, first: int, count: int, found: int, control: Struct) -> bool:
+    return bool(loading.bring_rows(control.address, collection, columns, first, count, found))
 
 
 def _enter_index(collection: int, number: int, control: Struct) -> bool:
@@ -296,7 +361,25 @@ class StrataRun:
             self._submit(worker, place)
 
     def _submit(self, worker: BatchWorker, place: int) -> None:
-        self._running[self._runner.pool.submit(self._run, worker)] = worker, place
+        if self._running or self._ready:
+            self._running[self._runner.pool.submit(self._run, worker)] = worker, place
+        else:
+            self._run_here(worker, place)
+
+    def _run_here(self, worker: BatchWorker, place: int) -> None:
+        """Runs a stratum beside which no other one can run, on this thread: to wake another takes as long as some steps."""
+        status = None
+        while status != Status.DONE:
+            if self._pause():
+                self._rest()
+            if status == Status.BULK:
+                self._runner.share(worker.share, [worker, *self._idle])
+            worker.share.allow(bool(self._idle))
+            status = worker.run()
+            if status not in (Status.DONE, Status.BULK, Status.YIELD):
+                raise Failed(worker.control)
+        self._idle.append(worker)
+        self._end(place, worker.touched())
 
     def _run(self, worker: BatchWorker) -> int:
         while True:
