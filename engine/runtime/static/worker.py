@@ -13,7 +13,7 @@ from dlog.engine.kernels.instructions import External
 from dlog.engine.runtime.lowering.lowered import ExternalCall, LoweredPath, Tables
 from dlog.engine.runtime.storage.collection_parts import new_list
 from dlog.engine.runtime.storage.memory import Memory
-from dlog.engine.runtime.storage.native import Struct
+from dlog.engine.runtime.storage.native import Struct, begin_line
 from dlog.engine.values.table import typed
 
 MAX_ROWS_PER_CALL = 1 << 24
@@ -60,6 +60,7 @@ class Worker:
 
     def __init__(self, memory: Memory, number: int = 0) -> None:
         self.number = number
+        begin_line()
         self.control = memory.new_control(L.control.size)
         self.control.point(L.control.scratch, Struct(L.SCRATCH_BLOCKS * L.BLOCK + L.SCRATCH_TEXT // 8))
         self.control.point(L.control.tally, new_tally())
@@ -70,7 +71,9 @@ class Worker:
 
     def prepare(self, tables: Tables) -> None:
         """Makes room for a scope's registers, levels and marks and fills its constants."""
+        begin_line()
         self.control.point(L.control.levels, Struct(tables.levels * L.level.size))
+        begin_line()
         self._first = len(tables.constants) - L.NO_REGISTER
         self.registers = np.empty((self._first + tables.registers + 1, L.REGISTER), np.int64)
         for value in tables.constants:

@@ -6,7 +6,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.page_maker import MAKER
 from dlog.engine.kernels.static.pages import PLACES
-from dlog.engine.runtime.storage.native import Struct
+from dlog.engine.runtime.storage.native import Struct, begin_line
 from dlog.engine.values.array_pool import ArrayPool
 from dlog.engine.values.sizes import byte_size
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -17,7 +17,9 @@ class Memory:
     symbol table."""
 
     def __init__(self, limit: int | None, threads: int = 1) -> None:
+        begin_line()
         self.bytes = Struct(L.account.size)
+        begin_line()
         self.bytes.point(L.account.places, Struct(2 * PLACES))
         self.bytes.point(L.account.wanted, Struct(2 * PLACES))
         self.bytes[L.account.maker] = MAKER

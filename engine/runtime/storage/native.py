@@ -14,6 +14,8 @@ _memory = ctypes.pythonapi["PyMemoryView_FromMemory"]
 _memory.restype, _memory.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
 _WRITABLE = 0x200
 """CPython's `PyBUF_WRITE`."""
+LINE_WORDS = 16
+"""Words of two cache lines: processors fetch them by pairs."""
 
 
 class _Slab:
@@ -29,6 +31,9 @@ class _Slab:
     def take(self, size: int) -> tuple[np.ndarray, int]:
         start, self.used = self.used, self.used + size
         return self.words[start : self.used], self.address + 8 * start
+
+    def begin_line(self) -> None:
+        self.used += -(self.address // 8 + self.used) % LINE_WORDS
 
 
 class _Slabs(threading.local):
@@ -47,6 +52,12 @@ class _Slabs(threading.local):
 
 
 _SLABS = _Slabs()
+
+
+def begin_line() -> None:
+    """Has the next struct that this thread makes begin a cache line: two threads that write to one line wait for each other,
+    though they write to different words."""
+    _SLABS.slab.begin_line()
 
 
 class Struct:

@@ -13,13 +13,11 @@ from dlog.engine.kernels.incremental.sharing.parts import MARK
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.runtime.static.worker import new_tally
 from dlog.engine.runtime.storage.collection_parts import new_list
-from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.runtime.storage.native import Struct, begin_line, words
 
 UNLIMITED = 2**62
 SHARED_STEP = 8192
 """Fewest rows of a step for which other threads are woken."""
-_APART = 16
-"""Words between a desk and what follows it in memory: two threads look at it again and again."""
 
 
 class Failed(Exception):
@@ -35,12 +33,15 @@ class Share:
 
     def __init__(self, control: Struct, workers: int) -> None:
         self.control = control
+        begin_line()
         self.struct = Struct(L.share.size)
         self.items, self.derived_rows, self.values = new_list(2), new_list(L.DERIVED_ROW_WORDS), new_list(1)
         self.left = new_list(1)
-        self.desk = Struct(L.desk.size + _APART)
+        begin_line()
+        self.desk = Struct(L.desk.size)
         """Where parts of other workers' steps come that this one does."""
         self.desk[L.desk.put] = desks.GONE
+        begin_line()
         self.struct.point(L.share.items, self.items)
         self.struct.point(L.share.derived_rows, self.derived_rows)
         self.struct.point(L.share.values, self.values)
@@ -57,6 +58,7 @@ class Share:
         self.least = SHARED_STEP
         self.allow(True)
         control.point(L.control.share, self.struct)
+        begin_line()
 
     def allow(self, others: bool) -> None:
         """Has steps be shared, or not while there are no other workers for them."""
@@ -130,6 +132,7 @@ class Share:
 
 
 def _new_notes(workers: int) -> Struct:
+    begin_line()
     made = Struct(L.notes.size)
     made.point(L.notes.items, new_list(2))
     made.point(L.notes.bits, new_list(1))
