@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import numpy as np
@@ -142,3 +143,31 @@ def test_an_index_that_no_iteration_reads_is_built_by_all_workers_when_the_round
     assert _table(engine, "q") == set()
     engine.close()
     assert engine.memory.used == 0
+
+
+REACHED = """
+.decl e(x: number, y: number)
+.input e
+.decl f(x: number)
+.input f
+.decl r(x: number)
+.output r
+r(x) :- f(x).
+r(y) :- r(x), e(x, y).
+"""
+MORE = ".decl n(x: number)\n.output n\nn(x) :- f(x), !e(x, _).\n"
+
+
+def test_what_one_engine_noted_in_shared_steps_is_given_back_when_another_one_follows_it() -> None:
+    engine = Maintained(compile_source(Source(REACHED)), threads=3)
+    _commit(engine, [(x, y) for x in range(12) for y in range(12) if (x + y) % 3], [1] * 96)
+    some = Updates((np.array([1], np.int64),), np.ones(1, np.int64), np.full(1, engine.round + 1))
+    engine.commit({"f": some})
+    memory = engine.memory
+    followed = Maintained(compile_source(Source(REACHED + MORE)), threads=3, old=engine)
+    followed.commit({})
+    assert _table(followed, "r") == {(x,) for x in range(12)}
+    followed.close()
+    del engine
+    gc.collect()
+    assert memory.used == 0

@@ -74,7 +74,7 @@ class BatchRunner:
 
     def close(self) -> None:
         """Ends the threads."""
-        self._forget()
+        self.forget()
         if self.shared is not None:
             self.shared.close()
 
@@ -182,7 +182,7 @@ class BatchRunner:
     def _reset(self, flow: Dataflow) -> None:
         self.control[L.control.running] = self.control[L.control.work] = flow.work[L.work.has_begun] = 0
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Gives back what a path has summed up, and what steps needed that workers did together."""
         self._has_shared = False
         tallies.forget_tallies(self.control.address)
@@ -215,7 +215,7 @@ class BatchRunner:
                 status = resume()
         finally:
             if self._has_shared or status != _DONE:
-                self._forget()
+                self.forget()
 
     def answer(self, flow: Dataflow, status: int) -> None:
         """Does what compiled code stopped for: raises its mistake, or has Python evaluate a call."""

@@ -342,6 +342,7 @@ class Maintained(ReadableRounds):
                 except BaseException:
                     predecessor.take_back(self)
                     raise
+                predecessor._runner.forget()  # nobody closes it, and the memory is this engine's, too
             finally:
                 for control in controls:
                     control[L.control.limit] = self.memory.limit
