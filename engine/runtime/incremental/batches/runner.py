@@ -22,7 +22,8 @@ from dlog.engine.runtime.incremental.batches.fused import FusedBatches
 from dlog.engine.runtime.incremental.batches.last_commit import LastCommit
 from dlog.engine.runtime.incremental.batches.sharing import Failed, Share
 from dlog.engine.runtime.incremental.batches.strata import StratumTasks
-from dlog.engine.runtime.incremental.batches.strata_runner import StrataRun, StrataRunner
+from dlog.engine.runtime.incremental.batches.strata_run import StrataRun
+from dlog.engine.runtime.incremental.batches.strata_runner import StrataRunner
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.mistakes import at_rule, mistake
 from dlog.engine.runtime.lowering.external import evaluate
