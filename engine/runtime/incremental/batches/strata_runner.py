@@ -83,8 +83,8 @@ class StrataRunner:
             worker.begin(flow, control)
 
     def each(self, tasks: Sequence[Callable[[Struct], bool]]) -> None:
-        """Runs independent tasks, each with the control block of whichever worker is free. Raises Failed where one returns
-        false."""
+        """Runs independent tasks, each with the control block of whichever worker is free; the first worker's on this thread.
+        Raises Failed where one returns false."""
         left = iter(tasks)
 
         def run(worker: BatchWorker) -> bool:
