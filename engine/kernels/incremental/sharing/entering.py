@@ -45,7 +45,7 @@ def begin_claims(ctl: Control, share: Share):
     if records < share.least:
         return derive_alone(ctl, share)
     share.count = records
-    homes = slots_wanted(ctl, share)
+    homes = homes_wanted(ctl, share)
     if homes != 0 and begin_placing(ctl, share, homes):
         return Status.BULK
     return begin_divisions(ctl, share)
@@ -86,7 +86,7 @@ def rows_expected(share: Share):
 
 
 @kernel
-def slots_wanted(ctl: Control, share: Share):
+def homes_wanted(ctl: Control, share: Share):
     """How many slots the table should have where it is to grow, else 0."""
     collection = share.collection
     rows = collection.rows
