@@ -413,6 +413,8 @@ class Program:
     alternating: frozenset[str] = frozenset()
     """The relations of strata that depend on themselves through negation, or through aggregates that are neither lattices nor
     compared with bounds (plan/static/alternating)."""
+    passing: frozenset[str] = frozenset()
+    """Relations of which only the changes are asked for: events, and what they meet (plan/incremental/passing)."""
 
     @cached_property
     def iterated(self) -> frozenset[str]:

@@ -146,6 +146,7 @@ class Collection(Relation):
     packed: i64  # the log has the words of pairs in the place of row numbers
     fused_log: List  # changes of fused batches that are over (fused_batches.py), column after column, `capacity` words each
     fresh: i64  # it was empty before this batch of one round
+    passing: i64  # nobody asks for its rows when the batch that brought them is over
     in_batch: i64  # the batch has touched it (activation.py)
     active: i64  # so has the round of its own scope
 

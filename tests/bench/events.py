@@ -33,7 +33,7 @@ LARGE, MANY = 20, 1_000
 """commits of many orders, and how many;"""
 ROUNDS = 20_000
 """rounds of one order in a call."""
-REACH = {"one": 100e-6, "many": 4e-6, "rounds": 4e-6, "price": 100e-6, "gone": 150e-6}
+REACH = {"one": 125e-6, "many": 1e-6, "rounds": 1e-6, "price": 100e-6, "gone": 150e-6}
 """Seconds that each takes at most: a commit, or an event of many."""
 
 

@@ -7,6 +7,7 @@
 
 `changed@` has the rows of `order` that come or go, in that round only; so the others of the body are read as of that round, and
 may be anything that a body may hold. `kept@` adds up what `met@` has: each answer for each event, as often as its diffs say.
+Where nobody asks for more than the changes of `changed@` and `met@`, their rows pass (`plan/incremental/passing`).
 """
 
 from __future__ import annotations

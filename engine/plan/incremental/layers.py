@@ -7,7 +7,7 @@ part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dlog.dataclass import dataclass
@@ -37,7 +37,8 @@ COUNTED = 1 << 40
 @dataclass(frozen=True, slots=True)
 class Part:
     """`why` says why the part cannot be maintained. `owns` are the relations that are read from it, `fed` those whose external
-    rows it takes, `reads` those that earlier parts derive. One of a `timed` relation has no rules."""
+    rows it takes, `reads` those that earlier parts derive. One of a `timed` relation has no rules; it is `passing` where nobody
+    asks for more than its changes."""
 
     program: Program
     why: str | None
@@ -45,10 +46,12 @@ class Part:
     inputs: tuple[str, ...]
     reads: tuple[str, ...]
     timed: str = ""
+    passing: bool = False
 
 
-def parts(program: Program, reasons: Mapping[int, str]) -> tuple[Part, ...]:
-    """The parts, each after those that it reads; `reasons` says by the number of a stratum why it cannot be maintained."""
+def parts(program: Program, reasons: Mapping[int, str], passing: Collection[str] = ()) -> tuple[Part, ...]:
+    """The parts, each after those that it reads; `reasons` says by the number of a stratum why it cannot be maintained, and
+    `passing` are relations whose rows pass."""
     depth: dict[str, int] = {}
     shared: dict[int, list[Stratum]] = {0: []}
     alone: dict[int, list[int]] = {}
@@ -76,10 +79,10 @@ def parts(program: Program, reasons: Mapping[int, str]) -> tuple[Part, ...]:
     made = []
     for level in sorted(shared.keys() | alone.keys() | timed.keys()):
         if level == 0 or level in shared:
-            made.append(_part(program, shared[level], None, taken, everything=level == 0))
+            made.append(_part(program, shared[level], None, taken, passing, everything=level == 0))
         for number in alone.get(level, ()):
             made.append(_part(program, [program.strata[number]], reasons[number], taken))
-        made += [_timed_part(program, name) for name in timed.get(level, ())]
+        made += [_timed_part(program, name, name in passing) for name in timed.get(level, ())]
     return tuple(made)
 
 
@@ -101,11 +104,11 @@ def _followed(timed: Timed) -> tuple[str, ...]:
     return (timed.source, timed.event) if timed.event else (timed.source,)
 
 
-def _timed_part(program: Program, name: str) -> Part:
+def _timed_part(program: Program, name: str, passing: bool) -> Part:
     timed = program.timed[name]
     relations = {n: program.relations[n] for n in (name, *_followed(timed))}
     part = replace(program, relations=relations, strata=(), facts={}, io=(), lattices={})
-    return Part(part, None, frozenset((name,)), (name,) if timed.how == "kept" else (), _followed(timed), name)
+    return Part(part, None, frozenset((name,)), (name,) if timed.how == "kept" else (), _followed(timed), name, passing)
 
 
 def with_apart_counters(program: Program) -> Program:
@@ -151,7 +154,15 @@ def _shifted(term: Term, first: int) -> Term:
             return term
 
 
-def _part(program: Program, strata: list[Stratum], why: str | None, taken: set[str], *, everything: bool = False) -> Part:
+def _part(
+    program: Program,
+    strata: list[Stratum],
+    why: str | None,
+    taken: set[str],
+    passing: Collection[str] = (),
+    *,
+    everything: bool = False,
+) -> Part:
     """The part of some strata; the first one has all relations without rules. `taken` are relations that parts own."""
     ruled = program.derived.keys() | program.timed.keys()
     derived = {name for stratum in strata for name in stratum.relations}
@@ -169,5 +180,6 @@ def _part(program: Program, strata: list[Stratum], why: str | None, taken: set[s
         lattices={name: lattice for name, lattice in program.lattices.items() if name in derived},
         timed={},
         at_once={},
+        passing=frozenset(known.intersection(passing)),
     )
     return Part(part, why, owns, fed, tuple(name for name in part.relations if name not in fed))

@@ -12,6 +12,8 @@ evaluation is cheapest.
 
 A body that holds while all relations are empty (nothing in it but negations and look-ups with a default) has a first part
 besides: the unit, which changes once, from nothing to one row.
+
+A rule with events that pass (`passing`) has one path only, seeded by these, with all other parts at `neu`.
 """
 
 from __future__ import annotations
@@ -61,11 +63,16 @@ class RoundsPaths(Paths):
         query = without_implied(query, self.projections.stages.program, self.feedback, self.bodies)
         query = _without_idle_look_ups(_joining_by_bits(query))
         temporaries = Temporaries(self, self.projections, rule)
-        query = with_computed(without_risks(query, temporaries), temporaries)
+        event = self._event(query, sink)
+        if event is None:
+            query = with_computed(without_risks(query, temporaries), temporaries)
         query = replace(temporaries.projected(query), bag=True)
         self.derived.append((sink.relation, rule, query))
-        parts = self._parts(query)
+        parts = self._parts(query, event)
         made = _QueryPaths(self, sink, rule)
+        if event is not None:
+            made.add(_seeded(query, parts, len(parts) - 1), 0)
+            return tuple(made.paths), made.rows
         for i in reversed(range(len(parts))):
             # The last part's path is the busiest one: it chooses indexes, the others share them where they can.
             part = parts[i]
@@ -100,14 +107,21 @@ class RoundsPaths(Paths):
         key = tuple(a for a in step.args if a is not None)
         return HalfJoin(Arrangement(step.relation, tuple(range(len(key)))), key, (), step.view)
 
-    def _parts(self, query: Query) -> tuple[BodyPart, ...]:
-        """The parts in their order, which `Reading.place` tells, too."""
+    def _event(self, query: Query, sink: Insert | Accumulate) -> str | None:
+        """The relation of events that pass whose rule this is."""
+        passing = self.projections.stages.program.passing
+        return next(r.relation for r in query.readings if r.relation in passing) if sink.relation in passing else None
+
+    def _parts(self, query: Query, last: str | None = None) -> tuple[BodyPart, ...]:
+        """The parts in their order, which `Reading.place` tells, too; the reading of `last` is the last one."""
         conditions = dict.fromkeys(c for c in query.conditions if isinstance(c, AntiJoin | LookUp))
         negated = [c for c in conditions if isinstance(c, AntiJoin)]
         look_ups = sorted((c for c in conditions if isinstance(c, LookUp)), key=lambda c: c.default is None)
         imports = [r for r in query.readings if r.relation not in self.feedback]
         variables = [r for r in query.readings if r.relation in self.feedback]
-        if len(imports) > 1 and not variables:
+        if last is not None:
+            imports.sort(key=lambda reading: reading.relation == last)
+        elif len(imports) > 1 and not variables:
             best = 0 if self._has_few_rows(query) else self._best_seed(query)
             imports = [*imports[:best], *imports[best + 1 :], imports[best]]
         ordered: list[BodyPart] = [*negated, *look_ups, *imports, *variables]

@@ -142,7 +142,8 @@ class Shapes:
         if found is None:
             program, lattice = self.program, self.program.lattices.get(name)
             given = bool(program.facts.get(name)) or name in program.inputs
-            found = (program.relations[name].kinds, given, lattice and (lattice.dominance, lattice.column))
+            passes = name in program.passing
+            found = (program.relations[name].kinds, given, passes, lattice and (lattice.dominance, lattice.column))
             self._declared[name] = found
         return found
 

@@ -192,6 +192,7 @@ class Dataflow:
         else:
             found = Collection(name, kinds, role, self.memory, scope)
             found.status = self.status
+            found.struct[L.collection.passing] = int(name in self.program.passing)
         self.collections[name] = found
         return found
 

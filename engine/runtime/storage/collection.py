@@ -28,6 +28,9 @@ from dlog.engine.values.updates import Updates
 PREALLOCATED_CHANGES = 64
 """Changes of a batch for which memory is kept: addresses of new arrays take longer than a small round."""
 
+MAX_COPIED_ROWS = 1 << 12
+"""Rows of a collection that was empty up to which they are copied one by one, not column by column."""
+
 
 class DataflowStatus:
     """The status of a dataflow, as its collections know it."""
@@ -225,7 +228,8 @@ class Collection(CollectionParts):
         count = self.log[L.items.count]
         if not count:
             return no_updates(self.arity)
-        if not self.log[L.items.data]:
+        whole = count > MAX_COPIED_ROWS or self.grouped is not None or self.struct[L.collection.pairs]
+        if whole and not self.log[L.items.data]:
             read, count = self.read()
             return Updates(tuple(c.astype(np.int64) for c in read), np.ones(count, np.int64), np.full(count, first, np.int64))
         room = count if self.grouped is None else 2 * count

@@ -25,20 +25,22 @@ from dlog.sessions.persistence import checkpoints, recovery, running_images
 from tests.dlog.sessions.events_twin import CLOCKS, DECLARED, EVENTS, drive, steps
 from tests.examples import examples
 
-few_rows = st.tuples(st.sampled_from([-1, 3, timed.FEW]), st.sampled_from([0, 2, kept.MAX_WAITING]))
+few_rows = st.tuples(*map(st.sampled_from, ([-1, 3, timed.FEW], [0, 2, kept.MAX_WAITING], [0, 5, kept.MAX_HEAPED])))
 
 
 @contextmanager
-def taken_as_few(sizes: tuple[int, int]) -> Iterator[None]:
-    """Changes that are taken as rows up to so many, of which so many wait to be kept."""
-    with patch.object(timed, "FEW", sizes[0]), patch.object(kept, "MAX_WAITING", sizes[1]):
+def taken_as_few(sizes: tuple[int, int, int]) -> Iterator[None]:
+    """Changes that are taken as rows up to so many, of which so many wait to be kept; of others so many lie in a heap."""
+    few, waiting, heaped = sizes
+    patches = patch.object(kept, "MAX_WAITING", waiting), patch.object(kept, "MAX_HEAPED", heaped)
+    with patch.object(timed, "FEW", few), patches[0], patches[1]:
         yield
 
 
 @examples(60)
 @given(st.sets(st.sampled_from([*EVENTS, *CLOCKS]), max_size=4), steps, st.booleans(), few_rows)
 def test_rules_in_time_are_what_they_mean_at_every_round(
-    rules: set[str], done: list[tuple[str, Any]], crowded: bool, few: tuple[int, int]
+    rules: set[str], done: list[tuple[str, Any]], crowded: bool, few: tuple[int, int, int]
 ) -> None:
     """With `crowded`, all that waits is scheduled again with every commit."""
     with patch.object(timed, "MIN_CROWD", -1000 if crowded else MIN_CROWD), taken_as_few(few):
@@ -48,7 +50,7 @@ def test_rules_in_time_are_what_they_mean_at_every_round(
 @examples(40)
 @given(st.sets(st.sampled_from([*EVENTS, *CLOCKS]), max_size=4), steps, st.booleans(), few_rows)
 def test_rules_in_time_survive_restarts_and_kills(
-    rules: set[str], done: list[tuple[str, Any]], imaged: bool, few: tuple[int, int]
+    rules: set[str], done: list[tuple[str, Any]], imaged: bool, few: tuple[int, int, int]
 ) -> None:
     """With `imaged`, engines go on from images, however much has changed since."""
     folder, ends = Path(mkdtemp()), [("restart", None), ("commit", []), ("kill", None), ("commit", [])]

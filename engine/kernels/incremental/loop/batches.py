@@ -9,6 +9,7 @@ from dlog.engine.kernels.incremental.loop.leaving import free_gone, is_needed, k
 from dlog.engine.kernels.incremental.store.base import drop_base
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit
 from dlog.engine.kernels.incremental.store.collections import remove_row, trim_rows
+from dlog.engine.kernels.incremental.store.direct import drop_direct
 from dlog.engine.kernels.incremental.store.histories import (
     close_item,
     drop_entries,
@@ -20,9 +21,11 @@ from dlog.engine.kernels.incremental.store.implied import imply_key, write_keys
 from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.incremental.store.pairs import drop_pairs
 from dlog.engine.kernels.incremental.store.removals import leave_groups
+from dlog.engine.kernels.incremental.store.slot_room import empty_slots
 from dlog.engine.kernels.layout import ROUND
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction
 from dlog.engine.kernels.row_structs import Change
+from dlog.engine.kernels.static.storage import clear_words
 
 LEAST_SHARED = 8192
 """Rows with a history from which on workers settle them together."""
@@ -31,6 +34,8 @@ LEAST_SHARED = 8192
 @kernel
 def begin(ctl: Control, collection: Collection, rounds):
     """Begins a batch of so many rounds, with an empty log; a collection without rows is fresh if there is one round."""
+    if collection.passing != 0 and collection.live != 0:
+        forget_rows(ctl, collection)
     live = with_rows(collection).live
     collection.in_batch = 1
     collection.old = live
@@ -49,6 +54,22 @@ def begin(ctl: Control, collection: Collection, rounds):
         if inner:
             inner.base = ROUND
     collection.packed = 1 if collection.pairs else 0
+
+
+@kernel
+def forget_rows(ctl: Control, collection: Collection):
+    """Empties a collection whose rows have passed, between batches; one that paths look rows up in is left, and so is one for
+    which memory does not suffice."""
+    if collection.index_count != 0 or not has_keys(ctl, collection):
+        return
+    clear_words(collection.alive, (collection.rows + 63) >> 6)
+    collection.rows = 0
+    collection.live = 0
+    collection.free_count = 0
+    drop_base(ctl, collection)
+    drop_pairs(ctl, collection)
+    drop_direct(ctl, collection)
+    empty_slots(ctl, collection)
 
 
 @kernel

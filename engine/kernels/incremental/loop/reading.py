@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.incremental.store.implied import implied_key
+from dlog.engine.kernels.incremental.store.histories import copy_present
+from dlog.engine.kernels.incremental.store.implied import cell_at, implied_key
 from dlog.engine.kernels.incremental.store.pairs import unpack_column
 from dlog.engine.kernels.layout import BLOCK, GROUP_HAD, GROUP_HAS, GROUP_NUMBER, IMPLIED
-from dlog.engine.kernels.machine_structs import WordColumns, Words
+from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Log, Reduction
 from dlog.engine.kernels.row_structs import Change, ChangeArray
 from dlog.engine.kernels.static.storage import behind, load_cell
@@ -18,8 +19,11 @@ MAX_COMPARED_CHANGES = 8
 @entry()
 def copy_changes(collection: Collection, first, columns: WordColumns, rounds: Words, diffs: Words):
     """Writes the log's changes: columns of values, rounds, counted from `first` on, and
-    diffs; returns how many. The log has data. The log of a result that is its groups takes room for two an entry."""
+    diffs; returns how many. The log of a result that is its groups takes room for two an entry, and has data; so has that of
+    pairs."""
     log = collection.log
+    if not log.data:
+        return copy_fresh(collection, first, columns, rounds, diffs)
     count = log.count
     grouped = collection.grouped
     written = 0
@@ -32,6 +36,22 @@ def copy_changes(collection: Collection, first, columns: WordColumns, rounds: Wo
             copy_block(collection, first, columns, rounds, diffs, entries, n, start)
             written += n
     return written
+
+
+@kernel
+def copy_fresh(collection: Collection, first, columns: WordColumns, rounds: Words, diffs: Words):
+    """`copy_changes` of a fresh collection: all its rows have come."""
+    rows = Numbers(diffs.address)
+    count = copy_present(collection, 9223372036854775807, rows)
+    for c in range(collection.arity):
+        target = columns[c]
+        column = collection.columns[c]
+        for i in range(count):
+            target[i] = cell_at(column, rows[i])
+    for i in range(count):
+        rounds[i] = first
+        diffs[i] = 1
+    return count
 
 
 @kernel
@@ -138,13 +158,18 @@ def split_keys(groups: Collection, number, entries: ChangeArray, n, target: Word
 
 @entry()
 def may_repeat(log: Log):
-    """Whether a row may have changed twice in one round, as far as a short look tells."""
+    """Whether a row may have changed twice in one round, as far as a short look tells: not where rows come in order."""
     count = log.count
     first = 0
+    ascending = True
     for i in range(1, count):
         change = log.data[i]
         if change.time != log.data[first].time:
             first = i
+            ascending = True
+            continue
+        ascending = ascending and change.row > log.data[i - 1].row
+        if ascending:
             continue
         if i - first >= MAX_COMPARED_CHANGES:
             return True

@@ -58,6 +58,8 @@ MOST_CHANGES_LEFT = 64
 """Times the changes that a path has gone through that may be left for these to say what comes."""
 DIRECT_ROWS = 1024
 """Rows from which values in slots are looked at whether they have become close."""
+MOST_CLEARED, MIN_CLEARED = 8, 1024
+"""Slots that are cleared where others would be made anew: so many for each row that they had, and these."""
 
 
 @kernel
@@ -329,6 +331,26 @@ def drop_slots(ctl: Control, collection: Collection):
     release(ctl, collection.tags.address, room)
     release(ctl, collection.slot_hashes.address, room * 4)
     forget_slots(collection)
+
+
+@kernel
+def empty_slots(ctl: Control, collection: Collection):
+    """Frees all slots. A table that was mostly empty is given back: clearing it takes as long as it is large."""
+    room = collection.slot_homes.room
+    if is_growing(collection) or collection.used_slots * MOST_CLEARED + MIN_CLEARED < room:
+        drop_slots(ctl, collection)
+    else:
+        clear_bytes(collection.tags, room)
+        collection.used_slots = 0
+
+
+@kernel
+def clear_bytes(bytes: Bytes, count):
+    words = Words(bytes.address)
+    for i in range(count >> 3):
+        words[i] = 0
+    for i in range(count & ~7, count):
+        bytes[i] = 0
 
 
 @kernel

@@ -1,4 +1,8 @@
-"""What rows have met when they came (`rules.Timed`, `kept`): numbers that are added up, and kept through later changes."""
+"""What rows have met when they came (`rules.Timed`, `kept`): numbers that are added up, and kept through later changes.
+
+Where many events come of which nothing is there from before, what they have met is there once: it is passed on as it is, and
+lies in a heap until the trace takes all of it, or an event goes. As long as none has gone, each comes for the first time.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,8 @@ from dlog.engine.values.updates import RowUpdates, Updates
 
 MAX_WAITING = 256
 """Rows whose numbers wait for the trace at most: one insert of so many takes a part of a millisecond."""
+MAX_HEAPED = 1 << 13
+"""Rows of the heap at most: the trace takes them in a millisecond, a third of what it does with ten parts of them."""
 
 
 @dataclass(slots=True)
@@ -35,8 +41,8 @@ class Number:
 class Kept(Fed):
     """What rows have met, as often as it adds up to: a number, and the round that it is of, in the last two columns."""
 
-    def __init__(self, program: Program, name: str, round: int) -> None:
-        super().__init__(program, name, round)
+    def __init__(self, program: Program, name: str, round: int, passing: bool = False) -> None:
+        super().__init__(program, name, round, passing)
         self._trace = Trace(self.relation.arity, 1)
         self._key = self.relation.arity - 2
         self._event = program.relations[self.timed.event].arity - 2
@@ -44,22 +50,37 @@ class Kept(Fed):
         self._waiting: defaultdict[Row, dict[Row, Number]] = defaultdict(dict)
         """By event the numbers of rows that have changed of late."""
         self._waiting_count = 0
+        self._heap: list[Delta] = []
+        self._heap_count = 0
+        self._returning = False
+        """Whether events may come that have been before."""
 
     def restore(self, rows: Table, round: int) -> None:
+        self._returning = True
         columns = tuple(words(column) for column in rows.columns)
         self._noted(Delta(columns, np.full((1, rows.rows), round), np.ones(rows.rows, np.int64)), round)
 
     def _changed(self, share: Mapping[str, Updates], last: int, before: Rows | None, again: bool) -> Updates:
-        own, restored = share.get(self.name), None
-        source, event = share.get(self.timed.source), share.get(self.timed.event) if self.timed.original else None
-        if (own is None or not own.rows) and is_few(given := [each for each in (source, event) if each is not None]):
+        own, source, event = share.get(self.name), share.get(self.timed.source), share.get(self.timed.event)
+        anew = own is not None and own.rows > 0
+        goes = event is not None and _goes(event)
+        if anew or goes:
+            self._returning = True
+            self._keep_heap(self.round)
+        event = event if self.timed.original and goes else None
+        if not anew and is_few(given := [each for each in (source, event) if each is not None]):
             sums = self._few_sums(source, event, last) if given else {}
             if sums is not None:
                 return self._add(sums, last)
         self._keep_waiting(self.round)
-        if own is not None and own.rows:
-            restored = self._noted(Delta(own.columns, own.rounds[None], own.diffs), last)
         met = _coming(source)
+        if not (anew or goes or met is None) and self._is_new(met):
+            return self._heaped(met, last)
+        return self._added(own if anew else None, met, event, last)
+
+    def _added(self, own: Updates | None, met: Delta | None, event: Updates | None, last: int) -> Updates:
+        """What comes of rows of its own, of what was met and of events that take back what they had met."""
+        restored = None if own is None else self._noted(Delta(own.columns, own.rounds[None], own.diffs), last)
         parts = [] if met is None else [met]
         if (went := self._went(event, met)) is not None:
             parts.append(went)
@@ -106,7 +127,7 @@ class Kept(Fed):
         """The number of a row, which waits from now on."""
         of_event = self._waiting[row[: self._event]]
         if (at := of_event.get(row)) is None:
-            stored = self._stored(row)
+            stored = self._stored(row) if self._returning else ()
             number, since = stored[0][-2:] if stored else (0, 0)
             at = of_event[row] = Number(number, since, number, since)
             self._waiting_count += 1
@@ -149,6 +170,26 @@ class Kept(Fed):
             self._noted(Delta(tuple(columns), np.full((1, len(changes)), round), diffs), round)
 
     # ---------------------------------------------------------------------------------------------------------- many rows
+
+    def _is_new(self, met: Delta) -> bool:
+        """Whether nothing is there of what was met, where no event goes."""
+        return not self._returning or not self._trace.reading().seek(met.columns, met.rows).total
+
+    def _heaped(self, met: Delta, last: int) -> Updates:
+        """What was met is there, once, from its round on; it comes to the heap."""
+        ones = np.ones(met.rows, np.int64)
+        self._heap.append(Delta((*met.columns, ones, met.rounds), met.times, ones))
+        self._heap_count += met.rows
+        if self._heap_count > MAX_HEAPED:
+            self._keep_heap(last)
+        return Updates((*met.columns, ones, met.rounds), ones, met.rounds)
+
+    def _keep_heap(self, round: int) -> None:
+        """Has the trace take the heap, as of a round."""
+        if self._heap:
+            heap = together(self._heap)
+            self._heap, self._heap_count = [], 0
+            self._noted(Delta(heap.columns, np.full((1, heap.rows), round), heap.diffs), round)
 
     def _noted(self, delta: Delta, last: int) -> Delta | None:
         """Changes of the rows, which are kept from now on; None where they come to nothing."""
@@ -214,6 +255,7 @@ class Kept(Fed):
         return together(parts)
 
     def table(self, relation: str) -> Table:
+        self._keep_heap(self.round)
         self._keep_waiting(self.round)
         layers = self._trace.reading().layers
         if not layers:
@@ -226,12 +268,22 @@ class Kept(Fed):
         return self.table(relation)
 
 
+def _goes(event: Updates) -> bool:
+    """Whether an event goes."""
+    if isinstance(event, RowUpdates):
+        return any(row[-2] < 0 < sign for row, sign in event.listed())
+    if not event.rows:
+        return False
+    signs = event.columns[-2]
+    return bool(signs.min() < 0 and ((signs < 0) & (event.diffs > 0)).any())
+
+
 def _coming(updates: Updates | None) -> Delta | None:
     """What was met: without the last two columns, its diff and its round."""
     if updates is None or not updates.rows:
         return None
     comes = updates.diffs > 0
-    *columns, diffs, rounds = (c[comes] for c in updates.columns)
+    *columns, diffs, rounds = updates.columns if comes.all() else (c[comes] for c in updates.columns)
     return Delta(tuple(columns), rounds[None], diffs) if len(diffs) else None
 
 

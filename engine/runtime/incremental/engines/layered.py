@@ -18,6 +18,7 @@ from dlog.dataclass import dataclass
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.incremental.layers import Part, parts
+from dlog.engine.plan.incremental.passing import passing_relations
 from dlog.engine.rounds_engine import Frames, Image, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.batches.changes import insertions, no_updates
 from dlog.engine.runtime.incremental.engines.kept import Kept
@@ -50,6 +51,9 @@ class Layer:
 class Layered(PlainRounds):
     """See `dlog.engine.rounds_engine.RoundsEngine`. `reasons` says by stratum why it cannot be maintained."""
 
+    lets_pass = True
+    """Whether engines of parts know relations whose rows pass."""
+
     def __init__(
         self,
         program: Program,
@@ -67,7 +71,7 @@ class Layered(PlainRounds):
         self.round = 0 if old is None else old.round
         self._again = isinstance(old, StartingPoint) and old.again
         self._lock = RLock()
-        self._parts = parts(program, reasons)
+        self._parts = parts(program, reasons, passing_relations(program, reasons) if self.lets_pass else ())
         self._layers = [self._build_layer(part, self._again) for part in self._parts]
         self._ruled = program.derived.keys()
         self._owner = {name: number for number, part in enumerate(self._parts) for name in part.owns}
@@ -83,7 +87,7 @@ class Layered(PlainRounds):
 
     def _build_layer(self, part: Part, again: bool) -> Layer:
         if part.timed:
-            fed = FEEDING[self.program.timed[part.timed].how](part.program, part.timed, self.round)
+            fed = FEEDING[self.program.timed[part.timed].how](part.program, part.timed, self.round, part.passing)
             return Layer(part, cast("RoundsEngine", fed), fed)  # of which Layered asks no more than it has
         return Layer(part, self._part_engine(part, StartingPoint(self.symbols, self.records, self.round, again=again)))
 

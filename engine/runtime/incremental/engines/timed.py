@@ -36,8 +36,9 @@ Row = tuple[int, ...]
 class Fed(PlainRounds, ABC):
     """The only relation of a part."""
 
-    def __init__(self, program: Program, name: str, round: int) -> None:
-        self.program, self.name, self.round = program, name, round
+    def __init__(self, program: Program, name: str, round: int, passing: bool = False) -> None:
+        """With `passing`, nobody asks for more than its changes that come."""
+        self.program, self.name, self.round, self.passing = program, name, round, passing
         self.timed: Timed = program.timed[name]
         self.relation = program.relations[name]
         self.last = no_updates(self.relation.arity)
@@ -97,8 +98,8 @@ class Fed(PlainRounds, ABC):
 class Shown(Fed):
     """Rows from the round in their last column but one on, until before that in the last one."""
 
-    def __init__(self, program: Program, name: str, round: int) -> None:
-        super().__init__(program, name, round)
+    def __init__(self, program: Program, name: str, round: int, passing: bool = False) -> None:
+        super().__init__(program, name, round, passing)
         self._calendar = Calendar()
         self._rows = 0
         """Those of the source."""
@@ -141,26 +142,26 @@ class Shown(Fed):
 
 
 class Changed(Fed):
-    """Rows that come or go, with +1 or -1 and the round, in that round only."""
+    """Rows that come or go, with +1 or -1 and the round, in that round only; those that pass are not taken back."""
 
-    def __init__(self, program: Program, name: str, round: int) -> None:
-        super().__init__(program, name, round)
+    def __init__(self, program: Program, name: str, round: int, passing: bool = False) -> None:
+        super().__init__(program, name, round, passing)
         self._there: Delta | list[Row] = []
         """Those of the last round; a few as rows."""
 
     def restore(self, rows: Table, round: int) -> None:
-        columns = tuple(words(column) for column in rows.columns)
-        self._there = Delta(columns, columns[-1][None], np.ones(rows.rows, np.int64))
+        if not self.passing:
+            columns = tuple(words(column) for column in rows.columns)
+            self._there = Delta(columns, columns[-1][None], np.ones(rows.rows, np.int64))
 
     def _changed(self, share: Mapping[str, Updates], last: int, before: Rows | None, again: bool) -> Updates:
         updates = share.get(self.timed.source) or no_updates(self.relation.arity - 2)
+        if not self.begun:
+            updates = self._beginning(updates, last, before, again)
+        if self.passing:
+            return _passing(updates, self.relation.arity)
         if self.begun and isinstance(self._there, list) and last == self.round + 1 and is_few((updates,)):
             return self._changed_few(self._there, updates, last)
-        if not self.begun and again:
-            updates = no_updates(self.relation.arity - 2)
-        elif not self.begun and before is not None:
-            columns, diffs = difference(*before, updates.columns, updates.rows)
-            updates = Updates(columns, diffs, np.full(len(diffs), last, np.int64))
         came = Delta((*updates.columns, updates.diffs, updates.rounds), updates.rounds[None], np.ones(updates.rows, np.int64))
         before_it = self._delta()
         there = together([before_it, came]) if before_it.rows else came
@@ -170,6 +171,15 @@ class Changed(Fed):
         gone = Delta(ended.columns, ended.times + 1, -ended.diffs)
         found = [part for part in (came, gone) if part.rows]
         return by_round(together(found)) if found else no_updates(self.relation.arity)
+
+    def _beginning(self, updates: Updates, last: int, before: Rows | None, again: bool) -> Updates:
+        """What of the first commit's changes is new."""
+        if again:
+            return no_updates(self.relation.arity - 2)
+        if before is None:
+            return updates
+        columns, diffs = difference(*before, updates.columns, updates.rows)
+        return Updates(columns, diffs, np.full(len(diffs), last, np.int64))
 
     def _changed_few(self, gone: list[Row], updates: Updates, round: int) -> Updates:
         """The same where one round has passed, and few rows have gone by that: as arrays they take longer."""
@@ -186,6 +196,17 @@ class Changed(Fed):
     def table(self, relation: str) -> Table:
         there = self._delta()
         return self._table(there.columns, there.rows)
+
+
+def _passing(updates: Updates, arity: int) -> Updates:
+    """Changes as rows that come."""
+    if not is_few((updates,)):
+        ones = np.ones(updates.rows, np.int64)
+        return Updates((*updates.columns, updates.diffs, updates.rounds), ones, updates.rounds)
+    if not updates.rows:
+        return no_updates(arity)
+    round = updates.first
+    return RowUpdates({(*row, diff, round): 1 for row, diff in updates.listed()}, arity, round)
 
 
 def is_few(given: Iterable[Updates]) -> bool:

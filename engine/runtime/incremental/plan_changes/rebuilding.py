@@ -29,8 +29,9 @@ FRAGMENTED_BYTES_RATIO = 1.5
 
 
 def dwarfs(given: Mapping[str, Updates], flow: Dataflow) -> bool:
-    """Whether the changes of one round, not few, bring many times what there is."""
-    growth = sum(int(updates.diffs.sum()) for updates in given.values())
+    """Whether the changes of one round, not few, bring many times what there is. What passes adds nothing to that."""
+    passing = flow.program.passing
+    growth = sum(int(updates.diffs.sum()) for name, updates in given.items() if name not in passing)
     if growth < MIN_REBUILD_ROWS or growth < REBUILD_GROWTH * live_rows(flow):
         return False
     return growth >= MIN_REBUILD_ROWS_PER_RULE * sum(len(stratum.rules) for stratum in flow.program.strata)
@@ -66,6 +67,8 @@ def all_rows(flow: Dataflow, before: Before, given: Mapping[str, Updates], round
     found = {}
     for name, held in flow.inputs():
         columns, count = before.rows(name) if held is flow.collections.get(name) else _rows_of(held)
+        if name in flow.program.passing:
+            columns, count = tuple(column[:0] for column in columns), 0
         if name in given:
             columns, count = _changed(columns, count, given[name])
         if count:
