@@ -116,9 +116,9 @@ class Engine(Protocol):
     def changes(self, relation: str) -> Updates:
         """The exact changes that the last commit made to the relation, by round; each row at most once a round."""
 
-    def journal(self) -> bool:
+    def journal(self) -> int | None:
         """Keeps what the last commit changed in all relations, beside what earlier ones did, until somebody takes it, without
-        making arrays of it; false where that cannot be: then nothing is kept of it."""
+        making arrays of it. Returns how many words that takes; None where it cannot be: then nothing is kept of it."""
 
     def take_journal(self) -> dict[str, Updates]:
         """What has been kept, as `changes` would have told it commit by commit, but that a row may have several changes in one
@@ -232,8 +232,8 @@ class PlainRounds:
     def touched(self) -> Iterable[str]:
         return self.program.relations
 
-    def journal(self) -> bool:
-        return False
+    def journal(self) -> int | None:
+        return None
 
     def take_journal(self) -> dict[str, Updates]:
         return {}

@@ -419,7 +419,10 @@ class Changing(Reading):
                 self._tell(engine.changes, lambda: engine.touched)
                 self._open_relations = {}
                 if not self._followers.nobody(last):
-                    self._followers.committed(self._committed(before, engine))
+                    commit = self._committed(before, engine)
+                    self._followers.committed(commit)
+                    if not engine.elsewhere:
+                        self._followers.keep_rows(commit)
             finally:
                 self._committing, history.marking = False, None
         if late is not None:

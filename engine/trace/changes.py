@@ -49,7 +49,9 @@ class ChangeTrace:
         self._waiting = WaitingChanges(arity)
         self._sealed = begin
         """The last round that is in a batch, or could be."""
-        self._known = KnownTables()
+        self._noted = 0
+        """Changes that were noted last."""
+        self._known = KnownTables(begin)
 
     @staticmethod
     def of(arity: int, batches: Sequence[Batch]) -> ChangeTrace:
@@ -87,18 +89,38 @@ class ChangeTrace:
 
     # ------------------------------------------------------------------------------------------------------------- writing
 
-    def note(self, updates: Updates, oldest: int) -> None:
+    def note(self, updates: Updates, oldest: int, tidies: bool = True) -> None:
         """Adds the changes of further rounds, unless it has them; those of a row in one round are added up. They must stay as
-        they are. Rounds before `oldest` are given up at times."""
-        waiting, last = self._waiting, updates.last
+        they are. Rounds before `oldest` are given up at times, as far as it `tidies`."""
+        last = updates.last
         if last <= self.last:
             return
-        self.last = last
-        waiting.add(updates)
+        self._noted, self.last = updates.rows, last
+        self._waiting.add(updates)
+        if tidies:
+            self.tidy(oldest)
+
+    def tidy(self, oldest: int) -> None:
+        """Makes batches of what waits, if that is much, and gives up what nobody needs, among it rounds before `oldest`."""
+        waiting = self._waiting
         if len(waiting.parts) >= MAX_WAITING or waiting.rows >= MAX_BATCH_ROWS:
             self.forget(oldest)
-            self._known.age()
+            self._known.age(self.last)
             self._seal()
+
+    def is_read(self, last: int) -> bool:
+        """Whether somebody has read a past round of late, now that `last` is the last one."""
+        self._known.age(last)
+        return self._known.reach >= 0
+
+    def noted(self, round: int) -> int:
+        """How many changes were noted last, if those were the ones up to a round."""
+        return self._noted if self.last == round else 0
+
+    def keep_rows(self, round: int, changes: int, now: Callable[[], Table]) -> None:
+        """Keeps the rows of the last round, after a commit of about so many changes, if that is worth it."""
+        if self._known.has_use(changes, self.rows):
+            self._known.keep_present(round, StoredRows.of(now()), self.rows)
 
     def _seal(self) -> None:
         """Makes batches of what waits."""
@@ -148,15 +170,23 @@ class ChangeTrace:
         return build_block(block, self.arity)
 
     def last_needed(self, round: int, last: int) -> int:
-        """The last round whose changes tell the relation as of one, given that as of the round `last`."""
-        return max(round, self._nearest(round, last))
+        """The last round whose changes tell the relation as of one, given that as of the round `last`; 0 where its rows are
+        known."""
+        nearest = self._nearest(round, last)
+        return 0 if nearest == round else max(round, nearest)
 
     def table(self, round: int, now: Callable[[], Table], last: int) -> Table:
         """The relation as of a round that can be read, given a way to read that of the round `last`."""
+        if round == last:
+            return now()
+        table = self._past(round, now, last)
+        self._known.note_read(last - round, table.rows)
+        return table
+
+    def _past(self, round: int, now: Callable[[], Table], last: int) -> Table:
         nearest = self._nearest(round, last)
         if nearest == last:
-            table = now()
-            return table if round == last else self._from(nearest, StoredRows.of(table), round, last)
+            return self._from(nearest, StoredRows.of(now()), round, last)
         known = self._known.of(nearest)
         return known.table if nearest == round else self._from(nearest, known.rows, round, last)
 

@@ -210,6 +210,10 @@ class Followers:
         if raised:
             raise raised[0]
 
+    def keep_rows(self, commit: Committed) -> None:
+        """Has the history keep the rows after a commit, of relations whose past somebody reads."""
+        self.history.keep_rows(commit.program.relations, commit.table)
+
     def _note(self, commit: Committed) -> None:
         """Has the history take in the changes of a commit, as far as anybody may read the rounds before it."""
         history, readers = self.history, bool(self.readers)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from datetime import timedelta
+from functools import partial
 from threading import RLock
 from typing import Protocol
 
@@ -23,6 +25,7 @@ from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.changes import ChangeTrace, compacted_to
 from dlog.engine.trace.layer import Layer
+from dlog.engine.trace.past_rows import MANY_CHANGES
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
@@ -73,7 +76,7 @@ class HistoryEntry:
 class Journal(Protocol):
     """An engine, which keeps what commits change until somebody wants it (`dlog.engine.rounds_engine`)."""
 
-    def journal(self) -> bool: ...
+    def journal(self) -> int | None: ...
     def take_journal(self) -> dict[str, Updates]: ...
 
 
@@ -119,8 +122,14 @@ class History:
         """That of relations with windows of their own."""
         self.traces: dict[str, tuple[tuple[Kind, ...], ChangeTrace]] = {}
         """By relation its kinds and its changes, those that changed last at the end."""
+        self._read: set[str] = set()
+        """Relations whose past somebody has read of late."""
+        self._untidy: set[str] = set()
+        """Relations of which changes were noted as somebody read: the next commit tidies their traces."""
         self._kept: _Kept | None = None
         """The last commits, whose changes the engine keeps."""
+        self._journaled = 0
+        """Words that those of the last commit take there; 0 where it was noted at once."""
         self._marks: list[Mark] = []
         self.marking: Updates | None = None
         """The marks that the commit under way gives its rounds."""
@@ -131,6 +140,7 @@ class History:
         """Takes in the changes of the rounds after `before` up to `last`. May be told again, if more is noted then."""
         with self._lock:
             self.settle()
+            self._journaled = 0
             self._go_on(before, last, noted.time)
             for name, (kinds, updates) in noted.changes.items():
                 self._add(name, kinds, updates, before)
@@ -139,9 +149,11 @@ class History:
     def note_later(self, before: int, last: int, journal: Journal, relations: Mapping[str, Relation]) -> bool:
         """The same of all relations, whose changes the engine keeps until somebody reads them, or it has many; false where it
         does not."""
-        if not journal.journal():
+        words = journal.journal()
+        if words is None:
             return False
         with self._lock:
+            self._journaled = words
             if self._kept is None:
                 self._kept = _Kept(journal, relations, before)
             self._go_on(before, last, self._clock() if self.window.duration is not None else 0)
@@ -150,8 +162,9 @@ class History:
                 self._add(MARK, MARKED.kinds, self.marking, before)
         return True
 
-    def settle(self) -> None:
-        """Takes in what the engine has kept: as it is to give way to another one, or as somebody reads."""
+    def settle(self, reads: bool = False) -> None:
+        """Takes in what the engine has kept: as it is to give way to another one, or as somebody `reads`, who is not to wait for
+        more than that."""
         if self._kept is None:
             return
         with self._lock, Delayed():
@@ -159,19 +172,25 @@ class History:
             if kept is not None:
                 for name, updates in kept.journal.take_journal().items():
                     if updates.rows and name in kept.relations and is_declared(name):
-                        self._add(name, kept.relations[name].kinds, updates, kept.before)
+                        self._add(name, kept.relations[name].kinds, updates, kept.before, not reads)
+                        if reads:
+                            self._untidy.add(name)
 
     def _go_on(self, before: int, last: int, time: int) -> None:
-        """Goes on to a round."""
+        """Goes on to a round, and does what readers have put off."""
         if self.last not in (before, last):
             self.begin(before)
         if self.last != last:
             self._before, self.last = self._general, last
             self._mark(time)
+        while self._untidy:
+            name = self._untidy.pop()
+            if name in self.traces:
+                self.traces[name][1].tidy(self._oldest_of(name))
 
-    def _add(self, name: str, kinds: tuple[Kind, ...], updates: Updates, before: int) -> None:
+    def _add(self, name: str, kinds: tuple[Kind, ...], updates: Updates, before: int, tidies: bool = True) -> None:
         """Adds changes of a relation in rounds after `before`, unless they are there."""
-        self._trace(name, kinds, before).note(updates, self._oldest_of(name))
+        self._trace(name, kinds, before).note(updates, self._oldest_of(name), tidies)
 
     def entry(
         self, relations: Mapping[str, Relation], changes: Callable[[str], Updates], touched: Iterable[str], readers: bool
@@ -206,6 +225,20 @@ class History:
             self.settle()
             for name in relations:
                 self.traces.pop(name, None)
+
+    def keep_rows(self, relations: Mapping[str, Relation], table: Callable[[str], Table]) -> None:
+        """After a commit, keeps the rows as they are now of relations whose past somebody reads, and of which much has changed:
+        to undo that later takes longer than a copy."""
+        if not self._read or 0 < self._journaled < MANY_CHANGES:
+            return
+        with self._lock, suppress(MemoryError):  # rows that are not kept are found from others
+            for name in tuple(self._read):
+                found = self._known_trace(relations[name]) if name in relations else None
+                if found is None or not found.is_read(self.last):
+                    self._read.discard(name)
+                else:
+                    most = self._journaled // (found.arity + 2) if self._journaled else found.noted(self.last)
+                    found.keep_rows(self.last, most, partial(table, name))
 
     def _trace(self, name: str, kinds: tuple[Kind, ...], before: int) -> ChangeTrace:
         """The trace of a relation, which is now the last in order; a new one where its rows are of other kinds now."""
@@ -293,15 +326,21 @@ class History:
     def table(self, relation: Relation, now: Callable[[], Table], round: int) -> Table:
         """The rows as of a readable round, given a way to read those of now."""
         with self._lock:
-            trace = self._trace_of(relation, round)
-            needed = self.last if trace is None else trace.last_needed(round, self.last)
-            trace = self._trace_of(relation, needed) if needed > round else trace
-            return now() if trace is None else trace.table(round, now, self.last)
+            trace = self._known_trace(relation)
+            trace = self._trace_of(relation, self.last if trace is None else trace.last_needed(round, self.last))
+            if trace is None:
+                return now()
+            self._read.add(relation.name)
+            return trace.table(round, now, self.last)
 
     def _trace_of(self, relation: Relation, upto: int) -> ChangeTrace | None:
         """The changes of a relation, all of those up to a round."""
         if self._kept is not None and upto > self._kept.before:
-            self.settle()
+            self.settle(reads=True)
+        return self._known_trace(relation)
+
+    def _known_trace(self, relation: Relation) -> ChangeTrace | None:
+        """The same, without what the engine keeps."""
         kinds, trace = self.traces.get(relation.name, (relation.kinds, None))
         return trace if kinds == relation.kinds else None
 

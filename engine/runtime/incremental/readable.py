@@ -84,14 +84,14 @@ class ReadableRounds(PlainRounds):
         finally:
             access.waiting -= 1
 
-    def journal(self) -> bool:
+    def journal(self) -> int | None:
         access = self._access
         access.waiting += 1
         try:
             with access.lock:
                 flow = self._settled()
                 if flow is None or flow.running or self._lending or self._last.is_forgotten or not self._last.is_plain:
-                    return False
+                    return None
                 return self._journal.append(flow, self._last.first)
         finally:
             access.waiting -= 1

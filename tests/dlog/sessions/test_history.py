@@ -14,6 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine.trace import changes, past_rows
+from dlog.engine.trace.changes import ChangeTrace
+from dlog.engine.trace.past_rows import KnownTables
+from dlog.sessions.follow import history
 from dlog.sessions.persistence import checkpoints
 from tests.dlog.persistence.state_sessions import PATHS, Open, code, crash, put
 from tests.examples import examples
@@ -70,6 +74,33 @@ def test_every_round_of_the_window_is_what_its_inputs_give(story: Story, window:
             commit(s, story.rounds[done : done + size])
             done += size
             check_window(s, states, max(0, s.round - window))
+
+
+@examples(60)
+@given(
+    story=stories(random_programs(), most=10),
+    window=st.integers(1, 8),
+    per_change=st.sampled_from([0, 2, 1000]),
+    reads=st.lists(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=4), min_size=1, max_size=5),
+)
+def test_rounds_are_read_in_any_order_whatever_commits_keep(
+    story: Story, window: int, per_change: int, reads: list[list[tuple[int, int]]]
+) -> None:
+    """After each commit some relations are read as of some rounds; which rows are kept depends on what was read before."""
+    with pytest.MonkeyPatch.context() as patch, dlog.session(story.case.text, history=window, threads=1) as s:
+        for module in (history, past_rows):
+            patch.setattr(module, "MANY_CHANGES", 1)
+        values = {"ROWS_OF_A_COPY": 0, "ROWS_PER_CHANGE": per_change, "KEPT_ROWS_PER_CHANGE": 1000}
+        for constant, value in values.items():
+            patch.setattr(past_rows, constant, value)
+        states, done, names = states_by_round(story, s.round), 0, list(s)
+        for k, size in enumerate(grouped(len(story.rounds), story.groups)):
+            commit(s, story.rounds[done : done + size])
+            done += size
+            for which, back in reads[k % len(reads)] if names else ():
+                name, round = names[which % len(names)], s.round - back % (min(window, s.round) + 1)
+                assert texts(s.at(round)[name]) == states[round][name].keys(), f"{name} as of round {round} of {s.round}"
+        check_window(s, states, max(0, s.round - window))
 
 
 @examples(25)
@@ -219,3 +250,80 @@ def test_the_memory_of_history_is_that_of_its_window() -> None:
     assert {x for x, _ in s.at(s.round - 1000)["seen"]} == set(range(42_000, 42_050))
     s.history(0)
     assert history.rows == 0
+
+
+def replace_half(s: dlog.Session, rows: int, rounds: int = 1) -> None:
+    """Replaces half of the rows of `seen`, of which there are so many, in each round."""
+    for _ in range(rounds):
+        first = (int(s.round) - 1) * rows // 2
+        s.remove("seen", [(x,) for x in range(first, first + rows // 2)])
+        s.insert("seen", [(x,) for x in range(first + rows, first + rows + rows // 2)])
+        s.commit()
+
+
+def seen_as_of(s: dlog.Session, rows: int, round: int) -> bool:
+    first = (round - 1) * rows // 2
+    return sorted(s.at(round)["seen"].to_numpy()["x"].tolist()) == list(range(first, first + rows))
+
+
+@pytest.mark.parametrize("rows", [1_000, 20_000])
+def test_what_a_commit_has_kept_is_read_without_its_changes(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a thousand rows stay with the engine then."""
+    s = dlog.session(".decl seen(x: number)\n", {"seen": [(x,) for x in range(rows)]}, history=10, threads=1)
+    replace_half(s, rows, 3)
+    assert seen_as_of(s, rows, s.round - 1)
+    replace_half(s, rows)
+    kept = s._followers.history._kept
+    assert (kept is not None) == (rows == 1_000)
+    monkeypatch.setattr(changes, "changed_at_once", None)
+    monkeypatch.setattr(changes, "PickedChanges", None)
+    for _ in range(2):
+        replace_half(s, rows)
+        assert seen_as_of(s, rows, s.round - 1)
+    assert kept is None or s._followers.history._kept is not None
+
+
+def test_batches_are_made_by_commits_not_by_who_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = dlog.session(".decl seen(x: number)\n", {"seen": [(0,)]}, history=1000)
+    seal, read, made = ChangeTrace._seal, False, 0
+
+    def counted(trace: ChangeTrace) -> None:
+        nonlocal made
+        assert not read
+        made += 1
+        seal(trace)
+
+    monkeypatch.setattr(ChangeTrace, "_seal", counted)
+    for x in range(1, 3 * changes.MAX_WAITING):
+        s.insert("seen", (x,))
+        s.commit()
+        read = True
+        assert len(s.at(s.round - 1)["seen"]) == x
+        read = False
+    assert made
+
+
+def test_a_commit_is_done_where_there_is_no_memory_to_keep_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = dlog.session(".decl seen(x: number)\n", {"seen": [(x,) for x in range(1_000)]}, history=10)
+    replace_half(s, 1_000, 3)
+    assert seen_as_of(s, 1_000, 3)
+    monkeypatch.setattr(KnownTables, "keep_present", _no_memory)
+    replace_half(s, 1_000)
+    assert s.round == 5
+    assert seen_as_of(s, 1_000, 4)
+
+
+def _no_memory(*_: object) -> None:
+    raise MemoryError
+
+
+def test_a_relation_that_takes_the_name_of_one_that_was_read_has_rows_of_its_own() -> None:
+    s = dlog.session(".decl seen(x: number)\n.decl other(x: number)\n", {"seen": [(x,) for x in range(1_000)]}, history=10)
+    replace_half(s, 1_000, 2)
+    assert seen_as_of(s, 1_000, 2)
+    replace_half(s, 1_000)
+    s.drop_relation("seen")
+    s.add_rules(".decl seen(x: number)")
+    s.insert("seen", [(x,) for x in range(5_000)])
+    s.commit()
+    assert [len(s.at(round)["seen"]) for round in range(4, 8)] == [0, 0, 0, 5_000]

@@ -61,7 +61,7 @@ def check_kept(make: Any, story: Story, taken: list[bool], words: int) -> None:
         for k, size in enumerate(grouped(len(story.rounds), story.groups)):
             driver.commit(story.rounds[done : done + size])
             done += size
-            if engine.journal():
+            if engine.journal() is not None:
                 for name in engine.touched:
                     add(expected, name, engine.changes(name))
             if taken[k % len(taken)]:

@@ -19,32 +19,18 @@ from dlog.engine.trace.layer import Layer
 from dlog.engine.trace.undoing import done, undone
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import RowUpdates, Updates
+from tests.engine.trace.changing_rows import (
+    ROUNDS,
+    VALUES,
+    Row,
+    columns_of,
+    set_of,
+    states_of,
+    stories,
+    table_of,
+    updates_of,
+)
 from tests.examples import examples
-
-Row = tuple[int, ...]
-VALUES = st.sampled_from([0, 1, 2, -1, 2**31, -(2**63), 2**63 - 1])
-ROUNDS = st.lists(st.lists(st.tuples(VALUES, VALUES), max_size=4), min_size=1, max_size=12)
-"""The rows that each round turns: out of the set if they are there, else in."""
-
-
-def stories(rounds: list[list[Row]], held: set[Row]) -> list[dict[Row, int]]:
-    """The diffs of each round, and the rows after all of them in `held`."""
-    found = []
-    for rows in rounds:
-        diffs = {row: -1 if row in held else 1 for row in rows}
-        held.symmetric_difference_update(diffs)
-        found.append(diffs)
-    return found
-
-
-def columns_of(rows: list[Row], dtype: Any = np.int64) -> tuple[np.ndarray, ...]:
-    table = np.array(rows, np.int64).reshape(len(rows), 2)
-    return tuple(np.ascontiguousarray(table[:, c].astype(dtype)) for c in range(2))
-
-
-def updates_of(diffs: dict[Row, int], round: int) -> Updates:
-    values = np.array(list(diffs.values()), np.int64)
-    return Updates(columns_of(list(diffs)), values, np.full(len(diffs), round))
 
 
 def summed(parts: list[dict[Row, int]]) -> dict[Row, int]:
@@ -63,17 +49,6 @@ def told(updates: Updates) -> list[tuple[int, Row, int]]:
 def rows_of(layer: Layer) -> dict[Row, int]:
     """The rows of a layer with their diffs."""
     return dict(zip(zip(*(c.tolist() for c in layer.columns()), strict=True), layer.diffs().tolist(), strict=True))
-
-
-def table_of(rows: list[Row], dtype: Any = np.int64, fresh: bool = False) -> Table:
-    return Table((Kind.NUMBER,) * 2, columns_of(rows, dtype), fresh=fresh)
-
-
-def set_of(table: Table) -> set[Row]:
-    """The rows of a table that has each once."""
-    rows = list(zip(*(c.tolist() for c in table.columns), strict=True))
-    assert len(set(rows)) == len(rows) == table.rows
-    return set(rows)
 
 
 @examples(150)
@@ -101,7 +76,7 @@ def test_changes_between_rounds_are_what_was_noted(
         patch.setattr(changes, "MAX_BATCH_ROWS", batch)
         held: set[Row] = set()
         story = [{}, *stories(rounds, held)]
-        states = _states(story)
+        states = states_of(story)
         trace = ChangeTrace(2, 0)
         for now, diffs in enumerate(story):
             if diffs:
@@ -131,14 +106,6 @@ def _itself(table: Table) -> Table:
 
 def _are_narrow(rows: set[Row]) -> bool:
     return all(-(2**31) <= v < 2**31 for row in rows for v in row)
-
-
-def _states(story: list[dict[Row, int]]) -> list[set[Row]]:
-    """The rows after each round."""
-    found: list[set[Row]] = [set()]
-    for diffs in story[1:]:
-        found.append({row for row in found[-1] | diffs.keys() if (row in found[-1]) ^ (row in diffs)})
-    return found
 
 
 def _check_batches(trace: ChangeTrace, window: int, most: int, story: list[dict[Row, int]]) -> None:
@@ -236,72 +203,10 @@ def test_many_changes_are_not_in_very_many_batches() -> None:
     assert told(trace.between(499_999, 500_001)) == [(n, (n,), 1) for n in (500_000, 500_001)]
 
 
-def test_rows_of_past_rounds_are_kept_while_they_are_read_and_small() -> None:
-    trace = ChangeTrace(2, 0)
-    story = stories([[(n, 0)] for n in range(1, 301)] + [[(n, 0)] for n in range(1, 291)], set())
-    for round, diffs in enumerate(story, 1):
-        trace.note(updates_of(diffs, round), 0)
-    now = table_of([(n, 0) for n in range(291, 301)])
-
-    def read(round: int, now: Table = now) -> Table:
-        return trace.table(round, lambda: now, 590)
-
-    first = read(590 - 10)
-    assert read(590 - 10) is first and not first.fresh  # 20 rows, of which nobody's are written to
-    assert set_of(read(590 - 11)) == {(n, 0) for n in range(280, 301)}
-    assert set_of(first) == {(n, 0) for n in range(281, 301)}
-    bytes = trace.nbytes
-    for _ in range(2):
-        trace._known.age()
-    assert trace.nbytes < bytes and read(590 - 10) is not first
-    large = table_of([(n, 0) for n in range(291, 301)] + [(n, 1) for n in range(10_000)])
-    for _ in range(2):
-        trace._known.age()
-    assert read(500, large) is not read(500, large)
-
-
-def test_tables_on_the_way_are_kept_where_there_are_many_changes() -> None:
-    """Each is some changes from the next, so that no later read adds up more than half of these."""
-    trace, rounds, ones = ChangeTrace(1, 0), 20, np.ones(1_000, np.int64)
-    for round in range(1, rounds + 1):
-        gone, came = (np.arange(1_000) + 1_000 * (round - n) for n in (1, 0))
-        trace.note(Updates((np.concatenate([gone, came]),), np.repeat([-1, 1], 1_000), np.tile(ones * round, 2)), 0)
-    now = Table((Kind.NUMBER,), (np.arange(1_000) + 1_000 * rounds,))
-    for round in range(1, rounds):
-        assert np.array_equal(np.sort(trace.table(round, lambda: now, rounds).columns[0]), np.arange(1_000) + 1_000 * round)
-        known = sorted(trace._known._tables)
-        assert known[0] == 1 and max(np.diff(known)) <= 2
-    weight = sum(1_000 + past_rows.ROWS_OF_A_TABLE for _ in trace._known._tables)
-    assert weight <= past_rows.KEPT_ROWS_PER_CHANGE * trace.rows and weight == trace._known._rows
-
-
-@pytest.mark.parametrize("back", [1, 7])
-def test_a_round_that_is_read_after_every_commit_is_made_of_the_last_one(back: int) -> None:
-    """The relation as of now, and the changes that are still with the engine, are left alone."""
-    trace, held, reads = ChangeTrace(2, 0), set[Row](), 0
-    story = [{}, *stories([[(n, 0), (n - 5, 0)] for n in range(6, 300)], held)]
-    states = _states(story)
-
-    def now() -> Table:
-        nonlocal reads
-        reads += 1
-        return table_of(sorted(states[last]))
-
-    for last in range(1, 295):
-        trace.note(updates_of(story[last], last), 0)
-        if last >= 20:
-            assert trace.last_needed(last - back, last) == (last if last == 20 else last - back)
-            assert set_of(trace.table(last - back, now, last)) == states[last - back]
-    assert reads == 1
-    last = 2_000
-    trace.note(updates_of({(-1, -1): 1}, last), 0)
-    assert set_of(trace.table(last - 1, now, last)) == states[294] and reads == 1  # few changes lie in between, if many rounds
-
-
 def test_few_changes_are_undone_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     trace, held = ChangeTrace(2, 0), set[Row]()
     story = [{}, *stories([[(n, 2**40), (n - 5, 2**40)] for n in range(6, 100)], held)]
-    states = _states(story)
+    states = states_of(story)
     for round, diffs in enumerate(story[1:], 1):
         trace.note(updates_of(diffs, round), 0)
     monkeypatch.setattr(changes, "PickedChanges", None)

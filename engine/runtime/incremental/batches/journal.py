@@ -36,9 +36,9 @@ class Journal:
         self._gathered: dict[str, list[Updates]] = {}
         """Changes of dataflows before that one."""
 
-    def append(self, flow: Dataflow, first: int) -> bool:
-        """Adds what the last batch, which began at the round `first`, has changed; false, with nothing added, where there is no
-        room for it."""
+    def append(self, flow: Dataflow, first: int) -> int | None:
+        """Adds what the last batch, which began at the round `first`, has changed, and returns how many words that takes; None,
+        with nothing added, where there is no room for it."""
         if self._collections is not flow.by_address:
             self._gather()
             self._collections = flow.by_address
@@ -47,9 +47,9 @@ class Journal:
             self._view, self._address = self._words.data, address_of(self._words)
         end = append_records(flow.work.address, self._control.address, first, self._address, self._end, MAX_WORDS)
         if end < 0:
-            return False
-        self._end = end
-        return True
+            return None
+        before, self._end = self._end, end
+        return int(end - before)
 
     def take(self) -> dict[str, Updates]:
         """All that it has, by collection, by round; it is empty then."""

@@ -162,8 +162,8 @@ class Viewed(PlainRounds):
             self._keep_changes(name, round, updates)
         return updates
 
-    def journal(self) -> bool:
-        return not self._new_views() and self.inner.journal()
+    def journal(self) -> int | None:
+        return None if self._new_views() else self.inner.journal()
 
     def take_journal(self) -> dict[str, Updates]:
         found = self.inner.take_journal()
