@@ -11,7 +11,7 @@ import numpy as np
 
 from dlog.arguments import MAX_COUNT, whole
 from dlog.codec import Codec
-from dlog.dataclass import dataclass
+from dlog.dataclass import dataclass, immutable
 from dlog.engine.ir.rules import Program
 from dlog.engine.trace.changes import net_of
 from dlog.engine.trace.undoing import undone
@@ -32,7 +32,7 @@ class Reader(Protocol):
     round: int
 
 
-@dataclass(frozen=True, slots=True)
+@immutable
 class Committed:
     """A commit: the rounds after `before` up to `last`, and how to read its changes and the rows after it."""
 
