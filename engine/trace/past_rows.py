@@ -43,9 +43,9 @@ class KnownTables:
         self._rows = 0
         """What all of them count for."""
         self._reach = self._reach_before = -1
-        """How many rounds back somebody has read since the round `_since`, and for some rounds before it; -1: nobody has. The
-        rows of the round `_kept` were the last that were kept without being read."""
+        """How many rounds back somebody has read since the round `_since`, and for some rounds before it; -1: nobody has."""
         self._since = self._kept = begin
+        """And the last round whose rows were kept when it was the present one."""
         self._size = self._copied = 0
         """Rows of the table that was read last; and what has been kept since then without being read counts for."""
 

@@ -163,8 +163,8 @@ class History:
         return True
 
     def settle(self, reads: bool = False) -> None:
-        """Takes in what the engine has kept: as it is to give way to another one, or as somebody `reads`, who is not to wait for
-        more than that."""
+        """Takes in what the engine has kept: as it is to give way to another one, or as somebody `reads`, who is not to wait
+        for more than that."""
         if self._kept is None:
             return
         with self._lock, Delayed():
