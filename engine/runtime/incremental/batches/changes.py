@@ -18,9 +18,11 @@ _NOTHING = np.empty(0, np.int64)
 
 def net(rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The places of changes, and their diffs, of which those of one row (its number or word) in one round are added up."""
-    if len(rows) and (rows.min() < 0 or rows.max() >= 1 << 32):
-        rows = np.unique(rows, return_inverse=True)[1]
-    code = (rounds << 32) + rows
+    code = rows
+    if len(rows) and rounds.min() != rounds.max():
+        if rows.min() < 0 or rows.max() >= 1 << 32:
+            rows = np.unique(rows, return_inverse=True)[1]
+        code = (rounds << 32) + rows
     ordered = np.sort(code)
     if not (ordered[1:] == ordered[:-1]).any():
         return np.arange(len(rows)), diffs
