@@ -94,7 +94,7 @@ def succeed(
     try:
         changed = {}
         for name in kept:
-            if name in program.timed:
+            if name in program.timed and name not in new.reused_relations:
                 changed[name] = between(old.table(name), new.table(name), round)
             elif name not in ruled | were and not program.facts.get(name):
                 changed[name] = more.get(name, none(program.relations[name].arity))

@@ -142,7 +142,7 @@ class SparkLayers(Layered):
     """See `dlog.engine.rounds_engine.RoundsEngine`. For programs some of whose relations rounds feed: those are with the
     driver, which gives the others to engines of parts, one after the other, that have their rows with the same workers."""
 
-    lets_pass = False
+    here = False
 
     def __init__(
         self, program: Program, resident_workers: SparkResidentWorkers, old: RoundsEngine | StartingPoint | None = None

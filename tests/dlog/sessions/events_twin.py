@@ -55,6 +55,11 @@ CLOCKS = {
     ".decl began(s: symbol, p: number)\nbegan(s, p) :- @shows(s), price(s, p).\n",
 }
 
+LENT = "big(o, item) :- lent(o, item).\n"
+"""Has what is lent be big, too."""
+ZERO = ".decl zero(n: number)\nzero(0).\nfailed(1 / n) :- zero(n).\n"
+"""Rules with which no round goes well."""
+
 
 class Kept:
     """What events of a relation have met: a count for each event and answer, and the answers of each event when it came."""
@@ -103,7 +108,8 @@ class Twin:
         for _ in rows["road"]:
             found["reach"] |= {(y,) for x, y, a, b in rows["road"] if (x,) in found["reach"] and a <= now <= b}
         events = {"pay": "order", "few": "order", "owe": "lent", "tea": "big", "paid": "order", "offer": "order"}
-        rows = rows | {"big": {e for e in rows["order"] if e[0] > 1}, "shows": found["shows"]}
+        big = {e for e in rows["order"] if e[0] > 1} | (rows["lent"] if LENT in rules else set())
+        rows = rows | {"big": big, "shows": found["shows"]}
         for name in ("paid", *rules):
             if name == "paid" and "bill" in rules:
                 rows["paid"] = found["paid"] = self.kept["paid"].round(rows["order"], rows, now)
@@ -139,6 +145,8 @@ steps = st.lists(
         st.tuples(st.just("add"), st.sampled_from([*EVENTS, *CLOCKS])),
         st.tuples(st.just("drop"), st.sampled_from([*EVENTS, *CLOCKS])),
         st.tuples(st.just("reopen"), st.sampled_from([*EVENTS, *CLOCKS])),
+        st.tuples(st.just("fail_to_add"), st.sampled_from([*EVENTS, *CLOCKS])),
+        st.tuples(st.just("turn"), st.just(LENT)),
     ),
     min_size=3,
     max_size=14,
@@ -157,7 +165,7 @@ class Driven:
 
     @property
     def text(self) -> str:
-        return DECLARED + "".join((EVENTS | CLOCKS)[name] for name in self.rules)
+        return DECLARED + "".join((EVENTS | CLOCKS | {LENT: LENT})[name] for name in self.rules)
 
     def open(self, anew: bool = False) -> dlog.Session:
         """A session of the program, or of that which a state has had a round of."""
@@ -212,6 +220,22 @@ class Driven:
             self.session.add_rules((EVENTS | CLOCKS)[name])
             self.new(name)
             self.pass_round((), self.session.round)
+
+    def fail_to_add(self, name: str) -> None:
+        """Rules that are refused, for what they come to, change nothing."""
+        rule = "" if name in self.rules else (EVENTS | CLOCKS)[name]
+        with pytest.raises(dlog.DlogError, match="division by zero"):
+            self.session.add_rules(rule + ZERO)
+
+    def turn(self, rule: str) -> None:
+        """A rule that comes if it is not there, else goes."""
+        if rule in self.rules:
+            self.session.drop_rules(rule)
+            self.rules.remove(rule)
+        else:
+            self.session.add_rules(rule)
+            self.rules.append(rule)
+        self.pass_round((), self.session.round)
 
     def new(self, name: str) -> None:
         """A rule for which all that is there is yet to come."""

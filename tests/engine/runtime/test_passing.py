@@ -132,7 +132,7 @@ changes = st.dictionaries(
 def test_an_engine_that_begins_anew_meets_no_event_again(commits: list[dict[tuple[str, int, int], tuple[bool, int]]]) -> None:
     """Beside one that does not, and one whose events come and go like other rows."""
     anew, plain = (storing_engine(compiled(PAY)) for _ in range(2))
-    with patch.object(Layered, "lets_pass", False):
+    with patch.object(Layered, "here", False):
         staying = storing_engine(compiled(PAY))
     there: set[tuple[str, tuple[int, ...]]] = set()
     for made in commits:

@@ -14,17 +14,18 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from dlog.dataclass import dataclass
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.incremental.layers import Part, parts
 from dlog.engine.plan.incremental.passing import passing_relations
 from dlog.engine.rounds_engine import Frames, Image, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.batches.changes import insertions, no_updates
+from dlog.engine.runtime.incremental.engines.following import Before, Following, Layer, all_of
 from dlog.engine.runtime.incremental.engines.kept import Kept
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.engines.recompute import Recompute
 from dlog.engine.runtime.incremental.engines.timed import Changed, Fed, Rows, Shown
+from dlog.engine.runtime.incremental.engines.viewed import keeper_of
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.differences import apply_changes, words
@@ -37,22 +38,11 @@ Reply = TypeVar("Reply")
 FEEDING: dict[str, type[Fed]] = {"shown": Shown, "changed": Changed, "kept": Kept}
 
 
-@dataclass(slots=True)
-class Layer:
-    """A part, its engine, and the last commit that it had a share in."""
-
-    part: Part
-    engine: RoundsEngine
-    fed: Fed | None = None
-    """The engine, where rounds feed it."""
-    committed: int = 0
-
-
 class Layered(PlainRounds):
     """See `dlog.engine.rounds_engine.RoundsEngine`. `reasons` says by stratum why it cannot be maintained."""
 
-    lets_pass = True
-    """Whether engines of parts know relations whose rows pass."""
+    here = True
+    """Whether engines of parts are in this process: they let rows pass, and take over from others."""
 
     def __init__(
         self,
@@ -71,11 +61,12 @@ class Layered(PlainRounds):
         self.round = 0 if old is None else old.round
         self._again = isinstance(old, StartingPoint) and old.again
         self._lock = RLock()
-        self._parts = parts(program, reasons, passing_relations(program, reasons) if self.lets_pass else ())
-        self._layers = [self._build_layer(part, self._again) for part in self._parts]
+        self._parts = parts(program, reasons, passing_relations(program, reasons) if self.here else ())
+        self._following = self._goes_on(old) if self.here and isinstance(old, Layered) and old._commits else None
+        self._layers = self._following.layers if self._following else [self._build_layer(p, self._again) for p in self._parts]
         self._ruled = program.derived.keys()
         self._owner = {name: number for number, part in enumerate(self._parts) for name in part.owns}
-        self._commits = 0
+        self._commits: int = old._commits if self._following and isinstance(old, Layered) else 0
         self._forgotten = False
         """Whether the engine is at its last round without knowing what that changed."""
         self._old = old
@@ -84,12 +75,30 @@ class Layered(PlainRounds):
         """Whether that is an image: what has come since then comes with the first commit."""
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and so did the way back."""
+        self._reused: frozenset[str] = frozenset()
+        self._lent: list[tuple[Layer, Maintained]] = []
+        """Layers from whose engines others have taken over, while the engine of another program goes on from this one."""
+        self._ruled_before: dict[str, Table] = {}
+        """External rows of relations with rules, before they changed in the first commit of that."""
 
     def _build_layer(self, part: Part, again: bool) -> Layer:
         if part.timed:
             fed = FEEDING[self.program.timed[part.timed].how](part.program, part.timed, self.round, part.passing)
             return Layer(part, cast("RoundsEngine", fed), fed)  # of which Layered asks no more than it has
         return Layer(part, self._part_engine(part, StartingPoint(self.symbols, self.records, self.round, again=again)))
+
+    def _goes_on(self, old: Layered) -> Following:
+        """What is taken over from another engine."""
+        old._go_back()
+        before = Before(old.program, old._layers, old.table, old.external)
+        return Following(before, self._parts, self._follow_layer)
+
+    def _follow_layer(self, part: Part, engine: Maintained | None) -> Layer:
+        if engine is None:
+            return self._build_layer(part, False)
+        made = Maintained(part.program, old=engine, **self._options)  # type: ignore[arg-type]
+        made.round = self.round  # of the other one, the last that it had a share in
+        return Layer(part, made)
 
     def _part_engine(self, part: Part, start: StartingPoint) -> RoundsEngine:
         """The engine of a part with rules."""
@@ -104,27 +113,42 @@ class Layered(PlainRounds):
             given = {name: updates for name, updates in inputs.items() if updates.rows}
             last = max((updates.last for updates in given.values()), default=self.round + 1)
             begun = bool(self._commits)
-            ruled = {name: self._external(name) for name in given if name in self._ruled}
+            ruled = {name: self._external(name) for name in given if name in self._ruled and self._following is None}
             self._commits += 1
             try:
+                if self._following is not None:
+                    self._begin_following(self._following, given)
                 for layer in self._layers:
-                    share = self._share(layer.part, given)
-                    own = {name: frames[name] for name in layer.part.inputs if name in frames} if frames else None
-                    if layer.fed is not None:
-                        before, again = self._before(layer.fed) if self._resumed or not begun else (None, False)
-                        if layer.fed.advance(share, last, before, again):
-                            layer.committed = self._commits
-                        if type(layer.fed) is Shown and layer.fed.crowded:
-                            layer.fed.restore(self.table(layer.fed.timed.source), last)
-                    elif share or own or not begun or self._resumed:
-                        layer.committed = self._commits
-                        self._commit_part(layer.engine, share, own, last)
+                    self._commit_layer(layer, given, frames, last, begun)
             except BaseException:
+                if self._following is not None:
+                    self._undo_following()
+                    raise
                 self._owing = lambda: self._take_back(begun, ruled)
                 self._go_back()
                 raise
-            self.round, self._forgotten, self._old, self._resumed = last, False, None, False
+            if self._following is not None:
+                self._reused = frozenset(self._following.reused_relations())
+            self.round, self._forgotten, self._old, self._resumed, self._following = last, False, None, False, None
             return last
+
+    def _commit_layer(
+        self, layer: Layer, given: Mapping[str, Updates], frames: Frames | None, last: int, begun: bool
+    ) -> None:
+        """Has a part go on to the last round of a commit."""
+        following = self._following
+        new = following.is_new(layer) if following is not None else not begun
+        share = self._share(layer, given, last)
+        own = {name: frames[name] for name in layer.part.inputs if name in frames} if frames else None
+        if layer.fed is not None:
+            before, again = self._before(layer.fed) if self._resumed or new else (None, False)
+            if layer.fed.advance(share, last, before, again):
+                layer.committed = self._commits
+            if type(layer.fed) is Shown and layer.fed.crowded:
+                layer.fed.restore(self.table(layer.fed.timed.source), last)
+        elif share or own or new or self._resumed:
+            layer.committed = self._commits
+            self._commit_part(layer.engine, share, own, last)
 
     def _commit_part(self, engine: RoundsEngine, share: Mapping[str, Updates], frames: Frames | None, last: int) -> None:
         """Has the engine of a part commit its share of the changes up to a round."""
@@ -134,6 +158,8 @@ class Layered(PlainRounds):
         """What had come of a relation that another one follows when the first commit comes: rows of the engine before, or all
         that there are."""
         old = self._old
+        if self._following is not None:
+            return self._following.source_of(fed), False
         if old is None:
             return None, False
         if isinstance(old, StartingPoint):
@@ -143,12 +169,31 @@ class Layered(PlainRounds):
         table = old.table(fed.timed.source)
         return (tuple(words(column) for column in table.columns), table.rows), False
 
-    def _share(self, part: Part, given: Mapping[str, Updates]) -> dict[str, Updates]:
+    def _share(self, layer: Layer, given: Mapping[str, Updates], last: int) -> dict[str, Updates]:
         """The changes for a part, those before it having committed."""
-        found = {name: given[name] for name in part.inputs if name in given}
-        for name in part.reads:
+        if self._following is not None:
+            return self._first_share(self._following, layer, given, last)
+        found = {name: given[name] for name in layer.part.inputs if name in given}
+        for name in layer.part.reads:
             updates = self._changes_of(name)
             if updates is not None and updates.rows:
+                found[name] = updates
+        return found
+
+    def _first_share(
+        self, following: Following, layer: Layer, given: Mapping[str, Updates], last: int
+    ) -> dict[str, Updates]:
+        """The same in the first commit after another engine: whoever has no rows gets all of them."""
+        found = following.given(layer, given, last)
+        for name in layer.part.reads:
+            owner = self._layers[self._owner[name]]
+            if following.has(layer, name):
+                updates = following.changes(owner, name, self._changes_of(name), self._table_at(name, last), last)
+            elif owner.fed is not None and owner.fed.passing:
+                updates = owner.fed.last
+            else:
+                updates = all_of(self._table_at(name, last), last)
+            if updates.rows:
                 found[name] = updates
         return found
 
@@ -156,6 +201,43 @@ class Layered(PlainRounds):
         """The changes of a relation by this commit so far; None where its part had no share in it."""
         layer = self._layers[self._owner[relation]]
         return layer.engine.changes(relation) if layer.committed == self._commits else None
+
+    # --------------------------------------------------------------------------------------------------------- succession
+
+    @property
+    def inherited(self) -> frozenset[str]:
+        return frozenset() if self._following is None else self._following.inherited
+
+    @property
+    def reused_relations(self) -> frozenset[str]:
+        return self._reused
+
+    def _begin_following(self, following: Following, given: Mapping[str, Updates]) -> None:
+        old = self._old
+        assert isinstance(old, Layered)
+        following.begin()
+        old._lent = following.followed
+        old._ruled_before = {name: old._external(name) for name in given if name in old._ruled}
+
+    def _undo_following(self) -> None:
+        """The first commit has failed: the engine before is as it was, and this one of no use."""
+        old = self._old
+        assert isinstance(old, Layered)
+        old.take_back(cast("RoundsEngine", self))
+
+    def take_back(self, successor: RoundsEngine) -> None:
+        successor = keeper_of(successor)
+        if not isinstance(successor, Layered):
+            return
+        with self._lock:
+            for layer, engine in self._lent:
+                if engine.has_rows:  # else it has not begun, or has failed and given all of them back
+                    layer.engine.take_back(cast("RoundsEngine", engine))
+            if any(layer.engine.round > self.round for layer in self._layers):
+                ruled, self._commits = self._ruled_before, successor._commits
+                self._owing = lambda: self._take_back(True, ruled)
+                self._go_back()
+            self._lent, self._ruled_before = [], {}
 
     # ------------------------------------------------------------------------------------------------------------- failure
 
@@ -198,7 +280,7 @@ class Layered(PlainRounds):
                 given = {n: insertions(tuple(words(c) for c in t.columns), t.rows, round) for n, t in before.items()}
                 for layer in self._layers:
                     layer.committed = self._commits
-                    share = self._share(layer.part, given)
+                    share = self._share(layer, given, round)
                     if layer.fed is not None:
                         layer.fed.advance(share, round, None, True)
                     else:
@@ -292,13 +374,15 @@ class Layered(PlainRounds):
         timed = self.program.timed.get(relation)
         if timed is not None and timed.how == "shown":
             with self._lock:
-                return self._shown(self.table(timed.source))
+                return _shown(self.table(timed.source), self.round)
         return self._of(relation, lambda engine: engine.table(relation))
 
-    def _shown(self, table: Table) -> Table:
-        """The rows of which the last two columns say that they are there now."""
-        chosen = (table.columns[-2] <= self.round) & (table.columns[-1] > self.round)
-        return Table(table.kinds, tuple(column[chosen] for column in table.columns), int(np.count_nonzero(chosen)))
+    def _table_at(self, relation: str, round: int) -> Table:
+        """The rows of a relation, where the commit of a round has come by it."""
+        timed = self.program.timed.get(relation)
+        if timed is not None and timed.how == "shown":
+            return _shown(self.table(timed.source), round)
+        return self._layers[self._owner[relation]].engine.table(relation)
 
     def external(self, relation: str) -> Table:
         with self._lock:
@@ -321,6 +405,12 @@ class Layered(PlainRounds):
         with self._lock:
             for layer in self._layers:
                 layer.engine.close()
+
+
+def _shown(table: Table, round: int) -> Table:
+    """The rows of which the last two columns say that they are there in a round."""
+    chosen = (table.columns[-2] <= round) & (table.columns[-1] > round)
+    return Table(table.kinds, tuple(column[chosen] for column in table.columns), int(np.count_nonzero(chosen)))
 
 
 def _of_parts(round: int, layers: Sequence[Layer], images: Sequence[Image | None]) -> Image | None:

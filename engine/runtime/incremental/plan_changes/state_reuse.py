@@ -79,10 +79,10 @@ class StateReuse:
             return {}
         derived = before.derived.keys() | now.derived.keys()
         same = {name for name in now.relations if name not in derived and self._alike(name)}
-        known = {(s.relations, _rules_shape(s)): number for number, s in enumerate(before.strata) if s.rules}
+        known = {(s.relations, rules_shape(s)): number for number, s in enumerate(before.strata) if s.rules}
         found = {}
         for number, stratum in enumerate(now.strata):
-            old = known.get((stratum.relations, _rules_shape(stratum)))
+            old = known.get((stratum.relations, rules_shape(stratum)))
             if old is not None and self._comes_about_alike(stratum, old, same):
                 same.update(stratum.relations)
                 if stratum.relations[0] not in avoid:
@@ -283,7 +283,7 @@ def own_relations(scope: nodes.Scope) -> list[str]:
     return sorted(own.difference(scope.relations))
 
 
-def _rules_shape(stratum: Stratum) -> object:
+def rules_shape(stratum: Stratum) -> object:
     """The rules of a stratum without their text and places, for comparison."""
     names = Names()
     shape = tuple([(names.rule(rule), rule.variables) for rule in stratum.rules])
