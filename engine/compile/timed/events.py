@@ -181,9 +181,19 @@ def check_events(rule: Rule, problems: Problems) -> bool:
     events = [x for x in rule.body if isinstance(x, Atom) and x.relation[:1] == MARK]
     if len(events) > 1:
         labels = (Label(events[1].span), Label(events[0].span, "the first one"))
-        note = "a rule for each, or the relation itself (without `@`) for all but one"
-        problems.add("event", "a rule waits for one event", *labels, notes=[note])
+        problems.add("event", "a rule waits for one event", *labels, notes=_for_each(events))
     return len(events) == 1
+
+
+def _for_each(events: Sequence[Atom]) -> list[str]:
+    """What to write in the place of a rule with several events."""
+    names = [event.relation.removeprefix(MARK) for event in events]
+    bodies = [", ".join(f"{'@' if k == n else ''}{name}(...)" for k, name in enumerate(names)) for n in range(len(names))]
+    return [
+        f"where {'either' if len(names) == 2 else 'each'} is to meet what is there of the other{'s' * (len(names) > 2)} when it "
+        f"comes, write a rule for each: `{'`, and `'.join(bodies)}`",
+        "where one is what the rule waits for, write the other without `@`",
+    ]
 
 
 def split_events(
