@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from dlog.display.preview import Preview
+from dlog.engine.compile.timed.findings import given_relations
 from dlog.engine.garbage import uncollected
 from dlog.engine.interruption import Delayed, delayed
 from dlog.engine.ir import rules
+from dlog.engine.rounds_engine import StartingPoint
 from dlog.engine.state.sync import Sync
 from dlog.functors import FunctorSource
 from dlog.grammar.diagnostics import DlogError
@@ -128,7 +130,19 @@ class Session(Changing):
             for name, rows in facts.items():
                 self.insert(name, rows)
         if self._staged_changes.staged or _says_something(self.program):
+            if isinstance(facts, str | Path):
+                self._have_come(given_relations(self._program))
             self._commit()
+
+    def _have_come(self, relations: frozenset[str]) -> None:
+        """What these timed relations follow comes with the first round, and had come already."""
+        if self._durable is not None:
+            self._durable.have_come(relations)
+        elif relations:
+            staged = self._staged_changes.staged
+            start = StartingPoint(self._engine.symbols, self._engine.records, 0, restored=relations)
+            self._use(self._engines.make(self._program, start), self._program)
+            self._staged_changes.staged = staged
 
     # ------------------------------------------------------------------------------------------------------------- program
 

@@ -5,7 +5,7 @@ Text is only ever appended, so that the spans of all nodes stay right whatever i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from dlog.arguments import text as argument_text
 from dlog.dataclass import dataclass
 from dlog.engine.compile.components import Expansion, expand
 from dlog.engine.compile.strata.stratify import stratify
+from dlog.engine.compile.timed.findings import FOUND
 from dlog.engine.compile.walk import walk
 from dlog.engine.compiler import check_tree, parse
 from dlog.engine.ir.rules import Io, Program
@@ -166,7 +167,15 @@ def without_rules(text: Text, which: str) -> Text:
         left.remove(clause)
     if not clauses:
         raise mistake("no-rule", f"there is no rule in {which.strip()!r}")
-    return replace(text, items=tuple(left))
+    heads = {head.name for clause in clauses for head in clause.heads}
+    return replace(text, items=tuple(item for item in left if not _is_found(item, heads)))
+
+
+def _is_found(item: syntax.Item, names: Collection[str]) -> bool:
+    """Whether an item reads what events of some relations have found: once for all, by the order of their rules."""
+    if not isinstance(item, syntax.Directive) or item.kind != "input" or FOUND not in dict(item.params):
+        return False
+    return not set(names).isdisjoint(item.relations)
 
 
 def _without_rules_of(text: Text, name: str) -> Text:
@@ -180,7 +189,7 @@ def _without_rules_of(text: Text, name: str) -> Text:
             heads = tuple(head for head in item.heads if head.name != name)
             if heads:
                 left.append(item if heads == item.heads else replace(item, heads=heads))
-        else:
+        elif not _is_found(item, (name,)):
             left.append(item)
     if tuple(left) == text.items:
         raise mistake("no-rule", f"`{name}` has no rules")

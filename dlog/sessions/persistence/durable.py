@@ -204,6 +204,10 @@ class Durable(PlainRounds):
         both = prepended(facts, given)
         return both | {name: netted(self.program.relations[name], both[name], 0) for name in facts}
 
+    def have_come(self, relations: frozenset[str]) -> None:
+        """What these timed relations follow comes with the very first commit, and had come already."""
+        self._restored |= relations
+
     # -------------------------------------------------------------------------------------------------------------- engine
 
     def _awake(self) -> RoundsEngine:

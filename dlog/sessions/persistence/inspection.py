@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dlog.caches import own_lease
 from dlog.engine.compile.past import is_declared
-from dlog.engine.compile.timed.findings import Finding, findings
+from dlog.engine.compile.timed.findings import FOUND, Finding, findings
 from dlog.engine.formats import save
 from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.engine.state import files, folders, parts
@@ -60,7 +60,7 @@ def repair_state(folder: str | Path, without: Collection[str] = ()) -> list[str]
 
 def dump_state(folder: str | Path, output: str | Path) -> list[str]:
     """Writes the program of a state without its facts, and all rows from outside as facts files, so that `dlog run` or a new
-    session can begin with them, and what events have found; as of the last round that can be read. Raises DlogError where
+    session can begin with them, and what events have found, with which a session goes on; as of the last round that can be read. Raises DlogError where
     something cannot be read, after everything else has been written."""
     with _looked_over(folder) as found, own_lease("dump") as place:
         wrong = irreparable(found, lambda name: True)
@@ -260,21 +260,24 @@ def _dumped(folder: Path, output: Path, without: Collection[str]) -> list[str]:
             return ["the state is empty"]
         held = set(state.externals()) - set(without)
         names = [name for name in program.relations if name in held and is_declared(name)]
+        found = [finding for finding in findings(program) if finding.kept not in without]
         with files.refusals(output, "write"):
             output.mkdir(parents=True, exist_ok=True)
-            files.replace(output / "program.dl", _reading(text, names).encode())
+            files.replace(output / "program.dl", _reading(text, names, found).encode())
         said = [f"{output / 'program.dl'}: the program as of round {state.round}"]
         said += [_written(state, program, program.relations[name], name, output) for name in names]
-        return said + [_found(state, program, finding, output) for finding in findings(program) if finding.kept in held]
+        return said + [_found(state, program, finding, output) for finding in found]
 
 
 _FORMAT = (("rfc4180", "true"),)
 
 
-def _reading(text: Text, inputs: Sequence[str]) -> str:
-    """The program without facts, which reads these inputs from the files of a dump."""
+def _reading(text: Text, inputs: Sequence[str], found: Sequence[Finding]) -> str:
+    """The program without facts, which reads these inputs, and what events have found, from the files of a dump."""
     items = _without_rows(text.items)
     lines = [f'.input {name}(filename="{name}.csv", rfc4180=true)' for name in inputs]
+    heads = ((finding.name.split("@")[0], finding.name) for finding in found)
+    lines += [f'.input {head}({FOUND}="{name}", filename="{name}.csv", rfc4180=true)' for head, name in heads]
     return "\n".join([str(replace(text, items=items)).rstrip("\n"), *lines, ""])
 
 
@@ -297,6 +300,6 @@ def _written(state: State, program: Program, relation: Relation, name: str, outp
 
 
 def _found(state: State, program: Program, finding: Finding, output: Path) -> str:
-    """Writes what events have found: no input of the program, which finds it anew."""
+    """Writes what events have found."""
     said = _written(state, program, program.relations[finding.kept], finding.name, output)
     return f"{said}, what events found: {', '.join(finding.columns)}, how often, the round"

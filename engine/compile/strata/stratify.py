@@ -23,6 +23,7 @@ from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.strata.dependencies import Dependency, components, dependencies, path_between, relations_read
 from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of, lattice_of_subsumption
 from dlog.engine.compile.strata.thresholds import mentioned, thresholds
+from dlog.engine.compile.timed.findings import with_findings
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.aggregates import dominance_of
 from dlog.engine.ir.dominance import Dominance
@@ -114,7 +115,7 @@ def stratify(checked: Checked, remarks: Remarks | None = None) -> Program:
             _check_counters(rules, component, problems)
         strata.append(Stratum(tuple(component), rules, bool(inner) or lattice is not None))
     problems.check()
-    return Program(
+    program = Program(
         checked.source,
         checked.types,
         checked.relations,
@@ -133,6 +134,9 @@ def stratify(checked: Checked, remarks: Remarks | None = None) -> Program:
         checked.at_once,
         frozenset(alternating),
     )
+    program = with_findings(program, problems)
+    problems.check()
+    return program
 
 
 def _check_counters(rules: Iterable[Rule], component: list[str], problems: Problems) -> None:

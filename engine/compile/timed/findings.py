@@ -1,13 +1,24 @@
-"""What events have found, by rule: which relation keeps it, and what its columns are called."""
+"""What events have found, by rule: which relation keeps it, what its columns are called, and from where it comes back.
+
+    .input pay(found="pay@order", filename="pay@order.csv")
+
+reads it in a session that begins with files: then the rows that come with it are events that have been.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
 
 from dlog.dataclass import dataclass
+from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.timed.events import PAIRS
-from dlog.engine.ir.rules import Atom, Program, Variable
+from dlog.engine.ir.rules import Atom, Io, Program, Variable
+
+FOUND: Final = "found"
+"""The parameter of an `.input` that names what events have found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +47,33 @@ def findings(program: Program) -> Iterator[Finding]:
                     for arg, attribute in zip(atom.args[:-2], attributes, strict=False)
                 )
                 yield Finding(f"{name}{number}", atom.relation, tuple(called))
+
+
+def with_findings(program: Program, problems: Problems) -> Program:
+    """The program whose inputs of what events have found are of the relations that keep it."""
+    if not any(_asked(io) for io in program.io):
+        return program
+    kept = {finding.name: finding.kept for finding in findings(program)}
+    io = []
+    for one in program.io:
+        name = _asked(one)
+        if name and (name not in kept or name.split("@")[0] != one.relation):
+            own = ", ".join(f"`{other}`" for other in kept if other.split("@")[0] == one.relation)
+            note = f"its rules have {own}" if own else "none of its rules has events"
+            problems.add("event", f"no events of `{one.relation}` have found `{name}`", Label(one.span), notes=[note])
+        elif name:
+            params = tuple((key, value) for key, value in one.params if key != FOUND)
+            one = replace(one, relation=kept[name], params=params)
+        io.append(one)
+    return replace(program, io=tuple(io))
+
+
+def _asked(io: Io) -> str:
+    """What an input says it is, if that is what events have found."""
+    return io.get(FOUND) if io.action == "input" else ""
+
+
+def given_relations(program: Program) -> frozenset[str]:
+    """The relations that rounds feed of rules for which inputs say what events have found."""
+    kept = program.inputs & program.timed.keys()
+    return kept | {program.timed[name].event for name in kept}

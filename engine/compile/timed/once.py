@@ -17,6 +17,7 @@ def at_once(program: Program) -> Program:
     relations = {name: relation for name, relation in program.relations.items() if is_declared(name)}
     rules = {**{name: found for name, found in program.rules.items() if name in relations}, **program.at_once}
     flat = tuple(rule for name in relations for rule in rules.get(name, ()))
-    kept = (program.io, program.inline, program.retentions, program.options, program.eqrels, program.classes, program.functors)
+    io = tuple(io for io in program.io if io.relation in relations)
+    kept = (io, program.inline, program.retentions, program.options, program.eqrels, program.classes, program.functors)
     made = stratify(Checked(program.source, program.types, relations, program.facts, flat, *kept, program.first_symbols))
     return replace(made, timed={}, at_once={})

@@ -22,7 +22,8 @@ from dlog.engine.runtime.incremental.engines.layered import Layered
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.incremental.engines.timed import MIN_CROWD
 from dlog.sessions.persistence import checkpoints, recovery, running_images
-from tests.dlog.sessions.events_twin import CLOCKS, DECLARED, EVENTS, drive, steps
+from dlog.sessions.persistence.inspection import dump_state
+from tests.dlog.sessions.events_twin import CLOCKS, DECLARED, EVENTS, Driven, drive, rounds, steps
 from tests.examples import examples
 
 few_rows = st.tuples(*map(st.sampled_from, ([-1, 3, timed.FEW], [0, 2, kept.MAX_WAITING], [0, 5, kept.MAX_HEAPED])))
@@ -59,6 +60,27 @@ def test_rules_in_time_survive_restarts_and_kills(
         with patch.object(recovery, "MIN_ROWS_PER_CHANGE", least), taken_as_few(few):
             drive(folder / "state", sorted(rules), [*done, *ends])
     finally:
+        shutil.rmtree(folder)
+
+
+@examples(20)
+@given(st.sets(st.sampled_from([name for name in EVENTS if name != "offer"])), st.lists(rounds, max_size=4), st.booleans())
+def test_a_session_goes_on_from_a_dump(rules: set[str], made: list[list[Any]], stored: bool) -> None:
+    """As if it had not ended: with another state, or none. (Rounds are counted anew.)"""
+    folder, half = Path(mkdtemp()), len(made) // 2
+    driven = Driven(folder / "state", sorted(rules))
+    try:
+        for changed in made[:half]:
+            driven.step("commit", changed)
+        driven.session.close()
+        dump_state(folder / "state", folder / "out")
+        state = folder / "again" if stored else None
+        driven.session = dlog.session(folder / "out" / "program.dl", folder / "out", state=state, sync="never")
+        driven.now, driven.state = driven.session.round, state
+        for what, changed in [("restart", ""), *(("commit", changed) for changed in made[half:]), ("restart", "")]:
+            driven.step(what, changed)
+    finally:
+        driven.session.close()
         shutil.rmtree(folder)
 
 

@@ -197,7 +197,8 @@ def test_a_limit_of_iterations_holds_in_all_parts_of_a_state_that_is_opened_agai
 
 
 def test_a_dump_has_what_events_have_found(tmp_path: Path) -> None:
-    """A file for each rule, by its variables; the program of the dump has all events come at once."""
+    """A file for each rule, by its variables. A session goes on with what is in them; where the program of the dump is run once,
+    or a session begins with other rows, all events come at once."""
     again = 'pay(o, p) :- @order(o, _), price("rum", p).\n'
     with dlog.session(DECLARED + EVENTS["pay"] + again + EVENTS["owe"], state=tmp_path / "s") as s:
         for order, price in ((1, 3), (2, 4)):
@@ -218,5 +219,16 @@ def test_a_dump_has_what_events_have_found(tmp_path: Path) -> None:
         "pay@order-2.csv": '3,"gin",9,1,3\n',
     }
     assert f"{tmp_path / 'out' / 'owe@lent.csv'}: 1 row, what events found: o, item, p, how often, the round" in said
-    with dlog.session(tmp_path / "out" / "program.dl", tmp_path / "out") as s:
-        assert sorted(s["pay"]) == [(1, 8), (1, 9), (2, 8), (2, 9), (3, 9)]
+    program = tmp_path / "out" / "program.dl"
+    with dlog.session(program, tmp_path / "out") as s:
+        assert sorted(s["pay"]) == [(1, 6), (2, 8), (3, 9)] and sorted(s["owe"]) == [(2, 4)]
+        assert "came in round 2, with p = 4" in s.why("pay", (2, 8)).premises[0].text
+        s.insert("order", (4, "tea"))
+        s.remove("lent", (2, "tea"))
+        s.commit()
+        assert sorted(s["pay"]) == [(1, 6), (2, 8), (3, 9), (4, 8), (4, 9)] and sorted(s["owe"]) == []
+        s.drop_rules(again)
+        assert sorted(s["pay"]) == [(1, 6), (2, 8), (4, 8)]
+    assert sorted(dlog.run(program, tmp_path / "out")["pay"]) == [(1, 8), (1, 9), (2, 8), (2, 9), (3, 9)]
+    with dlog.session(program, {"order": [(1, "tea")], "price": [("tea", 5)]}) as s:
+        assert sorted(s["pay"]) == [(1, 10)]
