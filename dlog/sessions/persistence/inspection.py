@@ -59,9 +59,9 @@ def repair_state(folder: str | Path, without: Collection[str] = ()) -> list[str]
 
 
 def dump_state(folder: str | Path, output: str | Path) -> list[str]:
-    """Writes the program of a state without its facts, and all rows from outside as facts files, so that `dlog run` or a new
-    session can begin with them, and what events have found, with which a session goes on; as of the last round that can be read. Raises DlogError where
-    something cannot be read, after everything else has been written."""
+    """Writes the program of a state without its facts, all rows from outside as facts files, so that `dlog run` or a new
+    session can begin with them, and what events have found, with which a session goes on; as of the last round that can be
+    read. Raises DlogError where something cannot be read, after everything else has been written."""
     with _looked_over(folder) as found, own_lease("dump") as place:
         wrong = irreparable(found, lambda name: True)
         if wrong:

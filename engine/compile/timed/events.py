@@ -190,8 +190,8 @@ def _for_each(events: Sequence[Atom]) -> list[str]:
     names = [event.relation.removeprefix(MARK) for event in events]
     bodies = [", ".join(f"{'@' if k == n else ''}{name}(...)" for k, name in enumerate(names)) for n in range(len(names))]
     return [
-        f"where {'either' if len(names) == 2 else 'each'} is to meet what is there of the other{'s' * (len(names) > 2)} when it "
-        f"comes, write a rule for each: `{'`, and `'.join(bodies)}`",
+        f"where {'either' if len(names) == 2 else 'each'} is to meet what is there of the other{'s' * (len(names) > 2)} "
+        f"when it comes, write a rule for each: `{'`, and `'.join(bodies)}`",
         "where one is what the rule waits for, write the other without `@`",
     ]
 

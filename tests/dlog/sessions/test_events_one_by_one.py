@@ -196,9 +196,24 @@ def test_a_limit_of_iterations_holds_in_all_parts_of_a_state_that_is_opened_agai
         assert len(s["deep"]) == 11
 
 
+def test_with_a_rule_for_each_either_event_meets_what_is_there_of_the_other() -> None:
+    declared = ".decl a(x: number) retract(original)\n.decl b(x: number, y: number) retract(original)\n.decl met(y: number)\n"
+    with dlog.session(declared + "met(y) :- @a(x), b(x, y).\nmet(y) :- a(x), @b(x, y).\n") as s:
+        s.insert("b", (1, 10))
+        s.commit()
+        s.insert("a", (1,))
+        s.commit()
+        s.insert("b", [(1, 11), (2, 20)])
+        s.commit()
+        assert sorted(s["met"]) == [(10,), (11,)]
+        s.remove("a", (1,))
+        s.commit()
+        assert sorted(s["met"]) == [(11,)]  # which came when that was there
+
+
 def test_a_dump_has_what_events_have_found(tmp_path: Path) -> None:
-    """A file for each rule, by its variables. A session goes on with what is in them; where the program of the dump is run once,
-    or a session begins with other rows, all events come at once."""
+    """A file for each rule, by its variables. A session goes on with what is in them; where the program of the dump is run
+    once, or a session begins with other rows, all events come at once."""
     again = 'pay(o, p) :- @order(o, _), price("rum", p).\n'
     with dlog.session(DECLARED + EVENTS["pay"] + again + EVENTS["owe"], state=tmp_path / "s") as s:
         for order, price in ((1, 3), (2, 4)):
