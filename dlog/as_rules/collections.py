@@ -263,7 +263,7 @@ class Collections(Grouping):
         return stored
 
     def _top_k(
-        self, collection: Base, part: Base, count: int, keys: Sequence[str], names: Sequence[str], descending: bool
+        self, collection: Base, part: Base, count: int, keys: Sequence[str], names: Sequence[str], descending: Sequence[bool]
     ) -> list[Body]:
         self.check_outside(part, "top_k", "the first rows")
         others = [name for name in part.schema.others(keys) if name not in names]
@@ -274,7 +274,7 @@ class Collections(Grouping):
         source = self.relation(part)
         stored = self.named(collection, "top_k", weighted=source.weighted)
         stored.keys = source.keys
-        order = [*(Order(name, descending) for name in names), *(Order(name, False) for name in others)]
+        order = [*map(Order, names, descending), *(Order(name, False) for name in others)]
         Ranking(self.program, self.fresh).fill(stored, source, keys, order, count)
         return self._read(collection, stored)
 

@@ -72,12 +72,26 @@ class Threshold(Sums):
 
     def diffs(self, sums: np.ndarray) -> np.ndarray:
         there = np.flatnonzero(sums[0])
-        counts = np.asarray(self.function(sums[0, there]))
+        counts = np.asarray(self._counts(sums[0, there]))
         if counts.shape != there.shape or not _are_whole(counts):
-            raise DlogError(Diagnostic("bad-rows", "the function of `threshold` must give a whole number for each it gets"))
+            raise _no_counts()
         found = np.zeros(sums.shape[1], np.int64)
         found[there] = counts
         return found
+
+    def _counts(self, sums: np.ndarray) -> Any:
+        try:
+            return self.function(sums)
+        except ValueError as error:
+            if "truth value of an array" in str(error):  # it has been written for one count
+                raise _no_counts() from error
+            raise
+
+
+def _no_counts() -> DlogError:
+    message = "the function of `threshold` must give a whole number for each it gets"
+    note = 'it gets an array of counts: write `threshold(col("count") > 0)`, or `np.where(counts > 0, 1, 0)` in the function'
+    return DlogError(Diagnostic("bad-rows", message, notes=(note,)))
 
 
 def _are_whole(counts: np.ndarray) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dlog.arguments import bad_argument, check_function
+from dlog.arguments import bad_argument, check_function, truth
 from dlog.dataflow.base import Base, Definition, Term, check_collection
 from dlog.dataflow.calculus import Calculus
+from dlog.dataflow.given import check_calls
 from dlog.dataflow.outputs import Captured, Probe, Show, updates_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.scopes import Scope, check_scope
@@ -40,6 +41,7 @@ class Collection(Calculus):
         """What becomes of the collection when a function is applied to it again and again, until nothing changes. The function
         gets a collection in a loop, whose scope others `enter`."""
         check_function("step", step, "a function of a collection")
+        check_calls("iterate", step, 1, "a collection")
         loop = self.scope.loop()
         variable = Variable(loop, self.enter(loop))
         try:
@@ -77,12 +79,14 @@ class Collection(Calculus):
     def capture(self, history: bool = False) -> Captured:
         """It, to be read from outside after each batch; with `history`, at any time."""
         plain(self.schema, "`capture`")
+        truth("history", history)
         operator = self._operator(Capture, self.schema.arity, history)
         return Captured(self.scope, self.schema, operator)
 
     def inspect(self, show: Show) -> Collection:
         """Shows each update to a function of row, time and diff: a number, or a tuple of the components that `explode` gave."""
         check_function("show", show, "a function of a row, a time and a diff")
+        check_calls("inspect", show, 3, "a row, a time and a diff")
 
         def show_all(delta: Delta) -> None:
             for update in updates_of(self.scope, self.schema, delta):
@@ -172,6 +176,7 @@ class Arrangement:
     def inspect_batches(self, show: Callable[[Batch], object]) -> Arrangement:
         """Shows each batch of updates to a function, as soon as the index has it."""
         check_function("show", show, "a function of a batch")
+        check_calls("inspect_batches", show, 1, "a batch")
         self.collection.graph.check_open()
         InspectBatches(self.collection.graph.scheduler, self._layout.inner, self.arranged, self._layout, show)
         return self

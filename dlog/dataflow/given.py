@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,34 @@ def wrong_outcome(operator: str, expected: str, given: Any) -> DlogError:
     error: the function of `flat_map` must give rows, not None
     """
     return DlogError(Diagnostic("bad-rows", f"the function of `{operator}` must give {expected}, not {value_preview(given)}"))
+
+
+def check_calls(operator: str, function: Callable[..., Any], count: int, given: str) -> None:
+    """Raises DlogError for a function that cannot be called with so many arguments, which are those `given`. What does not say
+    what it takes, such as some of those in C, passes.
+
+    >>> check_calls("flat_map", lambda x: [], 2, "the columns a, b")
+    Traceback (most recent call last):
+    dlog.grammar.diagnostics.DlogError: error: the function of `flat_map` gets the columns a, b, but it takes (x)
+    """
+    try:
+        taken = signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return
+    try:
+        taken.bind(*(None,) * count)
+    except TypeError:
+        message = f"the function of `{operator}` gets {given}, but it takes {taken}"
+        raise DlogError(Diagnostic("bad-argument", message)) from None
+
+
+def columns_given(names: Sequence[str]) -> str:
+    """The values of a row, as a function gets them.
+
+    >>> columns_given(["a", "b"]), columns_given(["a"]), columns_given([])
+    ('the columns a, b', 'the column a', 'no column')
+    """
+    return f"the column{'s'[: len(names) > 1]} {', '.join(names)}" if names else "no column"
 
 
 def lists_of(operator: str, expected: str, function: Callable[..., Any], calls: Iterable[Sequence[Any]]) -> list[list[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Self
 
-from dlog.arguments import bad_argument
+from dlog.arguments import bad_argument, text, truth
 from dlog.dataflow.base import Base, Definition, Term, key_pairs, select_columns
 from dlog.dataflow.expressions import Expression
 from dlog.dataflow.schema import Schema, check_names, plain
@@ -74,6 +74,7 @@ def joined_layout(
     diff is at the end of its side."""
     mine, theirs = left.others(left_keys), right.others(right_keys)
     taken = (*left_keys, *mine)
+    text("suffix", suffix, "a text that is put behind names")
     renamed = [name + suffix if name in taken else name for name in theirs]
     names = (*taken, *renamed)
     check_names(names, "`suffix=` makes other names of the columns that both sides have")
@@ -99,6 +100,7 @@ class Proposals:
     def half_join(self, other: Base, on: Any = None, *, ties: bool) -> Proposals:
         """With the rows of another relation that were there before each change. `ties` decides about those that change at the
         same time: of any two relations of a query, only the proposals of one may see those of the other."""
+        truth("ties", ties)
         changes = self._changes
         changes._check_together(other)
         plain(other.schema, "`half_join`")
@@ -113,8 +115,14 @@ class Proposals:
         """With one more column, of the values that all of several relations have: each a collection, its key as in `on`, and
         `ties` as for `half_join`. A relation has the columns of its key and the new one. For every change the relation with
         the fewest rows proposes values, which the others validate: joins in this manner are worst-case optimal."""
+        text("name", name, "the name of the new column")
         changes, bound = self._changes, []
-        for other, on, ties in relations:
+        for relation in relations:
+            if not isinstance(relation, tuple) or len(relation) != 3:
+                meant = "tuples of a collection, its key and whether there are ties"
+                raise bad_argument("relations", meant, relation, f'`extend("{name}", (edges, "x", True))`')
+            other, on, ties = relation
+            truth("ties", ties)
             changes._check_together(other)
             plain(other.schema, "`extend`")
             left_keys, right_keys = key_pairs(self.schema, other.schema, on)

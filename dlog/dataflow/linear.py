@@ -17,7 +17,7 @@ from dlog.dataclass import dataclass
 from dlog.dataflow import programs, semigroup
 from dlog.dataflow.clock import has_clock, split_filter
 from dlog.dataflow.expressions import Column, Expression, Values, column_or, expression
-from dlog.dataflow.given import check_shape, diffs_of, lists_of, numbers_of, pair_of
+from dlog.dataflow.given import check_calls, check_shape, columns_given, diffs_of, lists_of, numbers_of, pair_of
 from dlog.dataflow.kinds import Component, Extreme, Kind, decode
 from dlog.dataflow.rows import RowReader, shown_time, time_words, words_of
 from dlog.dataflow.schema import Schema, check_names, plain
@@ -66,6 +66,7 @@ class Linear(ABC):
     def map_batches(self, function: Callable[..., Mapping[str, Any]], **kinds: Kind) -> Self:
         """Rows of other columns, from a Python function of many rows at once: from a dict of arrays to one."""
         check_function("function", function, "a function of columns")
+        check_calls("map_batches", function, 1, "a dict of columns")
         return self._then(LinearStep("map_batches", _map_batches, (function, Schema.of(kinds))))
 
     def flat_map(self, function: Callable[..., Iterable[Any]], **kinds: Kind) -> Self:
@@ -76,6 +77,7 @@ class Linear(ABC):
     def flat_map_batches(self, function: Callable[..., tuple[Mapping[str, Any], Any]], **kinds: Kind) -> Self:
         """The same, many rows at once: from a dict of arrays to one, and for each new row the number of the row it is for."""
         check_function("function", function, "a function of columns")
+        check_calls("flat_map_batches", function, 1, "a dict of columns")
         return self._then(LinearStep("flat_map", _flat_map_batches, (function, Schema.of(kinds))))
 
     def explode(self, *columns: str | Expression, diff: Any, **named: Any) -> Self:
@@ -83,6 +85,8 @@ class Linear(ABC):
         numbers, and of extremes (`semigroup.min("x")`) where rows only come. Of anything but one integer the collection's diffs
         are of another group."""
         weights = diff if isinstance(diff, tuple) else (diff,)
+        if not weights:
+            raise bad_argument("diff", "a number, or a tuple of one or more numbers and extremes", diff)
         given = [weight if isinstance(weight, semigroup.Weight) else column_or(weight) for weight in weights]
         return self._then(LinearStep("explode", _explode, (_expressions(columns, named), given)))
 
@@ -132,6 +136,7 @@ class Linear(ABC):
     def delay(self, function: Callable[[Any], Any]) -> Self:
         """Updates at the time that a Python function makes of theirs, which must not be earlier."""
         check_function("function", function, "a function of a time")
+        check_calls("delay", function, 1, "a time")
         return self._then(LinearStep("delay", _delay, (function,)))
 
 
@@ -255,6 +260,7 @@ def _map_batches(function: Callable[..., Any], made: Schema, site: Site) -> Boun
 
 
 def _flat_map(function: Callable[..., Any], made: Schema, site: Site) -> Bound:
+    check_calls("flat_map", function, len(site.schema.names), columns_given(site.schema.names))
     schema = site.schema.with_columns(made.names, made.kinds)
 
     def run(delta: Delta) -> Delta:
@@ -279,6 +285,7 @@ def _flat_map_batches(function: Callable[..., Any], made: Schema, site: Site) ->
 
 
 def _join_function(function: Callable[..., Any], made: Schema, site: Site) -> Bound:
+    check_calls("join_function", function, len(site.schema.names), columns_given(site.schema.names))
     schema = site.schema.with_columns(made.names, made.kinds)
 
     def run(delta: Delta) -> Delta:

@@ -11,6 +11,7 @@ from dlog.arguments import bad_argument, check_function, whole
 from dlog.dataflow.axis import Back, Events, Forth, Sorting, amount, axis, sorting
 from dlog.dataflow.base import Base, Definition
 from dlog.dataflow.expressions import DeltaFrame, Expression, Literal, column_or
+from dlog.dataflow.given import check_calls
 from dlog.dataflow.kinds import Kind, Objects, decode, encode
 from dlog.dataflow.moving import Aggregate
 from dlog.dataflow.schema import Schema, column_names, plain
@@ -70,6 +71,8 @@ class OrderedGroups(Base):
         check_function("function", function, "a function of the state and the arguments")
         if not start:
             raise DlogError(Diagnostic("bad-argument", "`scan` needs the state to start from: `scan(..., total=0)`"))
+        given = [*start, *(each if isinstance(each, str) else "an expression" for each in arguments)]
+        check_calls("scan", function, len(given), f"the state and the arguments, {', '.join(given)}")
         kinds = {name: Literal(value).kind(events.schema) for name, value in start.items()}
         schema = _with_columns(events.schema, kinds)
         state = Schema(tuple(kinds), tuple(kinds.values()))

@@ -9,11 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from dlog.arguments import bad_argument, check_function, whole
+from dlog.arguments import bad_argument, check_function, truth, whole
 from dlog.dataflow import aggregates, semigroup
 from dlog.dataflow.aggregates import Ordering
 from dlog.dataflow.base import Base, Definition
 from dlog.dataflow.expressions import DeltaFrame, Expression, column_or
+from dlog.dataflow.given import check_calls
 from dlog.dataflow.kinds import Extreme, Kind
 from dlog.dataflow.outputs import updates_of
 from dlog.dataflow.rows import rows_of
@@ -29,6 +30,11 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 COUNTS = Schema(("count",), (int,))
 """What an expression over counts is about."""
+_GROUPS_GIVEN = {
+    "reduce": ("the key", "the list of its (row, count)"),
+    "reduce_batches": ("the columns of the keys", "those of the rows", "their counts", "where the rows of each group begin"),
+}
+"""What functions of groups get."""
 
 
 class Reductions(Base):
@@ -46,6 +52,7 @@ class Reductions(Base):
         plain(self.schema, "`threshold`")
         if not isinstance(function, Expression):
             check_function("function", function, "a function of counts, or an expression over `count`")
+            check_calls("threshold", function, 1, "an array of counts")
         logic = aggregates.Threshold(self._of_counts(function) if isinstance(function, Expression) else function)
         return self._reduced(self.schema.names, logic, self.schema, Definition("threshold", (self,), (function,)))
 
@@ -95,6 +102,8 @@ class Reductions(Base):
     def sum(self, by: Any = None, **columns: Any) -> Self:
         """Sums of columns or expressions over each group."""
         keys = column_names("by", by)
+        if not columns:
+            raise _no_sum(self.schema, keys)
         check_names((*keys, *columns))
         for name, column in columns.items():
             kind = column_or(column).kind(self.schema)
@@ -113,6 +122,7 @@ class Reductions(Base):
         return self._extreme(column, by, True, insert_only)
 
     def _extreme(self, column: str, by: Any, descending: bool, insert_only: bool) -> Self:
+        truth("insert_only", insert_only)
         keys = column_names("by", by)
         chosen = self._ordered((*keys, column)) if {*keys, column} == {*self.schema.names} else self.map(*keys, column)
         name = "max" if descending else "min"
@@ -121,16 +131,26 @@ class Reductions(Base):
             return chosen._first_rows(name, keys, 1, chosen._ordering(keys, (column,), (descending,)), definition)
         return chosen._first_of(keys, (column,), (descending,), 1, aggregates.first, definition)
 
-    def top_k(self, count: int, order: Any, by: Any = None, descending: bool = False, *, insert_only: bool = False) -> Self:
+    def top_k(
+        self,
+        count: int,
+        order: Any,
+        by: Any = None,
+        descending: bool | Sequence[bool] = False,
+        *,
+        insert_only: bool = False,
+    ) -> Self:
         """The first rows of each group in the order of some columns, so many in all; rows that are there several times count as
-        often. Among equal ones the other columns decide, objects by which was met first. `insert_only` as for `min`: so many
-        rows of each group are kept."""
+        often. `descending` is of all of these columns, or a list with one of each. Among equal rows the other columns decide,
+        objects by which was met first. `insert_only` as for `min`: so many rows of each group are kept."""
         plain(self.schema, "`top_k`")
         count = whole("count", count, 1, "a whole number, 1 or more")
+        truth("insert_only", insert_only)
         keys, names = column_names("by", by), column_names("order", order)
+        downs = _directions(descending, names)
         others = self._tie_breakers((*keys, *names))
-        named, down = (*names, *others), (descending,) * len(names) + (False,) * len(others)
-        definition = Definition("top_k", (self,), (count, keys, names, descending))
+        named, down = (*names, *others), downs + (False,) * len(others)
+        definition = Definition("top_k", (self,), (count, keys, names, downs))
         if insert_only:
             ordered = self._ordered((*keys, *self.schema.others(keys)))
             found = ordered._first_rows("top_k", keys, count, self._ordering(keys, named, down), definition)
@@ -203,23 +223,25 @@ class Reductions(Base):
     def reduce(self, by: Any, function: Callable[..., Iterable[Any]], **kinds: Kind) -> Self:
         """What a Python function gives for each group: from the key and the list of its (row, count), any number of (row,
         count). The rows have the columns of `kinds`."""
-        return self._by_function(by, function, kinds, aggregates.by_group)
+        return self._by_function("reduce", by, function, kinds, aggregates.by_group)
 
     def reduce_batches(self, by: Any, function: Callable[..., tuple[Mapping[str, Any], Any]], **kinds: Kind) -> Self:
         """The same for many groups at once: the function gets the columns of the keys, those of the rows, the rows' counts and
         where the rows of each group begin; it gives columns, and for each row the number of its group."""
-        return self._by_function(by, function, kinds, aggregates.by_batch)
+        return self._by_function("reduce_batches", by, function, kinds, aggregates.by_batch)
 
     def _by_function(
-        self, by: Any, function: Callable[..., Any], kinds: Mapping[str, Kind], adapt: Callable[..., Logic]
+        self, name: str, by: Any, function: Callable[..., Any], kinds: Mapping[str, Kind], adapt: Callable[..., Logic]
     ) -> Self:
-        plain(self.schema, "`reduce`")
+        plain(self.schema, f"`{name}`")
         check_function("function", function, "a function of groups")
+        given = _GROUPS_GIVEN[name]
+        check_calls(name, function, len(given), ", ".join(given))
         keys, made = column_names("by", by), Schema.of(kinds)
         values = self.schema.select(self.schema.others(keys))
         logic = adapt(function, self.schema.select(keys), values, made, self.graph.objects)
-        given = self.schema.select(keys)
-        schema = Schema((*given.names, *made.names), (*given.kinds, *made.kinds))
+        key = self.schema.select(keys)
+        schema = Schema((*key.names, *made.names), (*key.kinds, *made.kinds))
         return self._reduced(keys, logic, schema, Definition("reduce", (self,)))
 
     def _reduced(self, keys: tuple[str, ...], logic: Logic, schema: Schema, definition: Definition) -> Self:
@@ -228,6 +250,24 @@ class Reductions(Base):
         outputs = schema.arity - len(keys)
         operator = reduction(self.graph.scheduler, self.scope.inner, source, logic, outputs)
         return self._emitted(operator, schema, definition)
+
+
+def _no_sum(schema: Schema, keys: Sequence[str]) -> DlogError:
+    numbers = (name for name in (*keys, *schema.names) if schema.kind(name) is not str)
+    example = f'`sum(total="{next(numbers, "x")}")`'
+    note = f"{example} sums a column, for each group that `by=` names; `count` says how many rows there are"
+    return DlogError(Diagnostic("bad-argument", "`sum` is given no column to sum", notes=(note,)))
+
+
+def _directions(descending: Any, names: Sequence[str]) -> tuple[bool, ...]:
+    """Whether the greatest come first, for each column of an order."""
+    if isinstance(descending, bool):
+        return (descending,) * len(names)
+    several = isinstance(descending, list | tuple) and all(isinstance(each, bool) for each in descending)
+    if not several or len(descending) != len(names):
+        meant = f"True or False, or a list of these for each of the {len(names)} columns of the order"
+        raise bad_argument("descending", meant, descending)
+    return tuple(descending)
 
 
 def _goes(scope: Scope, schema: Schema, name: str, note: str, delta: Delta) -> DlogError:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from dlog.arguments import bad_argument
+from dlog.codec import value_preview
 from dlog.dataclass import dataclass
 from dlog.dataflow.kinds import Component, Extreme, Kind, kind
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -78,7 +79,11 @@ class Schema:
 
 
 def check_names(names: Sequence[str], *notes: str) -> None:
-    """Raises DlogError for names of which two are the same."""
+    """Raises DlogError for names that are no texts, or of which two are the same."""
+    for name in names:
+        if not isinstance(name, str):
+            message = f"a column has a text as its name, not {value_preview(name)}"
+            raise DlogError(Diagnostic("bad-argument", message, notes=notes))
     if len(set(names)) < len(names):
         raise DlogError(Diagnostic("repeated-column", f"columns of one name: {', '.join(names)}", notes=notes))
 

@@ -1,0 +1,176 @@
+"""What operators refuse where they are made: flags, names, and functions that cannot be called with what they would get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dlog
+from dlog.dataflow import Collection, Dataflow, col
+from dlog.grammar.diagnostics import DlogError
+
+Wrong = Callable[[Collection], object]
+NO_FLAG = "`{}` must be True or False, not {}"
+
+
+@pytest.fixture
+def rows() -> Collection:
+    return Dataflow().input("rows", x=int, y=str)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda c: c.top_k(1, "x", descending="no"), "`descending` must be True or False, or a list of these .* not 'no'"),
+        (lambda c: c.top_k(1, "x", descending=1), "`descending` must be True or False, .* not 1"),
+        (lambda c: c.top_k(1, "x", descending=["x"]), "`descending` must be True or False, .* not \\['x'\\]"),
+        (lambda c: c.top_k(1, ["x", "y"], descending=[True]), "for each of the 2 columns of the order, not \\[True\\]"),
+        (lambda c: c.top_k(1, "x", insert_only="yes"), NO_FLAG.format("insert_only", "'yes'")),
+        (lambda c: c.min("x", insert_only=1), NO_FLAG.format("insert_only", "1")),
+        (lambda c: c.max("x", insert_only="yes"), NO_FLAG.format("insert_only", "'yes'")),
+        (lambda c: c.capture("yes"), NO_FLAG.format("history", "'yes'")),
+        (lambda c: c.propose().half_join(c.rename(z="y"), "x", ties="x"), NO_FLAG.format("ties", "'x'")),
+        (lambda c: c.propose().extend("z", (c.rename(z="y"), "x", "no")), NO_FLAG.format("ties", "'no'")),
+    ],
+)
+def test_flags_are_true_or_false(rows: Collection, wrong: Wrong, message: str) -> None:
+    with pytest.raises(DlogError, match=message):
+        wrong(rows)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda c: c.sum("y"), "`sum` is given no column to sum(.|\n)*`sum\\(total=\"x\"\\)`"),
+        (lambda c: c.sum(), "`sum` is given no column to sum(.|\n)*`count` says how many"),
+        (lambda c: c.map("x").explode(diff=1).sum(), "`sum` is given no column to sum"),
+        (lambda c: c.explode("x", diff=()), "`diff` must be a number, or a tuple of one or more .*, not \\(\\)"),
+        (lambda c: c.count(3), "a column has a text as its name, not 3"),
+        (lambda c: c.count(["n"]), "a column has a text as its name, not \\['n'\\]"),
+        (lambda c: c.map(col("x").alias(3)), "a column has a text as its name, not 3"),
+        (lambda c: c.generate_series(1, "x", 3), "a column has a text as its name, not 3"),
+        (lambda c: c.join(c, on="x", suffix=3), "`suffix` must be a text that is put behind names, not 3"),
+        (lambda c: c.propose().extend("z", c), "`relations` must be tuples of a coll.* key .*ties, not dlog(.|\n)*`extend"),
+        (lambda c: c.propose().extend("z", (c, "x")), "`relations` must be tuples of a collection, its key and"),
+        (lambda c: c.propose().extend(3, (c, "x", True)), "`name` must be the name of the new column, not 3"),
+    ],
+)
+def test_arguments_that_say_nothing_are_refused(rows: Collection, wrong: Wrong, message: str) -> None:
+    with pytest.raises(DlogError, match=message):
+        wrong(rows)
+
+
+GETS = "the function of `{}` gets {}, but it takes {}"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda c: c.flat_map(lambda x: [], z=int), GETS.format("flat_map", "the columns x, y", "\\(x\\)")),
+        (lambda c: c.map("x").flat_map(lambda: iter(()), z=int), GETS.format("flat_map", "the column x", "\\(\\)")),
+        (lambda c: c.flat_map(partial(lambda a, b: [], 1), z=int), GETS.format("flat_map", "the columns x, y", "\\(b\\)")),
+        (lambda c: c.flat_map(lambda x, y, *, z: [], z=int), GETS.format("flat_map", "the columns x, y", "\\(x, y, \\*, z\\)")),
+        (lambda c: c.join_function(lambda x: [], z=int), GETS.format("join_function", "the columns x, y", "\\(x\\)")),
+        (lambda c: c.map_batches(lambda x, y: {}, z=int), GETS.format("map_batches", "a dict of columns", "\\(x, y\\)")),
+        (lambda c: c.flat_map_batches(lambda x, y: {}, z=int), GETS.format("flat_map_batches", "a dict of .*", "\\(x, y\\)")),
+        (lambda c: c.delay(lambda: 1), GETS.format("delay", "a time", "\\(\\)")),
+        (lambda c: c.scan("x", lambda s: s, "y", z=0), GETS.format("scan", "the state and the arguments, z, y", "\\(s\\)")),
+        (lambda c: c.inspect(lambda row: None), GETS.format("inspect", "a row, a time and a diff", "\\(row\\)")),
+        (lambda c: c.arrange_by_self().inspect_batches(lambda: None), GETS.format("inspect_batches", "a batch", "\\(\\)")),
+        (lambda c: c.threshold(lambda: 1), GETS.format("threshold", "an array of counts", "\\(\\)")),
+        (lambda c: c.reduce("x", lambda rows: [], z=int), GETS.format("reduce", "the key, the list of .*", "\\(rows\\)")),
+        (lambda c: c.reduce_batches("x", lambda a, b: [], z=int), GETS.format("reduce_batches", "the col.*", "\\(a, b\\)")),
+        (lambda c: c.iterate(lambda: c), GETS.format("iterate", "a collection", "\\(\\)")),
+    ],
+)
+def test_functions_of_other_arguments_are_told_when_they_are_given(rows: Collection, wrong: Wrong, message: str) -> None:
+    with pytest.raises(DlogError, match=message):
+        wrong(rows)
+
+
+def test_functions_that_can_be_called_are_taken() -> None:
+    @lru_cache
+    def twice(x: int, more: int = 1) -> list[tuple[int]]:
+        return [(x,), (x + more,)]
+
+    class Shown:
+        def __init__(self) -> None:
+            self.rows: list[Any] = []
+
+        def show(self, *update: Any) -> None:
+            self.rows.append(update[0])
+
+    flow, shown = Dataflow(), Shown()
+    numbers = flow.input(x=int)
+    numbers.flat_map(twice, x=int).threshold(np.sign).inspect(shown.show)
+    numbers.flat_map(range, x=int).capture()
+    numbers.insert([1])
+    flow.commit()
+    assert sorted(shown.rows) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_threshold_of_one_count_is_told_that_it_gets_an_array(count: int) -> None:
+    flow = Dataflow()
+    numbers = flow.input(x=int)
+    numbers.threshold(lambda n: 1 if n > 0 else 0).capture()
+    numbers.insert(range(count))
+    with pytest.raises(DlogError, match=r'gets an array of counts: write `threshold\(col\("count"\) > 0\)`, or `np.where'):
+        flow.commit()
+
+
+def _first(rows: list[tuple[int, int, float]], order: tuple[str, ...], flags: list[bool], count: int) -> dict[Any, int]:
+    """The first rows, sorted by the last column of the order first: sorting keeps the order of equal rows."""
+    found = sorted(rows)
+    for name, descending in zip(order[::-1], flags[::-1], strict=True):
+        found.sort(key=lambda row, name=name: row["xyz".index(name)], reverse=descending)  # type: ignore[misc]
+    kept = found[:count]
+    return {row: kept.count(row) for row in kept}
+
+
+ROWS = st.tuples(st.integers(-2, 2), st.integers(0, 2), st.sampled_from([-1.5, 0.0, 2.0]))
+ORDERS = st.permutations("xyz").flatmap(lambda names: st.integers(1, 3).map(lambda size: tuple(names[:size])))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(ROWS, max_size=12), st.data(), ORDERS, st.lists(st.booleans(), min_size=3, max_size=3), st.integers(1, 4))
+def test_each_column_of_an_order_has_a_direction_of_its_own(
+    rows: list[tuple[int, int, float]], data: st.DataObject, order: tuple[str, ...], flags: list[bool], count: int
+) -> None:
+    flow, flags = Dataflow(), flags[: len(order)]
+    numbers = flow.input("rows", x=int, y=int, z=float)
+    top = numbers.top_k(count, order, descending=flags).capture()
+    kept = numbers.top_k(count, order, descending=tuple(flags), insert_only=True).capture()
+    numbers.insert(rows)
+    flow.commit()
+    assert top.counts() == kept.counts() == _first(rows, order, flags, count)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(ROWS, max_size=12), st.lists(st.integers(0, 11), max_size=6), st.lists(st.booleans(), min_size=2, max_size=2))
+def test_directions_stay_when_rows_go(rows: list[tuple[int, int, float]], places: list[int], flags: list[bool]) -> None:
+    flow = Dataflow()
+    numbers = flow.input(x=int, y=int, z=float)
+    top = numbers.top_k(2, ["x", "z"], descending=flags).capture()
+    numbers.insert(rows)
+    flow.commit()
+    gone = {place for place in places if place < len(rows)}
+    numbers.remove([rows[place] for place in gone])
+    flow.commit()
+    left = [row for place, row in enumerate(rows) if place not in gone]
+    assert top.counts() == _first(left, ("x", "z"), flags, 2)
+
+
+def test_rules_have_the_directions_of_an_order() -> None:
+    flow = Dataflow()
+    numbers = flow.input("rows", x=int, y=int)
+    session = dlog.rules(first=numbers.top_k(2, ["x", "y"], descending=[True, False]), sets=["rows"]).session()
+    session.insert("rows", [(1, 1), (2, 5), (2, 3), (2, 4)])
+    session.commit()
+    assert sorted(session["first"]) == [(2, 3), (2, 4)]
