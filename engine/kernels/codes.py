@@ -55,6 +55,7 @@ class Status(Code):
     FAILED = auto()  # with `ctl.error` set
     BULK = auto()  # what comes next is for several workers: an iteration, a path, or over rounds what `Share` says
     CALL = auto()  # Python has a move of a cycle to make
+    WAKE = auto()  # a thread is to be sent to each desk that nobody looks at
 
 
 class Move(Code):

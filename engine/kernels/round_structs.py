@@ -462,6 +462,7 @@ class Desk(Struct):
     part: i64  # its number,
     parts: i64  # how many there are,
     well: i64  # and whether it was done without mistakes
+    unseen: i64  # whether nobody has looked for it, so that a thread must be sent there
     closed: i64  # no more parts come
 
 
@@ -469,6 +470,8 @@ class Share(Struct):
     """A step whose rows are divided among workers (sharing)."""
 
     kind: i64  # `Shared`
+    control: Control  # of whose it is,
+    desk: Desk  # and where parts of others' steps come for that worker
     least: i64  # rows from which on a step is shared
     gathers: i64  # `Gathers`: what the sink of the path that runs does with rows
     status: i64  # that a path has returned
@@ -483,6 +486,7 @@ class Share(Struct):
     chunk: i64  # and how many changes a step has
     parts: Array[Pointer[Share]]  # what workers use who do a part
     part_count: i64
+    put: i64  # whether the parts of the step at hand are on their desks
     work: i64  # of a part: how much it has made; of a trial: how much had been before
     tally: Tally  # of whoever shares a path,
     tallies: Array[Pointer[Tally]]  # and those of its parts, as many as there are workers

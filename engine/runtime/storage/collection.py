@@ -15,7 +15,7 @@ from dlog.engine.kernels.incremental.inputs import loading
 from dlog.engine.kernels.incremental.loop import reading
 from dlog.engine.kernels.incremental.store import implied, molds
 from dlog.engine.kernels.incremental.store.histories import copy_present, copy_ranks
-from dlog.engine.kernels.incremental.store.pairs import copy_pairs, split_pairs
+from dlog.engine.kernels.incremental.store.pair_columns import copy_pairs, split_pairs
 from dlog.engine.runtime.incremental.batches.changes import no_updates
 from dlog.engine.runtime.storage.changes_block import ChangesBlock
 from dlog.engine.runtime.storage.collection_parts import UNFOUND, VISIBLE, CollectionParts, Role, new_list

@@ -11,7 +11,8 @@ from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import add_values
 from dlog.engine.kernels.incremental.store.histories import is_here
 from dlog.engine.kernels.incremental.store.implied import warm_cell
-from dlog.engine.kernels.incremental.store.pairs import apply_pairs, can_be_pairs, drop_pairs, first_of, second_of
+from dlog.engine.kernels.incremental.store.pair_columns import list_pairs
+from dlog.engine.kernels.incremental.store.pairs import apply_pairs, can_be_pairs, drop_pairs
 from dlog.engine.kernels.incremental.store.slots import find_slotted, has_values, search_ahead, warm_others
 from dlog.engine.kernels.layout import BLOCK, ROUND
 from dlog.engine.kernels.machine_structs import WordColumns, Words
@@ -129,7 +130,7 @@ def make_rows(ctl: Control, collection: Collection):
     columns = WordColumns(behind(values, 2 * live).address)
     columns[0] = values
     columns[1] = behind(values, live)
-    list_pairs(collection, columns)
+    list_pairs(collection, 0, collection.pair_homes.room, columns, 0)
     collection.rows = 0
     collection.live = 0
     collection.free_count = 0
@@ -141,18 +142,3 @@ def make_rows(ctl: Control, collection: Collection):
         return False
     drop_pairs(ctl, collection)
     return True
-
-
-@kernel
-def list_pairs(collection: Collection, columns: WordColumns):
-    """Writes the values of all pairs to two columns."""
-    first = columns[0]
-    second = columns[1]
-    pairs = collection.pairs
-    n = 0
-    for at in range(collection.pair_homes.room):
-        word = pairs[at]
-        if word != 0:
-            first[n] = first_of(word)
-            second[n] = second_of(word)
-            n += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.store.histories import copy_present
 from dlog.engine.kernels.incremental.store.implied import cell_at, implied_key
-from dlog.engine.kernels.incremental.store.pairs import unpack_column
+from dlog.engine.kernels.incremental.store.pair_columns import unpack_column
 from dlog.engine.kernels.layout import BLOCK, GROUP_HAD, GROUP_HAS, GROUP_NUMBER, IMPLIED
 from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Log, Reduction

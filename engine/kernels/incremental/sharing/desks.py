@@ -17,23 +17,22 @@ from dlog.engine.kernels.static.pages import make_wanted
 GONE = 1 << 32
 """What nobody looking adds to the number of parts."""
 LOOKS = 1000
-"""Times that a thread looks for a part, or for the end of one, before it does something else: some hundred microseconds."""
+"""Times that a thread looks for a part without a pause: some hundred microseconds."""
 PAUSES, PAUSE = 50, 50
 """Times that it then looks for a part with a pause between, of so many microseconds: less than it takes to be woken."""
 
 
-@entry()
+@kernel
 def put_part(desk: Desk, share: Share, part, parts):
-    """Puts a part of the step at hand on a desk, where all others are done. False if nobody looks: somebody must be sent there
-    (`serve`)."""
+    """Puts a part of the step at hand on a desk, where all others are done, and notes whether nobody looks: somebody must be
+    sent there then (`serve`)."""
     desk.share = share
     desk.part = part
     desk.parts = parts
-    before = atomic_add(desk.ref.put, 0, 1)
-    if before < GONE:
-        return True
-    atomic_add(desk.ref.put, 0, -GONE)
-    return False
+    desk.unseen = 0
+    if atomic_add(desk.ref.put, 0, 1) >= GONE:
+        atomic_add(desk.ref.put, 0, -GONE)
+        desk.unseen = 1
 
 
 @entry()
@@ -97,11 +96,8 @@ def count_put(desk: Desk):
     return atomic_add(desk.ref.put, 0, 0) & (GONE - 1)
 
 
-@entry()
-def is_done(desk: Desk):
-    """Whether all parts that were put on a desk are done: waits for that for a while."""
-    for _ in range(LOOKS):
-        if atomic_add(desk.ref.done, 0, 0) == count_put(desk):
-            return True
+@kernel
+def await_parts(desk: Desk):
+    """Waits until all parts that were put on a desk are done."""
+    while atomic_add(desk.ref.done, 0, 0) != count_put(desk):
         give_way()
-    return False

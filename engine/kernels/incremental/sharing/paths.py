@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.codes import Divisible, Error, Gathers, Shared, Status
-from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.loop.activation import touch_derived
 from dlog.engine.kernels.incremental.loop.running import start_changes
 from dlog.engine.kernels.incremental.reduce.tallies import begin_part_tally
@@ -205,7 +205,7 @@ def go_through(ctl: Control, share: Share, most):
     own.gathers = Gathers.NOTHING
 
 
-@entry()
+@kernel
 def end_step(ctl: Control):
     """After workers have done a step of a path that is divided. Returns BULK where they are to do another one; else what is
     left in `status`: DONE where all that they have found is derived, YIELD where a part has given up, and nothing has been

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.codes import Shared
-from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.sharing.buckets import evaluate_part
 from dlog.engine.kernels.incremental.sharing.claims import claim_part
 from dlog.engine.kernels.incremental.sharing.derivations import add_part
@@ -16,7 +16,7 @@ from dlog.engine.kernels.incremental.sharing.taking import take_part
 from dlog.engine.kernels.round_structs import Control, Share
 
 
-@entry()
+@kernel
 def run_part(share: Share, ctl: Control, part, parts):
     """Does a part of the step at hand; false with ctl.error set."""
     kind = share.kind

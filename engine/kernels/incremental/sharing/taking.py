@@ -8,7 +8,7 @@ the one that goes on.
 from __future__ import annotations
 
 from dlog.engine.kernels.codes import Shared, Status
-from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import bit_length
 from dlog.engine.kernels.incremental.loop.settling import DIFF, LEFT, LISTED, LOGGED, ROW, show_row
 from dlog.engine.kernels.incremental.sharing.loads import end_indexes
@@ -20,7 +20,7 @@ from dlog.engine.kernels.row_structs import List
 from dlog.engine.kernels.static.storage import behind, scratch_block
 
 
-@entry()
+@kernel
 def begin_taking(ctl: Control):
     """After parts have noted something of a step, if this was one, or have built an index. Returns a `Status`: BULK where
     workers, the same ones, are to take it or go on, DONE where one has, as it is little, or FAILED with ctl.error set."""

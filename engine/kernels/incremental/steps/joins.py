@@ -20,7 +20,8 @@ from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_f
 from dlog.engine.kernels.incremental.store.histories import entry_at, first_entry, has_marked, is_here, presence, settled_time
 from dlog.engine.kernels.incremental.store.implied import gather_keys
 from dlog.engine.kernels.incremental.store.indexes import begin_groups, warm_groups
-from dlog.engine.kernels.incremental.store.pairs import fresh_pairs, unpack_column
+from dlog.engine.kernels.incremental.store.pair_columns import unpack_column
+from dlog.engine.kernels.incremental.store.pairs import fresh_pairs
 from dlog.engine.kernels.instructions import Binds, EntriesOf, Once, RowsOf, ScanChanges
 from dlog.engine.kernels.layout import BLOCK, IMPLIED, ROUND
 from dlog.engine.kernels.machine_structs import Column, Level, Words

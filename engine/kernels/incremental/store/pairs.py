@@ -23,7 +23,7 @@ from dlog.engine.kernels.incremental.store.homes import (
 )
 from dlog.engine.kernels.incremental.store.lists import list_room
 from dlog.engine.kernels.layout import BLOCK, ROUND
-from dlog.engine.kernels.machine_structs import Homes, Numbers, WordColumns, Words
+from dlog.engine.kernels.machine_structs import Homes, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Change, ChangeArray
 from dlog.engine.kernels.static.pages import may_move
@@ -378,29 +378,3 @@ def fresh_pairs(collection: Collection, first, last, rows: Words):
         rows[n] = word
         n += 1 if word != 0 else 0
     return n
-
-
-@kernel
-def unpack_column(words: Words, number, n, target: Words, step):
-    """target[i] = the value of a column in the row whose word is i * step words from `words`."""
-    if number == 0:
-        for i in range(n):
-            target[i] = first_of(words[i * step])
-    else:
-        for i in range(n):
-            target[i] = second_of(words[i * step])
-
-
-@entry()
-def copy_pairs(collection: Collection, words: Words):
-    """Writes the words of all pairs; returns how many."""
-    return fresh_pairs(collection, 0, collection.pair_homes.room, words)
-
-
-@entry()
-def split_pairs(words: Words, count, first: Numbers, second: Numbers):
-    """Writes the values (int32) of rows with these words."""
-    for i in range(count):
-        word = words[i]
-        first[i] = first_of(word)
-        second[i] = second_of(word)

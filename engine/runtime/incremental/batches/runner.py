@@ -24,6 +24,7 @@ from dlog.engine.runtime.incremental.batches.sharing import Failed, Share
 from dlog.engine.runtime.incremental.batches.strata import StratumTasks
 from dlog.engine.runtime.incremental.batches.strata_run import StrataRun
 from dlog.engine.runtime.incremental.batches.strata_runner import StrataRunner
+from dlog.engine.runtime.incremental.batches.unpacking import unpack
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.mistakes import at_rule, mistake
 from dlog.engine.runtime.lowering.external import evaluate
@@ -278,7 +279,7 @@ class BatchRunner:
         if shared is None or not struct[L.collection.pairs] or struct[L.collection.live] < shared.least:
             return target.hold_rows()
         try:
-            shared.unpack(target)
+            unpack(shared, target)
         except Failed as failure:
             raise self.mistake(flow, failure.control) from None
 

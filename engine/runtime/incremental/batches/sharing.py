@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Gathers, Shared, Status
 from dlog.engine.kernels.incremental.reduce import tallies
-from dlog.engine.kernels.incremental.sharing import desks, paths, running, taking
+from dlog.engine.kernels.incremental.sharing import desks, steps
 from dlog.engine.kernels.incremental.sharing.parts import MARK
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.runtime.static.worker import new_tally
@@ -42,6 +42,8 @@ class Share:
         """Where parts of other workers' steps come that this one does."""
         self.desk[L.desk.put] = desks.GONE
         begin_line()
+        self.struct[L.share.control] = control.address
+        self.struct.point(L.share.desk, self.desk)
         self.struct.point(L.share.items, self.items)
         self.struct.point(L.share.derived_rows, self.derived_rows)
         self.struct.point(L.share.values, self.values)
@@ -51,6 +53,8 @@ class Share:
         self.struct.point(L.share.rooms, Struct(workers))
         self.struct[L.share.workers] = workers
         self.struct[L.share.tally] = control[L.control.tally]
+        self._parts: list[int] = []
+        """Who does parts of steps here, by address."""
         self._tallies = [new_tally() for _ in range(workers)]
         self.struct.point(L.share.tallies, words(tally.address for tally in self._tallies))
         self._notes = [_new_notes(workers) for _ in range(workers)]
@@ -64,16 +68,12 @@ class Share:
         """Has steps be shared, or not while there are no other workers for them."""
         self.struct[L.share.least] = self.least if others else UNLIMITED
 
-    def end_step(self) -> int:
-        """Ends a step that workers have done, as far as they go on with another one. Returns a `Status`: BULK where they do."""
-        address = self.control.address
-        return int(paths.end_step(address) if self.struct[L.share.last] else taking.begin_taking(address))
-
     def begin(self) -> None:
         """Forgets a step that has not come to its end."""
         self.struct[L.share.kind] = Shared.NONE
         self.struct[L.share.gathers] = Gathers.NOTHING
-        self.struct[L.share.lock] = self.struct[L.share.last] = self.struct[L.share.tried] = self.items[L.items.count] = 0
+        self.struct[L.share.lock] = self.struct[L.share.last] = self.struct[L.share.tried] = self.struct[L.share.put] = 0
+        self.items[L.items.count] = 0
 
     def end(self) -> None:
         """Gives back what a batch needed, and forgets a path that has not come to its end."""
@@ -85,50 +85,29 @@ class Share:
                 lists.list_free(self.control.address, notes[field])
         tallies.forget_tallies(self.control.address)
 
-    def run(self, pool: Executor, shares: Sequence[Share]) -> None:
-        """Does the step at hand in as many parts as there are workers, with what these have for their own steps: the first one
-        on this thread. Raises Failed."""
-        controls = [share.control for share in shares]
-        for control in controls:
-            control[L.control.limit] = self.control[L.control.limit]
-            control[L.control.iteration] = self.control[L.control.iteration]
-        self.struct.point(L.share.parts, words(share.struct.address for share in shares))
-        self.struct[L.share.part_count] = len(shares)
-        done = self.do_parts(pool, shares)
-        if self.struct[L.share.kind] == Shared.PATH:
-            self._forget_later([share.struct[L.share.status] for share in shares], controls)
-        for control, well in zip(controls, done, strict=True):
-            if not well and control[L.control.error]:
-                raise Failed(control)
+    def run(self, pool: Callable[[], Executor], shares: Sequence[Share]) -> None:
+        """Does the step at hand and those that follow it, each in as many parts as there are workers, with what these have for
+        their own steps: the first one on this thread, the others on threads of the pool. Raises Failed."""
+        self._meet(shares)
+        # Signals wait, too (`Delayed`), as parts write.
+        while (status := steps.do_steps(self.control.address)) == Status.WAKE:
+            for share in shares[1:]:
+                if share.desk[L.desk.unseen]:
+                    pool().submit(share.serve)
+        if status == Status.FAILED:
+            raise Failed(next((share.control for share in shares if share.control[L.control.error]), self.control))
 
-    def do_parts(self, pool: Executor, shares: Sequence[Share]) -> list[bool]:
-        """Does all parts; whether each was done without mistakes."""
-        address, parts = self.struct.address, len(shares)
-        others = shares[1:]
-        for part, share in enumerate(others, 1):
-            if not desks.put_part(share.desk.address, address, part, parts):
-                pool.submit(share.serve)
-        try:
-            first = bool(running.run_part(address, shares[0].control.address, 0, parts))
-        finally:
-            for share in others:
-                share.await_parts()
-        return [first, *(bool(share.desk[L.desk.well]) for share in others)]
+    def _meet(self, shares: Sequence[Share]) -> None:
+        """Has these be the ones that do the parts of steps."""
+        addresses = [share.struct.address for share in shares]
+        if addresses != self._parts:
+            self.struct.point(L.share.parts, words(addresses))
+            self.struct[L.share.part_count] = len(addresses)
+            self._parts = addresses
 
     def serve(self) -> None:
         """Does parts that come to this worker's desk; holds it as long as it looks."""
         desks.serve(self.desk.address, self.control.address)
-
-    def await_parts(self) -> None:
-        """Waits until the parts on this worker's desk are done: signals wait, too (`Delayed`), as parts write."""
-        while not desks.is_done(self.desk.address):
-            pass
-
-    def _forget_later(self, statuses: Sequence[int], controls: Sequence[Struct]) -> None:
-        """Forgets mistakes that come after a part that has given up: they may be another worker's."""
-        if Status.YIELD in statuses:
-            for control in controls[statuses.index(Status.YIELD) :]:
-                control[L.control.error] = 0
 
 
 def _new_notes(workers: int) -> Struct:

@@ -16,13 +16,11 @@ from dlog.engine.kernels.codes import Error, Status
 from dlog.engine.kernels.incremental.inputs import loading
 from dlog.engine.kernels.incremental.loop import batches
 from dlog.engine.kernels.incremental.sharing import desks, loads
-from dlog.engine.kernels.incremental.store import index_entering, pairs
-from dlog.engine.runtime.incremental.batches.changes import as_columns
+from dlog.engine.kernels.incremental.store import index_entering
 from dlog.engine.runtime.incremental.batches.sharing import UNLIMITED, Failed, Share
 from dlog.engine.runtime.incremental.batches.strata import StratumTasks, strata_of
 from dlog.engine.runtime.incremental.batches.worker import BatchWorker, touched_by
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.addresses import address_of
@@ -194,30 +192,10 @@ class StrataRunner:
             raise Failed(control)
         self._ask_limit()
 
-    def unpack(self, collection: Collection) -> None:
-        """Makes ordinary rows of an input's pairs (`Collection.hold_rows`). Raises Failed, and nothing has changed."""
-        leader, struct = self.workers[0].control, collection.struct
-        columns, rows = collection.read()
-        _held, listed = as_columns(columns)
-        logged, leader[L.control.limit] = collection.log[L.items.count], collection.memory.limit
-        struct[L.relation.rows] = struct[L.collection.live] = struct[L.collection.pairable] = 0
-        try:
-            self.load(collection.address, listed, rows)
-        except BaseException:
-            struct[L.relation.rows], struct[L.collection.live] = 0, rows
-            raise
-        pairs.drop_pairs(leader.address, collection.address)
-        collection.log[L.items.count], struct[L.collection.indexed] = logged, 0
-
     def share(self, share: Share, workers: Sequence[BatchWorker]) -> None:
         """Has workers, none of which runs, do a step together and those that follow it, the same ones: what each has found is
         in lists of its own, which another stratum would use, and they have divided it among as many. Raises Failed."""
-        shares = [worker.share for worker in workers]
-        share.run(self.pool, shares)
-        while (status := share.end_step()) == Status.BULK:
-            share.run(self.pool, shares)
-        if status == Status.FAILED:
-            raise Failed(share.control)
+        share.run(lambda: self.pool, [worker.share for worker in workers])
 
     def settle(self, flow: Dataflow) -> None:
         """Ends a batch of which all tasks have run. Raises Failed."""
