@@ -208,7 +208,8 @@ class Shared(Code):
     NUMBER = auto()  # number and write those that have been claimed,
     ENTER = auto()  # and enter them
     ENDED = auto()  # nothing: all that a path has found is derived
-    SUPPORTS = auto()  # add the derivations that a path has noted
+    SUPPORTS = auto()  # add the derivations that a path has noted,
+    SUPPORT_NOTES = auto()  # and list their rows in a bucket
     BUCKET = auto()  # find out which rows change at an iteration,
     BUCKET_NOTES = auto()  # and write down how
     ROUND = auto()  # settle the rows that a round has touched,

@@ -447,6 +447,7 @@ class Notes(Struct):
     bits: List  # a bit for each place of the step's rows: whether there is
     logged: i64  # how many are of changes that are logged,
     listed: i64  # and how many of rows that are listed
+    iteration: i64  # at which its rows are to be looked at, if it is one: `parts.NOTHING` for none, `parts.SEVERAL`
     stretch: i64  # of places, with which the part goes on,
     marks: Words  # and for each how many notes, logged and listed ones are of places before it, MARK words
     left: List  # notes of a stretch that are not for the worker that takes it
@@ -500,6 +501,8 @@ class Share(Struct):
     left: List  # its records that have found no place, and who has noted them
     firsts: Words  # and for each part how many of its records have claimed a row here
     items: List  # derivations: row and iteration in one word, the diff; rows that are divided
+    made: i64  # the first row for them of which nothing is cleared but its values and bit, yet,
+    made_end: i64  # and the one behind the last
     notes: Array[Pointer[Notes]]  # of parts, as many as there are workers; whoever does one may do something else then
     lock: i64  # of the free items of a pool: whoever makes it 1 has it
     room: i64  # of that pool before

@@ -16,20 +16,30 @@ from dlog.engine.runtime.incremental.batches.sharing import Share
 Steps = Counter[int]
 """How often steps of each kind have been shared; GIVEN_UP: of how many a part gave up."""
 GIVEN_UP = -1
+Pool = Callable[[], Executor]
+DoStep = Callable[[Share, Pool, Sequence[Share]], int]
+"""`Share.do_steps`."""
 
 
 def count_steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     """Counts steps from now on."""
     counted: Steps = Counter()
-    run = Share.run
 
-    def counting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+    def counting(do: DoStep, self: Share, pool: Pool, shares: Sequence[Share]) -> int:
         counted[self.struct[L.share.kind]] += 1
-        run(self, pool, shares)
+        status = do(self, pool, shares)
         counted[GIVEN_UP] += Status.YIELD in [share.struct[L.share.status] for share in shares]
+        return status
 
-    monkeypatch.setattr(Share, "run", counting)
+    look_at_steps(monkeypatch, counting)
     return counted
+
+
+def look_at_steps(monkeypatch: pytest.MonkeyPatch, look: Callable[[DoStep, Share, Pool, Sequence[Share]], int]) -> None:
+    """Has each step done by `look`, which is given what does it otherwise."""
+    do = Share.do_steps
+    monkeypatch.setattr(sharing, "STEPS_AT_ONCE", 1)
+    monkeypatch.setattr(Share, "do_steps", lambda self, pool, shares: look(do, self, pool, shares))
 
 
 def share_from_four_rows(monkeypatch: pytest.MonkeyPatch) -> Steps:
@@ -40,13 +50,14 @@ def share_from_four_rows(monkeypatch: pytest.MonkeyPatch) -> Steps:
     return counted
 
 
-def interrupted_after(step: int) -> Callable[[Share, Executor, Sequence[Share]], None]:
-    """`Share.run` that is interrupted when a step of a kind is done."""
-    run = Share.run
+def interrupt_after(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Interrupts when a step of a kind is done."""
 
-    def interrupted(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
-        run(self, pool, shares)
-        if self.struct[L.share.kind] == step:
+    def interrupted(do: DoStep, self: Share, pool: Pool, shares: Sequence[Share]) -> int:
+        kind = self.struct[L.share.kind]
+        status = do(self, pool, shares)
+        if kind == step:
             raise KeyboardInterrupt
+        return status
 
-    return interrupted
+    look_at_steps(monkeypatch, interrupted)

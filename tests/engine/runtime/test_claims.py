@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +21,7 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
 from tests.engine.runtime.maintaining import EDGES
-from tests.engine.runtime.shared_steps import Steps, interrupted_after, share_from_four_rows
+from tests.engine.runtime.shared_steps import DoStep, Pool, Steps, interrupt_after, look_at_steps, share_from_four_rows
 from tests.examples import examples
 
 CLAIMS = {Shared.CLAIM, Shared.NUMBER, Shared.ENTER}
@@ -112,13 +111,12 @@ def test_rows_that_were_not_expected_are_claimed_again(monkeypatch: pytest.Monke
     edges = edges[np.argsort(edges[:, 0], kind="stable")]
     text = EDGES + ".decl t(x: number, y: number)\nt(x * (x / 50000), y * (x / 50000)) :- e(x, y).\n"
     order: list[int] = []
-    run = Share.run
 
-    def noting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+    def noting(do: DoStep, self: Share, pool: Pool, shares: Sequence[Share]) -> int:
         order.append(self.struct[L.share.kind])
-        run(self, pool, shares)
+        return do(self, pool, shares)
 
-    monkeypatch.setattr(Share, "run", noting)
+    look_at_steps(monkeypatch, noting)
     found = []
     for threads in (1, 2, 3):
         order.clear()
@@ -139,20 +137,20 @@ def test_room_for_rows_is_made_for_what_changes_all_over_lead_to(condition: str,
     reached = ".decl n(x: number)\nn(1).\nn(y) :- n(x), e(x, y).\n"  # has the edges in the order of x
     added = f".decl t(x: number, y: number)\nt(y, x) :- e(x, y), {condition}.\n"
     placed, homes = [], []
-    run = Share.run
 
-    def noting(self: Share, pool: Executor, shares: Sequence[Share]) -> None:
+    def noting(do: DoStep, self: Share, pool: Pool, shares: Sequence[Share]) -> int:
         kind, address = self.struct[L.share.kind], self.struct[L.share.collection]
-        run(self, pool, shares)
+        status = do(self, pool, shares)
         collection = view(address, L.collection.size, np.int64) if kind in {Shared.HASH, Shared.ENTER} else None
         if kind == Shared.HASH:
             placed.append(collection[L.relation.rows])
         if kind == Shared.ENTER:
             homes.append(collection[L.collection.slot_homes])
+        return status
 
     before = Maintained(compile_source(Source(EDGES + reached)), threads=2)
     commit(before, edges[:0], edges)
-    monkeypatch.setattr(Share, "run", noting)
+    look_at_steps(monkeypatch, noting)
     engine = Maintained(compile_source(Source(EDGES + reached + added)), threads=2, old=before)
     engine.commit({})
     rows = engine.rows("t")
@@ -208,7 +206,7 @@ def test_an_interruption_after_a_step_takes_the_load_back(name: str, step: Share
     edges = random_edges(60, 200, 1)
     engine = Maintained(compile_source(Source(text_of(name))), threads=2)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Share, "run", interrupted_after(step))
+        interrupt_after(patch, step)
         commit(engine, edges[:0], edges)
     commit(engine, edges[:0], edges)
     assert tables(engine) == story(name, edges, 1)[0]
@@ -258,7 +256,7 @@ def test_a_load_after_an_interruption_is_none_of_its_steps(monkeypatch: pytest.M
     engine = Maintained(compile_source(Source(EDGES + PROGRAMS["join"])), threads=2)
     edges = random_edges(60, 200, 1)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Share, "run", interrupted_after(Shared.CLAIM))
+        interrupt_after(patch, Shared.CLAIM)
         commit(engine, edges[:0], edges)
     assert engine._runner.shared is not None
     assert not any(worker.share.struct[L.share.last] for worker in engine._runner.shared.workers)

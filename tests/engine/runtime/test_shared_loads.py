@@ -13,12 +13,11 @@ from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Shared
 from dlog.engine.runtime.incremental.batches import runner, strata_runner
-from dlog.engine.runtime.incremental.batches.sharing import Share
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
-from tests.engine.runtime.shared_steps import Steps, count_steps, interrupted_after
+from tests.engine.runtime.shared_steps import Steps, count_steps, interrupt_after
 from tests.examples import examples
 
 PAIRS = ".decl e(x: number, y: number)\n.input e\n.decl p(y: number, x: number)\n.output p\np(y, x) :- e(x, y).\n"
@@ -224,7 +223,7 @@ def test_an_interruption_between_the_steps_of_a_load_takes_it_back(
     engine.commit({"h": Updates((np.arange(9),), np.ones(9, np.int64), np.ones(9, np.int64))})
     rows = _rows(arity, 4000, 60, False, 1)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Share, "run", interrupted_after(step))
+        interrupt_after(patch, step)
         _commit(engine, rows, 1)
         raise KeyboardInterrupt  # the load has no such step
     if engine.round == 1:

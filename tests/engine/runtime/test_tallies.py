@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from dlog.engine.compiler import compile_source
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.codes import Shared
-from dlog.engine.runtime.incremental.batches.sharing import Share
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
 from tests.engine.runtime.maintaining import EDGES
-from tests.engine.runtime.shared_steps import Steps, interrupted_after, share_from_four_rows
+from tests.engine.runtime.shared_steps import Steps, interrupt_after, share_from_four_rows
 from tests.examples import examples
 
 PROGRAMS = {
@@ -166,7 +165,7 @@ def test_an_interrupted_load_leaves_nothing_behind(monkeypatch: pytest.MonkeyPat
         commit(engine, edges[:0], edges[:1])
         commit(engine, edges[:1], edges[:0])
         with monkeypatch.context() as patch:
-            patch.setattr(Share, "run", interrupted_after(Shared.PATH))
+            interrupt_after(patch, Shared.PATH)
             with pytest.raises(KeyboardInterrupt):
                 commit(engine, edges[:0], edges)
         assert rows_of(engine, "n") == []

@@ -9,7 +9,7 @@ from dlog.engine.kernels.incremental.loop.growth import grows
 from dlog.engine.kernels.incremental.loop.running import start_changes
 from dlog.engine.kernels.incremental.reduce.tallies import begin_tally, forget_tallies
 from dlog.engine.kernels.incremental.reduce.tally_groups import end_tallies
-from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports, end_supports
+from dlog.engine.kernels.incremental.sharing.derivations import add_alone, begin_supports
 from dlog.engine.kernels.incremental.sharing.paths import HOPE, begin_path, divide_rest, end_trial, may_divide, run_shared
 from dlog.engine.kernels.incremental.steps.small_deltas import run_few
 from dlog.engine.kernels.incremental.store.slot_room import meet_expectation
@@ -33,8 +33,9 @@ def is_closed(path: Path, work: Work):
 def run_seeded(path: Path, work: Work, ctl: Control, whole):
     """Runs (or resumes) a path over its seed's changes: all of them, or the part in use."""
     share = ctl.share
-    if share and share.kind == Shared.SUPPORTS:
-        return end_run(path, ctl, share.status) if end_supports(ctl, share) else Status.FAILED
+    if share and share.last == 0 and share.kind == Shared.ENDED:
+        share.kind = Shared.NONE
+        return end_run(path, ctl, share.status)
     if ctl.running == 0:
         status = begin_seeded(path, work, ctl, whole)
         if status != Status.YIELD:

@@ -1,11 +1,12 @@
-"""Rows of one column that parts of a path have noted for a fresh collection with a direct table: one worker makes them all,
-and then what the collection notes beside them, as they are numbered one after the other."""
+"""Rows of one column that parts of a path have noted for a fresh collection with a direct table: one worker numbers them all,
+one after the other; what the collection notes beside them may be cleared by several, each its rows (`clear_made`)."""
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.gathering import ROW_UNKNOWN
+from dlog.engine.kernels.incremental.sharing.parts import NEIGHBOURS, part_of
 from dlog.engine.kernels.incremental.store.bits import fill_bits
 from dlog.engine.kernels.incremental.store.collections import born_absent, clear_row, room_for_rows
 from dlog.engine.kernels.incremental.store.direct import has_place
@@ -36,7 +37,8 @@ def are_direct(collection: Collection, noted: List):
 
 @kernel
 def find_direct_rows(ctl: Control, collection: Collection, noted: List, found: Words):
-    """Finds or makes the rows that are noted, and writes them where they have been found; false with ctl.error set."""
+    """Finds or makes the rows that are noted, and writes them where they have been found: what the collection notes beside new
+    ones is not cleared, yet. False with ctl.error set."""
     if not room_for_rows(ctl, collection, noted.count // NOTED_WORDS):
         return False
     first = collection.rows
@@ -55,12 +57,16 @@ def find_direct_rows(ctl: Control, collection: Collection, noted: List, found: W
             table[value - low] = rows
             number = rows
         found[noted.data[at]] += number - 1 - ROW_UNKNOWN
-    return begin_made(ctl, collection, first, rows)
+    fill_bits(collection.alive, first, rows)
+    collection.rows = rows
+    collection.live += rows - first
+    return True
 
 
 @kernel
-def begin_made(ctl: Control, collection: Collection, first, last):
-    """Notes of rows [first, last) that have been made what `add_values` does; false with ctl.error set."""
+def clear_made(ctl: Control, collection: Collection, first, last):
+    """Clears what is noted beside rows [first, last) that have been made, as `add_values` does; false with ctl.error
+    set."""
     for row in range(first, last):
         clear_row(collection, row)
     if collection.no_readers == 0:
@@ -70,7 +76,16 @@ def begin_made(ctl: Control, collection: Collection, first, last):
     for row in range(first, last):
         if not born_absent(ctl, collection.inner, row, 1):
             return False
-    fill_bits(collection.alive, first, last)
-    collection.rows = last
-    collection.live += last - first
+    return True
+
+
+@kernel
+def clear_own(ctl: Control, collection: Collection, first, last, part, parts):
+    """`clear_made` of those rows that are a part's."""
+    row = first
+    while row < last:
+        end = min((row | (NEIGHBOURS - 1)) + 1, last)
+        if part_of(row, parts) == part and not clear_made(ctl, collection, row, end):
+            return False
+        row = end
     return True

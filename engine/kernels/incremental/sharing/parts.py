@@ -11,6 +11,11 @@ from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Notes, Share
 from dlog.engine.kernels.static.storage import behind, clear_words
 
+NEIGHBOUR_BITS = 9
+NEIGHBOURS = 1 << NEIGHBOUR_BITS
+"""Rows, one after the other, that belong to one part."""
+NOTHING, SEVERAL = -1, -2
+"""In the place of an iteration: that there is none, and that there are several."""
 MARK = 3
 """Words that a part notes of each stretch of places."""
 
@@ -18,7 +23,7 @@ MARK = 3
 @kernel
 def part_of(row, parts):
     """To which part a row belongs. Its neighbours belong there, too: parts share no cache line, nor a word of bits."""
-    return ((((row >> 9) * 40503) & 0xFFFF) * parts) >> 16
+    return ((((row >> NEIGHBOUR_BITS) * 40503) & 0xFFFF) * parts) >> 16
 
 
 @kernel
@@ -50,6 +55,7 @@ def begin_notes(ctl: Control, notes: Notes, places):
     notes.bits.count = 0
     notes.logged = 0
     notes.listed = 0
+    notes.iteration = NOTHING
     notes.stretch = 0
     if not list_room(ctl, notes.bits, size):
         return False

@@ -227,7 +227,7 @@ def end_step(ctl: Control):
     elif kind == Shared.ENTER:
         status = end_entering(ctl, share)
     else:
-        status = Status.DONE if end_supports(ctl, share) else Status.FAILED
+        status = end_supports(ctl, share)
     if status != Status.BULK:
         share.kind = Shared.ENDED
         share.status = status

@@ -6,7 +6,7 @@ from dlog.engine.kernels.codes import Shared
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.sharing.buckets import evaluate_part
 from dlog.engine.kernels.incremental.sharing.claims import claim_part
-from dlog.engine.kernels.incremental.sharing.derivations import add_part
+from dlog.engine.kernels.incremental.sharing.derivations import add_part, list_part
 from dlog.engine.kernels.incremental.sharing.entering import enter_part, number_part
 from dlog.engine.kernels.incremental.sharing.loads import load_part
 from dlog.engine.kernels.incremental.sharing.paths import follow_part
@@ -29,6 +29,8 @@ def run_part(share: Share, ctl: Control, part, parts):
         return enter_found(ctl, share, part, parts)
     if kind == Shared.SUPPORTS:
         return add_part(ctl, share, part, parts)
+    if kind == Shared.SUPPORT_NOTES:
+        return list_part(ctl, share, part, parts)
     if kind == Shared.BUCKET:
         return evaluate_part(ctl, share, part, parts)
     if kind == Shared.ROUND:

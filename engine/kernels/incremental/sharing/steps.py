@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.codes import Error, Shared, Status
 from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.incremental.sharing.derivations import end_supports
 from dlog.engine.kernels.incremental.sharing.desks import await_parts, put_part
 from dlog.engine.kernels.incremental.sharing.paths import end_step
 from dlog.engine.kernels.incremental.sharing.running import run_part
@@ -12,19 +13,33 @@ from dlog.engine.kernels.round_structs import Control, Share
 
 
 @entry()
-def do_steps(ctl: Control):
-    """Does the step at hand, and those that follow it, in as many parts as `parts` has. Returns a `Status`: DONE; WAKE where
-    there are parts on desks that nobody looks at: once threads have been sent there it is called again; or FAILED with the
-    error set of who did the first part that failed, or else of `ctl`."""
+def do_steps(ctl: Control, most):
+    """Does the step at hand, and those that follow it, so many at most, in as many parts as `parts` has. Returns a `Status`:
+    DONE; BULK where others follow; WAKE where there are parts on desks that nobody looks at: once threads have been sent there
+    it is called again; or FAILED with the error set of who did the first part that failed, or else of `ctl`."""
     share = ctl.share
     status = Status.BULK
-    while status == Status.BULK:
+    while status == Status.BULK and most > 0:
         if share.put == 0 and not put_parts(ctl, share):
             return Status.WAKE
         share.put = 0
         if not do_parts(share):
             return Status.FAILED
-        status = end_step(ctl) if share.last != 0 else begin_taking(ctl)
+        status = follow(ctl, share)
+        most -= 1
+    return status
+
+
+@kernel
+def follow(ctl: Control, share: Share):
+    """After a step. Returns a `Status`: BULK where another one follows it."""
+    if share.last != 0:
+        return end_step(ctl)
+    if share.kind != Shared.SUPPORTS and share.kind != Shared.SUPPORT_NOTES:
+        return begin_taking(ctl)
+    status = end_supports(ctl, share)
+    if status == Status.DONE:
+        share.kind = Shared.ENDED
     return status
 
 

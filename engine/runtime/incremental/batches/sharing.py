@@ -18,6 +18,8 @@ from dlog.engine.runtime.storage.native import Struct, begin_line, words
 UNLIMITED = 2**62
 SHARED_STEP = 8192
 """Fewest rows of a step for which other threads are woken."""
+STEPS_AT_ONCE = 1 << 20
+"""Steps that belong to each other between two turns of Python: all, but where something looks at each."""
 
 
 class Failed(Exception):
@@ -89,13 +91,19 @@ class Share:
         """Does the step at hand and those that follow it, each in as many parts as there are workers, with what these have for
         their own steps: the first one on this thread, the others on threads of the pool. Raises Failed."""
         self._meet(shares)
-        # Signals wait, too (`Delayed`), as parts write.
-        while (status := steps.do_steps(self.control.address)) == Status.WAKE:
+        while self.do_steps(pool, shares) == Status.BULK:
+            pass
+
+    def do_steps(self, pool: Callable[[], Executor], shares: Sequence[Share]) -> int:
+        """Does `STEPS_AT_ONCE` of them, which signals wait for, too (`Delayed`). Returns a `Status`: BULK where others follow.
+        Raises Failed."""
+        while (status := int(steps.do_steps(self.control.address, STEPS_AT_ONCE))) == Status.WAKE:
             for share in shares[1:]:
                 if share.desk[L.desk.unseen]:
                     pool().submit(share.serve)
         if status == Status.FAILED:
             raise Failed(next((share.control for share in shares if share.control[L.control.error]), self.control))
+        return status
 
     def _meet(self, shares: Sequence[Share]) -> None:
         """Has these be the ones that do the parts of steps."""
