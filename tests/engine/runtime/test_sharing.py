@@ -387,10 +387,9 @@ def test_threads_look_for_the_next_part_before_they_go(monkeypatch: pytest.Monke
             _commit(engine, edges[:0], edges)
             _commit(engine, edges, edges[:0])
             time.sleep(0.05)
-        assert len(sent) >= 2
-        if len(sent) < sum(number for kind, number in steps.items() if kind > 0):
-            break  # where other processes have all cores nobody comes in time, now and then
+        if 2 <= len(sent) < sum(number for kind, number in steps.items() if kind > 0):
+            break  # where other processes have all cores nobody comes in time, or goes, now and then
     else:
-        pytest.fail("threads were sent for all parts")
+        pytest.fail("threads were sent for all parts, or never twice")
     assert engine.rows("p") == 0
     engine.close()

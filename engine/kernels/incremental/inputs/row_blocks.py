@@ -17,6 +17,7 @@ from dlog.engine.kernels.incremental.inputs.base_growing import (
     note_keys,
     room_for_keys,
 )
+from dlog.engine.kernels.incremental.inputs.row_leaving import leave_block, may_leave, warm_presence
 from dlog.engine.kernels.incremental.inputs.row_writing import (
     count_coming,
     expect_changes,
@@ -31,7 +32,7 @@ from dlog.engine.kernels.incremental.loop.changes import announce
 from dlog.engine.kernels.incremental.store.base import begin_search, find_base_groups, search_groups
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.collections import add_values, room_for_rows
-from dlog.engine.kernels.incremental.store.histories import is_here, warm_item
+from dlog.engine.kernels.incremental.store.histories import is_here
 from dlog.engine.kernels.incremental.store.implied import cell_at, note_samples, room_for_samples, warm_cell
 from dlog.engine.kernels.incremental.store.slots import MAX_REHASHED_COLUMNS, next_match, slot_of
 from dlog.engine.kernels.machine_structs import WordColumns, Words
@@ -164,7 +165,10 @@ def enter_sought(
             find_base_groups(collection, columns[collection.base.key], step, at + n, left, groups)
             search_groups(collection, columns, step, at, n, places, groups, left, ctl.scratch)
         room = behind(block, 4 * STEP)
-        if not enter_block(ctl, collection, columns, step, changes, start, at, n, hashes, others, places, room):
+        if collection.base.rows != 0 and may_leave(collection, changes, step, start, at, n, places):
+            if not leave_block(ctl, collection, n, places, room):
+                return False
+        elif not enter_block(ctl, collection, columns, step, changes, start, at, n, hashes, others, places, room):
             return False
         hashes, others = others, hashes
         places, groups = groups, places
@@ -303,12 +307,6 @@ def seek(collection: Collection, hashes: Words, i, places: Words):
     elif collection.arity > MAX_REHASHED_COLUMNS:
         prefetch(collection.slot_hashes.address + (-1 - at) * 4)
 
-
-@kernel
-def warm_presence(collection: Collection, row):
-    """Asks for what tells whether a row is present, and for what a change of that is noted in."""
-    prefetch(collection.alive.address + (row >> 6) * 8)
-    warm_item(collection.outer, row)
 
 @kernel
 def has_cells(collection: Collection, row, columns: WordColumns, step, source):

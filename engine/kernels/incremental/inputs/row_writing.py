@@ -6,7 +6,8 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.store.bits import clear_bit, fill_bits, put_bit
 from dlog.engine.kernels.incremental.store.collections import born_absent, clear_row, make_wide, room_for_rows, take_number
-from dlog.engine.kernels.incremental.store.histories import born_at, room_for_items
+from dlog.engine.kernels.incremental.store.histories import BORN, born_at, make_shared, room_for_items
+from dlog.engine.kernels.incremental.store.history_items import open_items
 from dlog.engine.kernels.incremental.store.lists import list_room
 from dlog.engine.kernels.incremental.store.slot_room import make_slots_for
 from dlog.engine.kernels.incremental.store.slots import enter_slot
@@ -163,11 +164,24 @@ def note_rows(ctl: Control, collection: Collection, changes: WordColumns, step, 
     if collection.no_readers != 0:
         for i in range(n):
             clear_bit(outer.bits, rows[i])
-    else:
-        for i in range(0 if fresh != 0 else n):
+    elif fresh == 0 and come_first(changes, step, start, sources, n):
+        make_shared(ctl, outer)
+        open_items(outer, rows, n, BORN)
+    elif fresh == 0:
+        for i in range(n):
             born_at(ctl, outer, rows[i], time_of(changes, step, start, sources[i]))
     if fresh == 0:
         log_rows(collection, changes, step, start, rows, sources, n)
+
+
+@kernel
+def come_first(changes: WordColumns, step, start, sources: Words, n):
+    """Whether all changes that are listed are of the batch's first round."""
+    rounds = changes[1]
+    first = True
+    for i in range(n):
+        first = first and rounds[sources[i] * step] == start
+    return first
 
 
 @kernel

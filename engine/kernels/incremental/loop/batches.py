@@ -10,13 +10,8 @@ from dlog.engine.kernels.incremental.store.base import drop_base
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit
 from dlog.engine.kernels.incremental.store.collections import remove_row, trim_rows
 from dlog.engine.kernels.incremental.store.direct import drop_direct
-from dlog.engine.kernels.incremental.store.histories import (
-    close_item,
-    drop_entries,
-    forget_items,
-    item_of,
-    presence,
-)
+from dlog.engine.kernels.incremental.store.histories import drop_entries, forget_items, presence
+from dlog.engine.kernels.incremental.store.history_items import close_item, item_of
 from dlog.engine.kernels.incremental.store.implied import imply_key, write_keys
 from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.incremental.store.pairs import drop_pairs

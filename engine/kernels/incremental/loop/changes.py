@@ -9,7 +9,8 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit, put_bit
-from dlog.engine.kernels.incremental.store.histories import add_entry, open_item
+from dlog.engine.kernels.incremental.store.histories import add_entry
+from dlog.engine.kernels.incremental.store.history_items import open_item
 from dlog.engine.kernels.incremental.store.index_entering import enter_indexes
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, push_change, sort_changes
 from dlog.engine.kernels.machine_structs import Words

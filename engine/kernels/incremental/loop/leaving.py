@@ -6,7 +6,8 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit
 from dlog.engine.kernels.incremental.store.collections import free_row
-from dlog.engine.kernels.incremental.store.histories import close_item, item_of, open_item, sum_before, warm_history
+from dlog.engine.kernels.incremental.store.histories import sum_before, warm_history
+from dlog.engine.kernels.incremental.store.history_items import close_item, item_of, open_item
 from dlog.engine.kernels.incremental.store.implied import warm_cell, warm_key
 from dlog.engine.kernels.incremental.store.indexes import (
     index_remove,

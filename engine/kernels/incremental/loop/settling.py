@@ -11,15 +11,8 @@ from dlog.engine.kernels.incremental.loop.changes import log_fresh
 from dlog.engine.kernels.incremental.loop.distinct import begin_rows, bound_of, warm_row
 from dlog.engine.kernels.incremental.loop.supports import may_hold, support_at
 from dlog.engine.kernels.incremental.store.bits import clear_bit, get_bit, put_bit
-from dlog.engine.kernels.incremental.store.histories import (
-    add_entry,
-    chain_entry,
-    close_item,
-    drop_entries,
-    item_of,
-    open_item,
-    warm_history,
-)
+from dlog.engine.kernels.incremental.store.histories import add_entry, chain_entry, drop_entries, warm_history
+from dlog.engine.kernels.incremental.store.history_items import close_item, item_of, open_item
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, pool_give, push_change
 from dlog.engine.kernels.incremental.store.stocks import give_stocked
 from dlog.engine.kernels.layout import BLOCK, NEVER

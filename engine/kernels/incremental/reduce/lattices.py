@@ -32,11 +32,10 @@ from dlog.engine.kernels.incremental.store.histories import (
     drop_entries,
     entry_at,
     first_entry,
-    item_of,
-    open_item,
     settle_entries,
     warm_history,
 )
+from dlog.engine.kernels.incremental.store.history_items import item_of, open_item
 from dlog.engine.kernels.incremental.store.index_entering import enter_indexes
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, push_change
 from dlog.engine.kernels.layout import BLOCK, NEVER

@@ -11,7 +11,7 @@ from dlog.engine.kernels.codes import Error
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.store.base import find_base
 from dlog.engine.kernels.incremental.store.bits import clear_bit, put_bit
-from dlog.engine.kernels.incremental.store.histories import open_item
+from dlog.engine.kernels.incremental.store.history_items import open_item
 from dlog.engine.kernels.incremental.store.implied import cell_at, resize_tail, write_keys
 from dlog.engine.kernels.incremental.store.index_building import trim_index
 from dlog.engine.kernels.incremental.store.indexes import index_remove
