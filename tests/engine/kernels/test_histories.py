@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.loop import settling
-from dlog.engine.kernels.incremental.store import bits, collections, histories, lists
+from dlog.engine.kernels.incremental.store import bits, collections, histories, history_items, lists
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import Role, new_list
@@ -51,7 +51,7 @@ class History:
         return bool(bits.get_bit(self.struct[L.history.bits], row))
 
     def item(self, row: int) -> int:
-        return int(histories.item_of(self.struct.address, np.int64(row)))
+        return int(history_items.item_of(self.struct.address, np.int64(row)))
 
     def add(self, row: int, time: int, diff: int) -> None:
         assert histories.add_entry(self.control, self.struct.address, np.int64(row), time, diff)
@@ -75,7 +75,7 @@ class History:
             if self.struct[L.history.iters]:
                 settling.settle_inner(self.struct.address, np.int64(row), np.int64(0))
             else:
-                histories.close_item(self.struct.address, np.int64(row))
+                history_items.close_item(self.struct.address, np.int64(row))
         self.entries[row] = [(0, 1)]
 
     def check(self, rows: Sequence[int] = range(ROWS)) -> None:
@@ -119,7 +119,7 @@ def test_items_are_found_whatever_others_are_dropped(field: int) -> None:
 def test_items_whose_slots_collide_are_found_whatever_others_are_dropped() -> None:
     """All of them want one of two neighbouring slots of the table, which has 64."""
     history = History(4096, L.collection.outer)
-    rows = [row for row in range(4096) if histories.item_slot(np.int64(row), np.int64(63)) in (62, 63)][:24]
+    rows = [row for row in range(4096) if history_items.item_slot(np.int64(row), np.int64(63)) in (62, 63)][:24]
     for row in rows:
         history.add(row, L.ROUND + row, -1)
     assert len(rows) == 24 and history.struct[L.history.table_count] == 64
