@@ -1,5 +1,6 @@
 """Bulk rounds on one thread and on several: the first commit of a graph, a round of 100,000 changes, and rules that are added
-beside what is there. What is small enough for one thread is not here: it is the same for any number.
+beside what is there; changes of one row, which are to take as long on several threads as on one. Loads, batches and rules of
+all programs together are to be AT_LEAST times as fast on two.
 
 Times are on the wall, the least of several, numbers of threads in turn: they need cores that nothing else does. So do those of
 differential dataflow, with as many workers.
@@ -12,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ import numpy as np
 from dlog.engine.compiler import compile_source
 from dlog.engine.ir.rules import Program
 from dlog.engine.runtime.incremental.engines.maintained import Maintained
-from dlog.engine.values.updates import Updates
+from dlog.engine.values.updates import RowUpdates, Updates
 from dlog.grammar.source import Source
 from tests.bench.engine_rust import binary
 from tests.bench.inputs import Rows, cache_folder
@@ -28,7 +30,11 @@ from tests.bench.report import as_ratio, console, save, seconds, show
 from tests.bench.rounds_engine import insertions, text_of, warm_up
 
 THREADS = (1, 2)
-STEPS = ("load", "batch", "rules")
+STEPS = ("load", "batch", "rules", "single")
+AT_LEAST = 1.6
+MOST_OF_SINGLE = 1.1
+"""Times as long that changes of one row may take on two threads."""
+SINGLES = 1_000
 COMPARED = ("reach", "degrees")
 """Workloads that differential dataflow has a program for."""
 CHANGES = 100_000
@@ -75,6 +81,7 @@ class Times:
 
     load: float
     batch: float
+    single: float | None
     rules: float | None
     rows: dict[str, int]
 
@@ -88,12 +95,20 @@ def run(options: Options) -> bool:
     together = {"all": list(map(_sum, zip(*found.values(), strict=True)))} if len(found) > 1 else {}
     show(title, header, (_cells(name, each) for name, each in (found | together | rivals).items()))
     save("workers", {name: [asdict(times) for times in each] for name, each in (found | rivals).items()}, options.json)
-    return all(one.rows == each[0].rows for each in found.values() for one in each)
+    same = all(one.rows == each[0].rows for each in found.values() for one in each)
+    return same and (not together or _is_fast(*together["all"]))
+
+
+def _is_fast(one: Times, two: Times) -> bool:
+    """Whether the times of all programs together are within what is asked of two threads."""
+    parts = [(one.load, two.load), (one.batch, two.batch), (one.rules or 0.0, two.rules or 0.0)]
+    single = (one.single or 0.0) * MOST_OF_SINGLE >= (two.single or 0.0)
+    return single and all(left >= AT_LEAST * right for left, right in parts)
 
 
 def _sum(found: Sequence[Times]) -> Times:
     """The times of several programs together."""
-    return Times(sum(t.load for t in found), sum(t.batch for t in found), sum(t.rules or 0.0 for t in found), {})
+    return Times(*(sum(getattr(t, step) or 0.0 for t in found) for step in ("load", "batch", "single", "rules")), {})
 
 
 def _cells(name: str, found: list[Times]) -> list[str]:
@@ -119,7 +134,8 @@ def _measured(name: str, repeats: int) -> list[Times]:
 
 def _least(each: Sequence[Times]) -> Times:
     rules = [t.rules for t in each if t.rules is not None]
-    return Times(min(t.load for t in each), min(t.batch for t in each), min(rules), each[0].rows)
+    load, batch, single = (min(getattr(t, step) for t in each) for step in ("load", "batch", "single"))
+    return Times(load, batch, single, min(rules), each[0].rows)
 
 
 def _once(program: Program, more: Program, given: dict[str, Rows], nodes: int, threads: int) -> Times:
@@ -128,11 +144,22 @@ def _once(program: Program, more: Program, given: dict[str, Rows], nodes: int, t
     load = _taken(lambda: engine.commit(updates))
     change = {"edge": _changes(given["edge"], nodes)}
     batch = _taken(lambda: engine.commit(change))
+    single = _single(engine, given["edge"])
     followed = Maintained(more, threads=threads, old=engine)
     rules = _taken(lambda: followed.commit({}))
     rows = {name: followed.rows(name) for name in more.relations}
     followed.close()
-    return Times(load, batch, rules, rows)
+    return Times(load, batch, single, rules, rows)
+
+
+def _single(engine: Maintained, edges: Rows) -> float:
+    """The seconds of a commit in which one edge goes or comes back, in the median."""
+    taken = []
+    for edge in edges[-SINGLES // 2 :].tolist():
+        for diff in (-1, 1):
+            change = {"edge": RowUpdates({tuple(edge): diff}, len(edge), engine.round + 1)}
+            taken.append(_taken(partial(engine.commit, change)))
+    return float(np.median(taken))
 
 
 def _taken(step: Callable[[], object]) -> float:
@@ -156,7 +183,8 @@ def _rival(name: str, options: Options) -> list[Times] | None:
 
 def _best_of_rival(command: list[str], options: Options) -> Times:
     told = [json.loads(measure(command, options.timeout).stdout.splitlines()[-1]) for _ in range(options.repeats)]
-    return Times(min(t["load"] for t in told), min(t["calls"][0][0] for t in told) / 1e9, None, {"result": told[0]["rows"]})
+    load, batch = min(t["load"] for t in told), min(t["calls"][0][0] for t in told) / 1e9
+    return Times(load, batch, None, None, {"result": told[0]["rows"]})
 
 
 def _written(name: str) -> Path:

@@ -275,7 +275,7 @@ def test_3_2_a_count_changes_at_the_joins_of_its_times(changed: list) -> None:
 @pytest.mark.parametrize("general", [False, True])
 def test_3_5_degrees_and_how_many_nodes_have_them(general: bool) -> None:
     """In batches of thousands of changes, by the operator for total orders and by the general one, whose times the bench
-    `tpch-batches` compares."""
+    `collections` compares."""
     flow, nodes = Dataflow(), 200
     edges = flow.input(src=int, dst=int)
     counted = edges.enter(flow.scope.loop()) if general else edges
