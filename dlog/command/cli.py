@@ -27,6 +27,7 @@ from dlog.command.options import (
     Strategy,
     Sync,
     Texts,
+    WholeNumber,
     option,
     repeated,
     switch,
@@ -155,8 +156,8 @@ def _explain_if_asked(job: Job, program: Program) -> None:
 @switch("--follow", help="Wait for more at the end of the file.")
 @click.option("--snapshot/--no-snapshot", default=None, help="Write the rows there are at first; default: without a state.")
 @switch("--progress", help="Write a line after each round, also after one that changes nothing.")
-@click.option("--as-of", metavar="ROUND", type=click.IntRange(min=0), help="Begin with the rows as of this round.")
-@click.option("--up-to", metavar="ROUND", type=click.IntRange(min=0), help="End before this round of the changes.")
+@click.option("--as-of", metavar="ROUND", type=WholeNumber(0, "round"), help="Begin with the rows as of this round.")
+@click.option("--up-to", metavar="ROUND", type=WholeNumber(0, "round"), help="End before this round of the changes.")
 @repeated("--query", "questions", metavar="[NAME:]QUESTION", help="Write what changes in its answers, not in the outputs")
 @repeated("--key", "keys", metavar="RELATION=COLUMNS", help="Write what becomes of keys: upsert, delete")
 @option("--envelope", choice=Envelope, default="upsert", help="What of keys: their rows, or those before, too.")
@@ -166,7 +167,7 @@ def _explain_if_asked(job: Job, program: Program) -> None:
 @options.memory
 @options.max_iterations
 @options.state_folder
-@click.option("--history", metavar="ROUNDS", type=click.IntRange(min=0), default=0, help="Past rounds that the state keeps.")
+@click.option("--history", metavar="ROUNDS", type=WholeNumber(0), default=0, help="Past rounds that the state keeps.")
 @options.sync_policy
 @options.engine_choice
 @options.workers("all slots but one")

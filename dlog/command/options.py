@@ -120,6 +120,14 @@ def option(
     return click.option(*names, **{"show_default": True, **settings})
 
 
+class WholeNumber(click.IntRange):
+    """A whole number from some number on, which click would call an integer range where it is none."""
+
+    def __init__(self, least: int, meant: str = "number") -> None:
+        super().__init__(min=least)
+        self.name = f"{meant}: a whole number, {least} or more"
+
+
 def _callback(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
     def parsed(context: click.Context, parameter: click.Parameter, text: str | None) -> Any:
         try:
@@ -251,7 +259,7 @@ strategy_choice = option(
 
 def workers(default: str) -> Flag:
     help = "Tasks of Spark that work together."
-    return option("--workers", metavar="N", type=click.IntRange(min=1), help=help, show_default=default)
+    return option("--workers", metavar="N", type=WholeNumber(1), help=help, show_default=default)
 
 
 jobs = option(
@@ -259,5 +267,5 @@ jobs = option(
 )
 memory = option("--memory", metavar="SIZE", parse=size_of, help="Refuse what needs more memory than this (512M, 2G).")
 max_iterations = option(
-    "--max-iterations", metavar="N", type=click.IntRange(min=1), help="Refuse what takes more iterations of a stratum."
+    "--max-iterations", metavar="N", type=WholeNumber(1), help="Refuse what takes more iterations of a stratum."
 )

@@ -136,3 +136,10 @@ def test_rounds_before_one_that_fails_are_written(watch: RunWatch, folder: Path)
 def test_a_missing_stream_is_the_users_mistake(folder: Path) -> None:
     finished = dlog("watch", "closure.dl", "none.csv", cwd=folder)
     assert (finished.code, "none.csv" in finished.err) == (1, True)
+
+
+@pytest.mark.parametrize("flag", ["--as-of", "--up-to"])
+def test_a_round_that_is_no_number_is_told(watch: RunWatch, flag: str) -> None:
+    finished = watch("closure.dl", "", flag, "x")
+    assert finished.code == 1
+    assert f"Invalid value for '{flag}': 'x' is not a valid round: a whole number, 0 or more." in finished.err
