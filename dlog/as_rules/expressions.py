@@ -141,14 +141,15 @@ class Translator:
         return true, false
 
     def _compared(self, expression: Comparison) -> tuple[list[Conditions], list[Conditions]]:
-        kinds = {expression.left.kind(self.schema), expression.right.kind(self.schema)}
+        left, right = expression.sides(self.schema)
+        kinds = {left.kind(self.schema), right.kind(self.schema)}
         if object in kinds or not (kinds <= {int, float, bool} or len(kinds) == 1):
             raise refused(expression.sign, f"of {' and '.join(sorted(kind.__name__ for kind in kinds))}")
         kind = float if float in kinds else kinds.pop()
         true: list[Conditions] = []
         false: list[Conditions] = []
-        for a in self._as(kind, expression.left):
-            for b in self._as(kind, expression.right):
+        for a in self._as(kind, left):
+            for b in self._as(kind, right):
                 holds, fails = _comparison(kind, expression.sign.replace("==", "="), a.term, b.term)
                 true += _both([(*a.where, *b.where)], holds)
                 false += _both([(*a.where, *b.where)], fails)

@@ -11,6 +11,7 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
+from dlog.dataflow.dates import numbers_of_dates
 from dlog.dataflow.kinds import KINDS, Kind, Objects, decode, encode, float_words
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Columns
@@ -155,6 +156,9 @@ class Column(Expression):
 
     name: str
 
+    def __repr__(self) -> str:
+        return f"col({self.name!r})"
+
     @property
     def label(self) -> str:
         return self.name
@@ -179,6 +183,9 @@ class Literal(Expression):
     """One value for all rows."""
 
     value: Any
+
+    def __repr__(self) -> str:
+        return f"lit({self.value!r})"
 
     def __post_init__(self) -> None:
         if isinstance(self.value, (int, np.integer)) and not -(2**63) <= self.value < 2**63:
@@ -211,6 +218,9 @@ class Named(Expression):
     name: str
     inner: Expression
 
+    def __repr__(self) -> str:
+        return f"{_side(self.inner)}.alias({self.name!r})"
+
     @property
     def label(self) -> str:
         return self.name
@@ -240,6 +250,9 @@ class Binary(Expression):
     function: Callable[[Any, Any], Any]
     left: Expression
     right: Expression
+
+    def __repr__(self) -> str:
+        return f"{_side(self.left)} {self.sign} {_side(self.right)}"
 
     def kind(self, schema: Schema) -> Kind:
         kinds = {self.left.kind(schema), self.right.kind(schema)}
@@ -271,24 +284,47 @@ class Comparison(Expression):
     left: Expression
     right: Expression
 
+    def __repr__(self) -> str:
+        return f"{_side(self.left)} {self.sign} {_side(self.right)}"
+
+    def sides(self, schema: Schema) -> tuple[Expression, Expression]:
+        """What is compared: a date or time with integers is the number that inputs make of it."""
+        return _dated(self.left, self.right, schema), _dated(self.right, self.left, schema)
+
     def kind(self, schema: Schema) -> Kind:
-        kinds = {self.left.kind(schema), self.right.kind(schema)}
+        left, right = (side.kind(schema) for side in self.sides(schema))
+        kinds = {left, right}
         numbers = kinds <= {int, float, bool}
         if not (numbers or len(kinds) == 1 or self.sign in ("==", "!=")) or (self.sign in "&|" and kinds != {bool}):
-            names = f"{self.left.kind(schema).__name__} and {self.right.kind(schema).__name__}"
+            names = f"{left.__name__} and {right.__name__}"
             raise DlogError(Diagnostic("bad-expression", f"there is no `{self.sign}` of {names}"))
         return bool
 
     def values(self, schema: Schema) -> Values:
-        kinds = {self.left.kind(schema), self.right.kind(schema)}
-        if kinds <= {int, float, bool}:
-            found = _of_both(self.function, *_operands(self.left, self.right, schema))
-            return _quiet(found, self.left.noisy(schema) or self.right.noisy(schema))
-        left, right = self.left.values(schema), self.right.values(schema)
-        return lambda frame: np.asarray(self.function(left(frame), right(frame)), bool)
+        left, right = self.sides(schema)
+        if _numeric(schema, left, right):
+            found = _of_both(self.function, *_operands(left, right, schema))
+            return _quiet(found, left.noisy(schema) or right.noisy(schema))
+        first, second = left.values(schema), right.values(schema)
+        return lambda frame: np.asarray(self.function(first(frame), second(frame)), bool)
 
     def total(self, schema: Schema) -> bool:
-        return _numeric(schema, self.left, self.right) and self.left.total(schema) and self.right.total(schema)
+        left, right = self.sides(schema)
+        return _numeric(schema, left, right) and left.total(schema) and right.total(schema)
+
+
+def _side(side: Expression) -> str:
+    """One side of an operator, as it is written."""
+    if isinstance(side, Literal):
+        return repr(side.value)
+    return f"({side!r})" if isinstance(side, Binary | Comparison) else repr(side)
+
+
+def _dated(side: Expression, other: Expression, schema: Schema) -> Expression:
+    """One side of a comparison: where it is a date or time and the other one is of integers, its number."""
+    if not isinstance(side, Literal) or (numbers := numbers_of_dates([side.value])) is None or other.kind(schema) is not int:
+        return side
+    return Literal(int(numbers[0]))
 
 
 def _numeric(schema: Schema, *expressions: Expression) -> bool:

@@ -115,7 +115,8 @@ def node_of(expression: Expression, schema: Schema, program: Building) -> Node |
 
 
 def _node_of_both(found: Binary | Comparison, schema: Schema, program: Building) -> Node | None:
-    sides, code = [found.left, found.right], _CODES.get(found.sign)
+    sides = list(found.sides(schema)) if isinstance(found, Comparison) else [found.left, found.right]
+    code = _CODES.get(found.sign)
     if code is None or not all(side.kind(schema) in _NUMBERS for side in sides):
         return None
     nodes = _nodes(sides if found.sign not in (">", ">=") else sides[::-1], schema, program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.dataflow import Dataflow, col
+from dlog.dataflow import Dataflow, col, lit
 from dlog.grammar.diagnostics import DlogError
 from tests.examples import examples
 
@@ -135,3 +136,39 @@ def test_what_is_no_date_is_refused_as_rules_do() -> None:
     session = dlog.rules(days=Dataflow().input("orders", day=int, x=int).distinct()).session()
     with pytest.raises(DlogError, match="is not of type number"):
         session.insert("orders", ("monday", 1))
+
+
+COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
+DATES = st.dates(date(1969, 12, 28), date(1970, 1, 5))
+TIMES = st.datetimes(datetime(1969, 12, 31), datetime(1970, 1, 2))
+
+
+@examples(40)
+@given(st.sampled_from([*COMPARED]), st.booleans(), st.one_of(*(st.tuples(st.lists(x, max_size=6), x) for x in (DATES, TIMES))))
+def test_columns_of_dates_are_compared_with_dates(sign: str, mirrored: bool, case: tuple[list[Any], Any]) -> None:
+    values, other = case
+    flow, compare = Dataflow(), COMPARED[sign]
+    given = flow.input("given", x=int)
+    condition = compare(lit(other), col("x")) if mirrored else compare(col("x"), other)
+    kept, told = given.filter(condition), given.map("x", told=condition).filter(col("told")).map("x")
+    kept.assert_eq(told)
+    seen, rules = kept.capture(), dlog.rules(kept=kept, sets=["given"])
+    given.insert(set(values))
+    flow.commit()
+    wanted = {x for x in values if (compare(other, x) if mirrored else compare(x, other))}
+    assert seen.counts() == counts(wanted)
+    session = rules.session()
+    session.insert("given", [(x,) for (x,) in counts(set(values))])
+    session.commit()
+    assert {tuple(row) for row in session["kept"]} == set(seen.counts())
+
+
+def test_dates_of_numpy_are_compared_by_their_units() -> None:
+    flow = Dataflow()
+    days, moments = flow.input(x=int), flow.input(x=int)
+    before = days.filter(col("x") < np.datetime64("1970-01-03")).capture()
+    later = moments.filter(col("x") >= np.datetime64(2_000, "ns")).capture()
+    days.insert([DAY, DAY - timedelta(days=1)])
+    moments.insert([1, 2])
+    flow.commit()
+    assert before.counts() == {(1,): 1} and later.counts() == {(2,): 1}
