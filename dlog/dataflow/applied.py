@@ -33,6 +33,9 @@ class Applied(Expression):
     arguments: tuple[Expression, ...]
     result: Kind
 
+    def __repr__(self) -> str:
+        return f"apply({', '.join([name_of(self.function), *map(repr, self.arguments)])})"
+
     def kind(self, schema: Schema) -> Kind:
         return self.result
 

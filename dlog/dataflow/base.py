@@ -135,16 +135,16 @@ class Base(Linear):
         """The same with the diffs of equal rows and times added up."""
         return self._emitted(self._operator(Consolidate), self.schema, Definition("consolidate", (self,)))
 
-    def _like(self, other: Base, what: str, name: str = "other") -> Base:
+    def _like(self, other: Base, what: str, name: str = "other", *notes: str) -> Base:
         """The other collection in the order of this one's columns. Raises DlogError where it has others, or is elsewhere."""
         self._check_together(other, name)
         if other.schema == self.schema:
             return other
         if set(other.schema.names) != set(self.schema.names):
-            raise mismatch(what, self.schema, other.schema)
+            raise mismatch(what, self.schema, other.schema, *notes)
         found = other.map(*self.schema.names)
         if found.schema != self.schema:
-            raise mismatch(what, self.schema, other.schema)
+            raise mismatch(what, self.schema, other.schema, *notes)
         return found
 
     def _check_together(self, other: Any, name: str = "other") -> None:

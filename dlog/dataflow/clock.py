@@ -31,6 +31,9 @@ class Now(Expression):
     def kind(self, schema: Schema) -> Kind:
         raise misplaced()
 
+    def __repr__(self) -> str:
+        return "now()"
+
     def values(self, schema: Schema) -> Values:
         raise misplaced()
 

@@ -6,12 +6,13 @@ dataflow, and the sum of collections none either."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dlog.arguments import bad_argument, check_function, truth
 from dlog.dataflow.base import Base, Definition, Term, check_collection
 from dlog.dataflow.calculus import Calculus
 from dlog.dataflow.given import check_calls
+from dlog.dataflow.names import NAMES_HERE
 from dlog.dataflow.outputs import Captured, Probe, Show, updates_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.scopes import Scope, check_scope
@@ -35,6 +36,14 @@ class Collection(Calculus):
     def __repr__(self) -> str:
         return f"dlog.dataflow.Collection ({self.schema})"
 
+    if not TYPE_CHECKING:  # to which any name would be one of a collection
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"a collection has no attribute `{name}`"
+            if name in NAMES_HERE:
+                raise AttributeError(f"{message}: write `{NAMES_HERE[name]}`")  # no name that is like it, but another one
+            raise AttributeError(message, name=name, obj=self)
+
     # ---------------------------------------------------------------------------------------------------------- iteration
 
     def iterate(self, step: Callable[[Collection], Collection]) -> Collection:
@@ -45,7 +54,8 @@ class Collection(Calculus):
         loop = self.scope.loop()
         variable = Variable(loop, self.enter(loop))
         try:
-            return variable.set(_made_by(step, variable)).leave()
+            note = "`step` gives a collection of the columns that it gets, of the same kinds"
+            return variable._define(_made_by(step, variable), "iterate", note).leave()
         finally:
             self.graph.undefined.discard(variable)  # what a function that fails has left reaches nothing
 
@@ -110,7 +120,17 @@ class Collection(Calculus):
 
     def assert_eq(self, other: Collection) -> None:
         """Raises DlogError in the round in which it differs from another collection."""
-        self._minus(self._like(other, "assert_eq")).assert_empty()
+        difference = self._minus(self._like(other, "assert_eq"))
+
+        def refuse(delta: Delta) -> None:
+            row, time, diff = updates_of(difference.scope, difference.schema, delta)[0]
+            more = f"its diffs in the first one less those in the second are {diff}"
+            if isinstance(diff, int):
+                more = f"it is there {abs(diff)} times more in the {'first' if diff > 0 else 'second'} one"
+            message = f"two collections that are to be equal differ in row {row} at {time}: {more}"
+            raise DlogError(Diagnostic("not-equal", message, notes=("the first one is that of which `assert_eq` is called",)))
+
+        difference._operator(Inspect, refuse)
 
 
 def _made_by(step: Callable[[Collection], Collection], variable: Variable) -> Collection:
@@ -147,9 +167,12 @@ class Variable(Collection):
 
     def set(self, definition: Collection) -> Collection:
         """Defines it; returns the definition, in the order of its columns."""
+        return self._define(definition, "set")
+
+    def _define(self, definition: Collection, what: str, *notes: str) -> Collection:
         if self.meaning is not None:
             raise DlogError(Diagnostic("defined-twice", "the variable has a definition already"))
-        found = self._like(definition, "set", "definition")
+        found = self._like(definition, what, "definition", *notes)
         assert isinstance(found, Collection)
         found._changed("later", feedback.next_iteration)._connect_terms(self._operator_, feedback=True)
         self.meaning = found

@@ -55,6 +55,9 @@ class Dataflow:
         self.scope = Scope(self._graph, engine.Scope())
         """The root: where inputs are."""
 
+    def __repr__(self) -> str:
+        return f"dlog.dataflow.Dataflow, round {self.round}, {len(self.operators)} operators"
+
     @property
     def round(self) -> int:
         """The present round: the first one that is not done."""

@@ -97,6 +97,9 @@ class Proposals:
     def __init__(self, changes: Joins, schema: Schema) -> None:
         self._changes, self.schema = changes, schema
 
+    def __repr__(self) -> str:
+        return f"dlog.dataflow.Proposals ({self.schema})"
+
     def half_join(self, other: Base, on: Any = None, *, ties: bool) -> Proposals:
         """With the rows of another relation that were there before each change. `ties` decides about those that change at the
         same time: of any two relations of a query, only the proposals of one may see those of the other."""

@@ -20,7 +20,7 @@ from dlog.dataflow.expressions import Column, Expression, Values, column_or, exp
 from dlog.dataflow.given import check_calls, check_shape, columns_given, diffs_of, lists_of, numbers_of, pair_of
 from dlog.dataflow.kinds import Component, Extreme, Kind, decode
 from dlog.dataflow.rows import RowReader, shown_time, time_words, words_of
-from dlog.dataflow.schema import Schema, check_names, plain
+from dlog.dataflow.schema import Schema, check_names, mismatch, plain
 from dlog.dataflow.site import Bound, LinearStep, Site
 from dlog.dataflow.weights import constant, part, series, summed_parts, weighted
 from dlog.dataflow.windows import sliding
@@ -56,7 +56,7 @@ class Linear(ABC):
         rest, spans = split_filter(wanted) if has_clock(wanted) else (wanted, [])
         found = self if rest is None else self._then(LinearStep("filter", _filter, (rest,)))
         for lower, upper in spans:
-            found = found.temporal(lower, upper)
+            found = found._then(LinearStep("temporal", _temporal, (lower, upper, True)))
         return found
 
     def negate(self) -> Self:
@@ -104,7 +104,7 @@ class Linear(ABC):
     def temporal(self, lower: Any = None, upper: Any = None) -> Self:
         """Each row from round `lower` until before round `upper`: columns or expressions."""
         start, end = (None if bound is None else column_or(bound) for bound in (lower, upper))
-        return self._then(LinearStep("temporal", _temporal, (start, end)))
+        return self._then(LinearStep("temporal", _temporal, (start, end, False)))
 
     def generate_series(self, start: Any, stop: Any, name: str = "generate_series") -> Self:
         """Each row with every number from `start` to `stop`, that included, in a new column."""
@@ -154,6 +154,9 @@ class Composed(Linear):
         if not isinstance(other, Composed):
             raise bad_argument("other", "linear operators: `linear.map(...)`", other)
         return Composed(self.steps + other.steps)
+
+    def __repr__(self) -> str:
+        return f"linear{''.join(f'.{step.name}(...)' for step in self.steps)}"
 
 
 linear = Composed()
@@ -354,7 +357,7 @@ def _part(delta: Delta, number: int, component: Component, values: np.ndarray) -
 
 
 def _generate_series(start: Expression, stop: Expression, name: str, site: Site) -> Bound:
-    first_of, last_of = _numbers(site, start, stop)
+    first_of, last_of = _integers(site, "start", start), _integers(site, "stop", stop)
     check_names((*site.schema.names, name), "`name=` gives the column of numbers another name")
     schema = site.schema.with_columns((*site.schema.names, name), (*site.schema.kinds, int))
     split = len(site.schema.names)
@@ -369,17 +372,16 @@ def _generate_series(start: Expression, stop: Expression, name: str, site: Site)
 
 
 def _repeat_row(times: Expression, site: Site) -> Bound:
-    (values,) = _numbers(site, times)
+    values = _integers(site, "times", times)
     extend = programs.multiplied(times, None, site.schema)
     return site.schema, Programmed(lambda delta: weighted(delta, values(site.frame(delta)), "`repeat_row`"), extend)
 
 
-def _numbers(site: Site, *expressions: Expression) -> list[Values]:
-    """What gives their values. Raises DlogError where these are no integers."""
-    for each in expressions:
-        if each.kind(site.schema) is not int:
-            raise bad_argument("expression", "one of integers", each.kind(site.schema).__name__)
-    return [each.values(site.schema) for each in expressions]
+def _integers(site: Site, name: str, given: Expression, meant: str = "a column or expression of integers") -> Values:
+    """What gives the values of an argument. Raises DlogError where these are no integers."""
+    if given.kind(site.schema) is not int:
+        raise bad_argument(name, meant, given.kind(site.schema).__name__)
+    return given.values(site.schema)
 
 
 def _unpack_changes(halves: list[tuple[Mapping[str, str], str, int]], site: Site) -> Bound:
@@ -389,7 +391,8 @@ def _unpack_changes(halves: list[tuple[Mapping[str, str], str, int]], site: Site
         schema, run = _map(chosen, False, site)
         bound.append((schema, run, Column(present).values(site.schema), sign))
     if bound[0][0] != bound[1][0]:
-        raise DlogError(Diagnostic("unlike-collections", f"before: ({bound[0][0]}) and after: ({bound[1][0]})"))
+        note = "`before` and `after` make the same columns, of one kind each"
+        raise mismatch("unpack_changes", bound[0][0], bound[1][0], note)
 
     def unpack(delta: Delta) -> Delta:
         parts = []
@@ -404,8 +407,13 @@ def _unpack_changes(halves: list[tuple[Mapping[str, str], str, int]], site: Site
 # ---------------------------------------------------------------------------------------------------------------- times
 
 
-def _temporal(lower: Expression | None, upper: Expression | None, site: Site) -> Bound:
-    starts, ends = (None if bound is None else _numbers(site, bound)[0] for bound in (lower, upper))
+def _temporal(lower: Expression | None, upper: Expression | None, compared: bool, site: Site) -> Bound:
+    """The bounds may be what `now()` is `compared` with."""
+    names, meant = ("lower", "upper"), "a column or expression of integers, which are rounds"
+    if compared:
+        names, meant = ("now()", "now()"), "compared with integers, which are rounds"
+    given = zip(names, (lower, upper), strict=True)
+    starts, ends = (None if bound is None else _integers(site, name, bound, meant) for name, bound in given)
 
     def run(delta: Delta) -> Delta:
         frame = site.frame(delta)

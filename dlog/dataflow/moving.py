@@ -28,6 +28,9 @@ class Aggregate:
     result: Kind | None
     function: Callable[[Windows, np.ndarray], np.ndarray]
 
+    def __repr__(self) -> str:
+        return f"moving.{self.name}({self.of!r})"
+
     def kind(self, schema: Schema) -> Kind:
         """The kind of its values; by default that of the expression."""
         given = self.of.kind(schema)

@@ -119,8 +119,14 @@ class Probe:
     def frontier(self) -> Antichain:
         """The times at which it may still change."""
         self._scope.graph.scheduler.check()
+        return self._reached()
+
+    def _reached(self) -> Antichain:
         rounds = self._scope.graph.scheduler.rounds.scaled(self._scope.inner.scale)
         return Antichain((rounds.end(self._scope.inner.depth - 1),))
+
+    def __repr__(self) -> str:
+        return f"dlog.dataflow.Probe, frontier {self._reached()}"
 
     def less_than(self, time: Any) -> bool:
         """Whether it may still change before a time."""

@@ -99,11 +99,11 @@ def column_names(name: str, given: Any) -> tuple[str, ...]:
     raise bad_argument(name, "the name of a column, or a list of them", given)
 
 
-def mismatch(what: str, left: Schema, right: Schema) -> DlogError:
+def mismatch(what: str, left: Schema, right: Schema, *notes: str) -> DlogError:
     message = f"{what}: ({left}) and ({right})"
     if left.diffs != right.diffs:
         message = f"{what}: the diffs of one are {_shown(left.diffs)}, those of the other {_shown(right.diffs)}"
-    return DlogError(Diagnostic("unlike-collections", message))
+    return DlogError(Diagnostic("unlike-collections", message, notes=notes))
 
 
 def _shown(diffs: tuple[Component, ...]) -> str:

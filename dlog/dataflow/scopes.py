@@ -73,6 +73,9 @@ class Scope:
         """Whether its times have an iteration that those around lack."""
         return self.parent is not None and self.parent.inner.depth < self.inner.depth
 
+    def __repr__(self) -> str:
+        return f"dlog.dataflow.Scope, {'the root' if self.parent is None else 'a loop' if self.is_loop else 'alt/neu'}"
+
     def way_from(self, outer: Scope) -> list[Scope]:
         """The scopes to enter from another one around it, the outermost first. Raises DlogError if that is not around it."""
         way: list[Scope] = []

@@ -23,6 +23,9 @@ class Weight:
     of: Expression
     descending: bool
 
+    def __repr__(self) -> str:
+        return f"semigroup.{'max' if self.descending else 'min'}({self.of!r})"
+
 
 def min(column: Any) -> Weight:
     """The least value of a column or expression, of any kind."""

@@ -136,6 +136,10 @@ s.upsert("pairs", (1, 2))""",
         "A collection has a row, and `assert_empty` says that it never has one.",
         "numbers.assert_empty()\nnumbers.insert([(1, 2)])\nflow.commit()",
     ),
+    "not-equal": _flow(
+        "Two collections differ, and `assert_eq` says that they never do: the message says in which row, and which has it.",
+        "numbers.assert_eq(numbers.distinct())\nnumbers.update([(1, 2)], 2)\nflow.commit()",
+    ),
     "partially-ordered": _flow(
         "An operator needs times in one order, and within a loop rounds have iterations beside them: use it outside.",
         """def step(inner):

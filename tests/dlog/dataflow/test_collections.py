@@ -165,7 +165,7 @@ def test_collections_that_differ_are_told() -> None:
     right.insert([1])
     flow.commit()
     left.insert([2])
-    with pytest.raises(DlogError, match="is there 1 times at 1"):
+    with pytest.raises(DlogError, match=r"differ in row \(2,\) at 1: it is there 1 times more in the first one"):
         flow.commit()
     with pytest.raises(DlogError, match="can go on no longer"):
         flow.commit()

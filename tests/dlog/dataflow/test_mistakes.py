@@ -260,7 +260,7 @@ NO_SCOPE = "`scope` must be a scope within that of the collection, not"
         (lambda f, c: c.join(c.arrange_by_key("x")), "of an arrangement is its `collection`"),
         (lambda f, c: c.join_map(None, "x"), NO_COLLECTION.format("other", "None")),
         (lambda f, c: c.semijoin(None), NO_COLLECTION.format("other", "None")),
-        (lambda f, c: c.antijoin(f), NO_COLLECTION.format("other", "<dlog")),
+        (lambda f, c: c.antijoin(f), NO_COLLECTION.format("other", "dlog.datafl")),
         (lambda f, c: c.concat(None), NO_COLLECTION.format("other", "None")),
         (lambda f, c: c.assert_eq([]), NO_COLLECTION.format("other", r"\[\]")),
         (lambda f, c: c.asof_join(None), NO_COLLECTION.format("other", "None")),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dlog
-from dlog.dataflow import Collection, Dataflow, col
+from dlog.dataflow import Collection, Dataflow, apply, col, linear, lit, moving, now, semigroup
+from dlog.dataflow.names import NAMES_HERE
 from dlog.grammar.diagnostics import DlogError
 
+ROOT = Path(__file__).parents[3]
 Wrong = Callable[[Collection], object]
 NO_FLAG = "`{}` must be True or False, not {}"
 
@@ -64,6 +68,113 @@ def test_flags_are_true_or_false(rows: Collection, wrong: Wrong, message: str) -
 def test_arguments_that_say_nothing_are_refused(rows: Collection, wrong: Wrong, message: str) -> None:
     with pytest.raises(DlogError, match=message):
         wrong(rows)
+
+
+INTEGERS = "must be a column or expression of integers"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda c: c.temporal("y"), f"`lower` {INTEGERS}, which are rounds, not 'str'"),
+        (lambda c: c.temporal(1, col("y")), f"`upper` {INTEGERS}, which are rounds, not 'str'"),
+        (lambda c: c.generate_series("y", "x"), f"`start` {INTEGERS}, not 'str'"),
+        (lambda c: c.generate_series("x", 1.5), f"`stop` {INTEGERS}, not 'float'"),
+        (lambda c: c.repeat_row("y"), f"`times` {INTEGERS}, not 'str'"),
+        (lambda c: c.filter(col("y") <= now()), "`now\\(\\)` must be compared with integers, which are rounds, not 'str'"),
+        (lambda c: c.iterate(lambda i: i.map("x")), "iterate: \\(x: int, y: str\\) and \\(x: int\\)(.|\n)*`step` gives"),
+        (
+            lambda c: c.unpack_changes({"x": "x"}, {"z": "x"}, ("x", "x")),
+            "unpack_changes: \\(x: int\\) and \\(z: int\\)(.|\n)*`before` and `after` make the same",
+        ),
+        (lambda c: c.differentiate(c.scope.loop()), "`flow.scope.altneu\\(\\)`, not dlog.dataflow.Scope, a loop"),
+        (lambda c: c.filter(col("y") < date(2026, 1, 1)), "there is no `<` of str and object"),
+    ],
+)
+def test_messages_name_what_has_been_written(rows: Collection, wrong: Wrong, message: str) -> None:
+    with pytest.raises(DlogError, match=message):
+        wrong(rows)
+
+
+@pytest.mark.parametrize("more", ["first", "second"])
+def test_of_collections_that_differ_the_one_with_the_row_is_named(rows: Collection, more: str) -> None:
+    flow = Dataflow()
+    given = {"first": flow.input(x=int), "second": flow.input(x=int)}
+    given["first"].assert_eq(given["second"])
+    given[more].insert([7, 7])
+    with pytest.raises(DlogError, match=rf"row \(7,\) at 0: it is there 2 times more in the {more} one") as caught:
+        flow.commit()
+    assert caught.value.diagnostics[0].code == "not-equal"
+
+
+def test_diffs_of_other_groups_that_differ_are_told() -> None:
+    flow = Dataflow()
+    one, other = (flow.input(x=int).explode("x", diff=(1, 2.5)) for _ in range(2))
+    one.assert_eq(other)
+    flow.commit()
+    flow = Dataflow()
+    numbers = flow.input(x=int)
+    numbers.explode("x", diff=(1, 2.5)).assert_eq(numbers.explode("x", diff=(1, 2.0)))
+    numbers.insert([1])
+    with pytest.raises(DlogError, match=r"its diffs in the first one less those in the second are \(0, 0.5\)"):
+        flow.commit()
+
+
+@pytest.mark.parametrize(("name", "here"), NAMES_HERE.items())
+def test_names_of_differential_dataflow_lead_to_those_here(rows: Collection, name: str, here: str) -> None:
+    with pytest.raises(AttributeError, match=f"a collection has no attribute `{name}`: write `{here}`"):
+        getattr(rows, name)
+    attribute: Any = rows
+    for part in here.split("."):
+        attribute = getattr(attribute, part)
+    page = (ROOT / "docs/coming-from/differential-dataflow.md").read_text("utf-8").partition("## Names\n")[2]
+    columns = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("|")]
+    (told,) = [answer for there, answer in columns if f"`{name}`" in there]
+    assert all(f"`{part}`" in told for part in here.split("."))
+
+
+def test_other_names_are_no_attributes(rows: Collection) -> None:
+    with pytest.raises(AttributeError, match="a collection has no attribute `cont`"):
+        rows.cont  # noqa: B018
+    assert not hasattr(rows, "__arrow_c_stream__")
+    assert getattr(rows, "neg", None) is None
+
+
+def _twice(x: int) -> int:
+    return 2 * x
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (col("x") + 1, "col('x') + 1"),
+        (~(col("x") * (col("y") - 2) >= lit("a")), "((col('x') * (col('y') - 2)) >= 'a') != True"),
+        ((col("x") + 1).alias("z"), "(col('x') + 1).alias('z')"),
+        (lit(3), "lit(3)"),
+        (apply(_twice, "x"), "apply(_twice, col('x'))"),
+        (col("x") < now(), "col('x') < now()"),
+        (moving.sum("x"), "moving.sum(col('x'))"),
+        (semigroup.max("x"), "semigroup.max(col('x'))"),
+        (linear.map("x").filter(col("x") > 1), "linear.map(...).filter(...)"),
+        (linear, "linear"),
+    ],
+)
+def test_expressions_are_shown_as_they_are_written(shown: object, text: str) -> None:
+    assert repr(shown) == text
+
+
+def test_parts_of_a_dataflow_are_shown_in_a_line() -> None:
+    flow = Dataflow()
+    numbers = flow.input(x=int)
+    probe = numbers.probe()
+    assert repr(flow) == "dlog.dataflow.Dataflow, round 0, 1 operators"
+    assert repr(flow.scope) == "dlog.dataflow.Scope, the root"
+    assert repr(flow.scope.loop()) == "dlog.dataflow.Scope, a loop"
+    assert repr(flow.scope.altneu()) == "dlog.dataflow.Scope, alt/neu"
+    assert repr(numbers.propose()) == "dlog.dataflow.Proposals (x: int)"
+    flow.commit()
+    assert repr(probe) == "dlog.dataflow.Probe, frontier {(1)}"
+    assert repr(flow).startswith("dlog.dataflow.Dataflow, round 1, ")
 
 
 GETS = "the function of `{}` gets {}, but it takes {}"

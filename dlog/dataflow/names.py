@@ -1,0 +1,9 @@
+"""What methods of differential dataflow are called here, where a collection has them under another name.
+
+`docs/coming-from/differential-dataflow.md` has them in a table."""
+
+NAMES_HERE = {
+    "arrange": "arrange_by_key", "as_collection": "join_function", "count_total": "count", "count_total_core": "count",
+    "count_total_u": "count", "count_u": "count", "group": "reduce", "group_arranged": "reduce", "inner": "join_function",
+    "neg": "negate", "scoped": "scope.loop", "unary_stream": "map_batches",
+}  # fmt: skip
