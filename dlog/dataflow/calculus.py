@@ -51,7 +51,8 @@ class Calculus(Joins, Reductions, OrderedGroups, Borders):
         """A join in which a row meets what the other side has when the row comes: later changes there change nothing.
 
         When the row goes, `retract` decides what goes with it: what it would meet `"now"`, which is what integrating the
-        changes means, or what it met: the `"original"`. That is for rows that are there or not, however often."""
+        changes means, or what it met: the `"original"`. That is for rows that are there or not, equal ones count as one: it
+        meets what the first of them does, and goes with the last."""
         check_collection("other", other)
         if retract == "now":
             inner = self.scope.altneu()

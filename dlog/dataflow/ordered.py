@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from dlog.arguments import bad_argument, check_function, whole
 from dlog.dataflow.axis import Back, Events, Forth, Sorting, amount, axis, sorting
 from dlog.dataflow.base import Base, Definition
 from dlog.dataflow.expressions import DeltaFrame, Expression, Literal, column_or
-from dlog.dataflow.given import check_calls
+from dlog.dataflow.given import check_calls, wrong_outcome
 from dlog.dataflow.kinds import Kind, Objects, decode, encode
 from dlog.dataflow.moving import Aggregate
 from dlog.dataflow.schema import Schema, column_names, plain
@@ -212,14 +212,26 @@ def _states(
     function: Callable[..., Any], start: list[tuple[Any, ...]], owners: list[int], values: list[list[Any]]
 ) -> list[tuple[Any, ...]]:
     """The state after each event: user logic, an event at a time."""
-    found, before, single = [], -1, bool(start) and len(start[0]) == 1
+    found, before, size = [], -1, len(start[0]) if start else 0
     state: tuple[Any, ...] = ()
     for owner, given in zip(owners, zip(*values, strict=True) if values else [()] * len(owners), strict=True):
         if owner != before:
             state, before = start[owner], owner
         made = function(*state, *given)
-        state = (made,) if single else tuple(made)
+        if size == 1:
+            state = (made,)
+        elif type(made) is tuple and len(made) == size:
+            state = made
+        else:
+            state = _state_of(made, size)
         found.append(state)
+    return found
+
+
+def _state_of(made: Any, size: int) -> tuple[Any, ...]:
+    """A state of several columns. Raises DlogError for what is none."""
+    if isinstance(made, str) or not isinstance(made, Iterable) or len(found := tuple(made)) != size:
+        raise wrong_outcome("scan", f"the next state, a tuple of {size} values", made)
     return found
 
 

@@ -32,6 +32,8 @@ class AltNeu:
     def __post_init__(self) -> None:
         if not isinstance(self.time, tuple):
             raise _refused("time", "a tuple of the coordinates of a time, such as (3,)", self.time)
+        if not isinstance(self.neu, bool):
+            raise _refused("neu", "True or False", self.neu)
 
     def less_equal(self, other: AltNeu) -> bool:
         """
