@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import finalize
+
 from dlog.engine.operators.arrange import Indexed
 from dlog.engine.operators.delta import Delta, Moment
 from dlog.engine.operators.readings import Reading
@@ -20,12 +22,14 @@ class Import(Indexed):
         super().__init__(scheduler, scope)
         self.source, self.trace, self.keys = source, source.trace, source.keys
         self._handle = source.trace.spine.handle()
+        finalize(self, self._handle.abandon)
         scheduler.each_batch(self)
 
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
         low, high = self.rounds.low, self.rounds.high
-        ahead = self.source.scheduler.rounds.high
+        ahead = self.source.scheduler.done
         if high > ahead:
+            self.source.scheduler.check()
             message = f"an imported arrangement has come to round {ahead}: this dataflow cannot do rounds up to {high} yet"
             raise DlogError(Diagnostic("import-behind", message))
         spine = self.trace.spine

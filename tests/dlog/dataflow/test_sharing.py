@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,41 @@ def test_an_import_begins_where_history_has_not_been_compacted() -> None:
     imported = other.import_(by_name).collection.capture()
     other.advance_to(200)
     assert imported.counts() == {(199,): 1}
+
+
+def test_an_import_of_what_has_failed_is_refused() -> None:
+    flow = Dataflow()
+    names = flow.input(name=int)
+    by_name = names.arrange_by_key("name")
+    names.filter(col("name") == 3).assert_empty()
+    other = Dataflow(beside=flow)
+    imported = other.import_(by_name).collection.capture()
+    names.insert([1])
+    flow.commit()
+    names.insert([3])
+    with pytest.raises(DlogError, match="is there 1 times"):
+        flow.commit()
+    other.commit()
+    assert imported.counts() == {(1,): 1}
+    with pytest.raises(DlogError) as error:
+        other.commit()
+    assert error.value.diagnostics[0].code == "dataflow-failed"
+
+
+def test_a_dataflow_that_is_gone_does_not_hold_history_back() -> None:
+    flow = Dataflow()
+    names = flow.input(name=int)
+    names.join(names, on="name").capture()
+    by_name = names.arrange_by_key("name")
+    other = Dataflow(beside=flow)
+    other.import_(by_name).collection.capture()
+    del other
+    gc.collect()
+    for round in range(200):
+        names.insert([round])
+        names.remove([round - 1] if round else [])
+        flow.commit()
+    assert by_name.updates <= 4
 
 
 def test_1_8_operators_without_state_are_no_operators() -> None:
