@@ -149,8 +149,7 @@ class Base(Linear):
 
     def _check_together(self, other: Any, name: str = "other") -> None:
         check_collection(name, other)
-        if self.graph is not other.graph:
-            raise DlogError(Diagnostic("two-dataflows", "the collections are of two dataflows"))
+        self.graph.check_same(other.graph)
         if self.scope is not other.scope:
             note = "bring one into the scope of the other: `enter(scope)`, `leave()`"
             raise DlogError(Diagnostic("two-scopes", "the collections are in two scopes", notes=(note,)))

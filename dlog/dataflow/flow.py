@@ -139,7 +139,7 @@ class Input(Collection):
 
     def __init__(self, scope: Scope, schema: Schema, source: Source, name: str | None = None) -> None:
         super().__init__(scope, schema, (Term(source),), Definition("input"))
-        self.name, self._source = name, source
+        self.name, self.source = name, source
         self._reader: RowReader | None = None
         """How rows are read: texts have numbers when they go in, or have none, as when the first ones did."""
 
@@ -154,7 +154,7 @@ class Input(Collection):
     def update(self, rows: Any, diffs: Any, at: Any = None) -> None:
         """Changes how often rows are there, by one number or one for each row; at a round, or one for each row."""
         if self._reader is None:
-            self._reader = RowReader(self.schema, self.graph.objects, not self._source.read_as_values)
+            self._reader = RowReader(self.schema, self.graph.objects, not self.source.read_as_values)
         found = self._reader.updates(rows)
         count, present = found.rows, self.graph.scheduler.rounds.high
         rounds = present if at is None else number_or_numbers("at", at, count)
@@ -169,7 +169,7 @@ class Input(Collection):
             found = found.only(found.diffs != 0)
             first = first if at is None or not found.rows else int(found.rounds.min())
         if found.rows:
-            self._source.put(found, first, present if at is None else int(found.rounds.max()))
+            self.source.put(found, first, present if at is None else int(found.rounds.max()))
 
 
 def _takes_values(function: Function) -> bool:

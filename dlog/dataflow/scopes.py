@@ -14,6 +14,14 @@ from dlog.engine.operators.scheduler import Scheduler
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do instead of what is refused: to add to a dataflow that has begun, to combine collections of `two`."""
+
+    begun: str = "a new dataflow can import arrangements of this one: `flow.import_(arrangement)`"
+    two: str = "make both in one, or import an arrangement of the other one: `Dataflow(beside=other).import_(arrangement)`"
+
+
 @dataclass(eq=False)
 class DataflowGraph:
     """What all parts of a dataflow share."""
@@ -22,6 +30,9 @@ class DataflowGraph:
     objects: Objects = field(default_factory=Objects)
     undefined: set[Any] = field(default_factory=set)
     """Variables that have no definition yet."""
+    advice: Advice = Advice()
+    session: Any = None
+    """What has it do the rounds of a session, as long as any part of the dataflow is held."""
 
     @property
     def operators(self) -> list[Operator]:
@@ -37,10 +48,15 @@ class DataflowGraph:
     def check_open(self) -> None:
         """Refuses more operators once rounds are done: they would have missed them."""
         if self.scheduler.rounds.high:
-            note = "a new dataflow can import arrangements of this one: `flow.import_(arrangement)`"
-            raise DlogError(
-                Diagnostic("dataflow-begun", "rounds have been done: operators can be added no longer", notes=(note,))
-            )
+            message = "rounds have been done: operators can be added no longer"
+            raise DlogError(Diagnostic("dataflow-begun", message, notes=(self.advice.begun,)))
+
+    def check_same(self, other: DataflowGraph) -> None:
+        """Refuses to combine collections of two dataflows."""
+        if other is not self:
+            related = self.objects is other.objects or (self.session is None and other.session is None)
+            note = self.advice.two if related else _FEED
+            raise DlogError(Diagnostic("two-dataflows", "the collections are of two dataflows", notes=(note,)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +104,7 @@ class Scope:
         return way[::-1]
 
 
+_FEED = "`session.feed(relation, collection)` has a relation follow one, and that is `session.collection(relation)`"
 _WITHIN = "a scope within that of the collection"
 
 

@@ -42,7 +42,8 @@ from dlog.sessions.text import is_name
 
 if TYPE_CHECKING:
     from dlog.dataflow import Collection
-    from dlog.sessions.collections import SessionDataflow
+    from dlog.dataflow.collection import Arrangement
+    from dlog.sessions.dataflows import SessionDataflow, SessionDataflows
     from dlog.sessions.persistence.durable import Durable
 
 
@@ -54,7 +55,7 @@ class Changing(Reading):
         self._committing = False
         self._transaction: Transaction | None = None
         self._mark: int | None = None
-        self._dataflow: SessionDataflow | None = None
+        self._dataflows: SessionDataflows | None = None
         self._feeds = Feeds()
 
     def _use(self, engine: RoundsEngine, program: rules.Program, durable: Durable | None = None) -> None:
@@ -323,8 +324,8 @@ class Changing(Reading):
         return Answers(what.strip(), lambda: self._questions.compiled(what), self._answer_over)
 
     def collection(self, relation: str) -> Collection:
-        """A relation as a collection of a dataflow (`dlog.dataflow`): what is made of it follows after every commit. All
-        collections of a session are of one dataflow, to which nothing can be added after the first commit that follows.
+        """A relation as a collection of a dataflow (`dlog.dataflow`): what is made of it follows after every commit. It is of
+        one dataflow with all that are asked for before that; later ones are of another one, which begins with the rows of then.
 
         >>> import dlog
         >>> s = dlog.session(".decl edge(x: number, y: number)\\n")
@@ -336,14 +337,36 @@ class Changing(Reading):
         """
         with self._lock:
             self._check_open()
-            if self._dataflow is None:
-                from dlog.sessions.collections import SessionDataflow
-
-                self._dataflow = SessionDataflow(self)
-            found = self._dataflow.collection(relation)
+            known, dataflow = self._relation(relation), self._open_dataflow()
+            found = dataflow.collection(known.name)
             if found is None:
-                found = self._dataflow.add(self._relation(relation), self.subscribe(relation, limit=MAX_COUNT))
+                found = dataflow.add(known, self.subscribe(known.name, limit=MAX_COUNT))
             return found
+
+    def import_(self, arrangement: Arrangement) -> Arrangement:
+        """An index that was made of collections before a commit, for what is made of collections now: read, not copied.
+
+        >>> import dlog
+        >>> s = dlog.session(".decl edge(x: number, y: number)\\n")
+        >>> by_x = s.collection("edge").arrange_by_key("x")
+        >>> s.insert("edge", [(1, 2), (2, 3)])
+        >>> _ = s.commit()
+        >>> paths = s.import_(by_x).collection.join_map(s.collection("edge"), on={"x": "y"}, x="x_right", y="y").capture()
+        >>> _ = s.commit()
+        >>> paths.counts()
+        {(1, 3): 1}
+        """
+        with self._lock:
+            self._check_open()
+            return self._open_dataflow().import_(arrangement)
+
+    def _open_dataflow(self) -> SessionDataflow:
+        """The dataflow to which collections can be added."""
+        if self._dataflows is None:
+            from dlog.sessions.dataflows import SessionDataflows
+
+            self._dataflows = SessionDataflows()
+        return self._dataflows.open()
 
     def feed(self, relation: str, collection: Collection) -> None:
         """Has a relation's rows be those that a collection has: its changes are staged as they come, for the next commit.
@@ -433,12 +456,8 @@ class Changing(Reading):
     def _follow(self) -> None:
         """Has collections follow the rounds that are done. If what is made of them fails, they follow no longer, nor can they
         be read."""
-        if self._dataflow is not None:
-            try:
-                self._dataflow.follow()
-            except BaseException:
-                self._dataflow = None
-                raise
+        if self._dataflows is not None:
+            self._dataflows.follow(self.round)
 
     def _committed(self, before: int, journal: Journal | None = None) -> Committed:
         engine, program = self._engine, self._program

@@ -25,7 +25,8 @@ DATAFLOWS: Final[dict[str, Example]] = {
         "Dataflow, col",
     ),
     "bad-import": _flow(
-        "`import_` takes an arrangement of the dataflow that this one was made `beside`, from its root scope.",
+        "`import_` takes an arrangement of the dataflow that this one was made `beside`, from its root scope; a "
+        "session one of its collections.",
         'Dataflow().import_(numbers.arrange_by_key("x"))',
     ),
     "bad-time": _flow(
@@ -43,7 +44,8 @@ trace.set_physical_compaction(5)
 trace.set_physical_compaction(3)""",
     ),
     "dataflow-begun": _flow(
-        "Operators are added once rounds have been done, which they would have missed: make them before the first commit.",
+        "Operators are added once rounds have been done, which they would have missed: make them before the first commit. "
+        "Of a session's relations another dataflow can be made then.",
         "flow.commit()\nnumbers.distinct()",
     ),
     "dataflow-failed": _flow(
@@ -198,7 +200,8 @@ flow.commit()""",
 trace.cursor()""",
     ),
     "two-dataflows": _flow(
-        "Two collections are of two dataflows: make both in one, or import an arrangement of the other one.",
+        "Two collections are of two dataflows: make both in one, or import an arrangement of the other one. Those of a session "
+        "are of one dataflow if no commit is between.",
         "numbers.concat(Dataflow().input(x=int, y=int))",
     ),
     "two-scopes": _flow(
