@@ -21,7 +21,8 @@ spark-rounds  small rounds of warm sessions on Spark
 spark-graph  graphs in Spark, of integers and of strings, against GraphFrames
 graph   the graph library on a million edges, beside NetworkX and igraph
 late    streams that begin with one row, beside the same streams all at once
-workers bulk rounds on one thread and on two: loads, batches, rules that are added
+workers bulk rounds on one thread and on two: loads, batches, rules that are added; changes of one row
+together  as many rounds in a commit as it has changes, beside one round of these
 live    sessions that are opened again, and rules that come and go beside a large closure
 collections  breadth-first search and degrees by collections, beside the same by rules
 wide    single rounds that touch one chain of rules among many
@@ -76,6 +77,7 @@ from tests.bench import (
     strings,
     suite,
     tails,
+    together,
     tpch,
     tpch_batches,
     wide,
@@ -111,6 +113,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "live": live.run,
     "wide": wide.run,
     "workers": workers.run,
+    "together": together.run,
     "late": late.run,
     "collections": collections.run,
     "activation": activation.run,
