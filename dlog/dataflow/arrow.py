@@ -19,6 +19,7 @@ from dlog.engine.kernels.values.arrow_columns import FEW_TEXTS, read_columns
 from dlog.engine.operators.delta import Columns
 from dlog.engine.values.addresses import address_of
 from dlog.engine.values.arrow_memory import all_within_memory, exported
+from dlog.engine.values.domains import OutOfDomain, whole_decimals
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -212,6 +213,8 @@ def column_of(name: str, kind: Kind, given: pa.Array | pa.ChunkedArray, repeated
         values = _values_of(kind, column, repeated)
     except UnicodeDecodeError as error:
         raise _no_text(error) from None
+    except OutOfDomain as error:
+        raise bad_rows(f"column `{name}`: {error}") from None
     except pa.ArrowException as error:
         raise bad_rows(f"a column of {column.type} cannot be read: {error}") from None
     if kind is not object and column.null_count:
@@ -223,6 +226,9 @@ def column_of(name: str, kind: Kind, given: pa.Array | pa.ChunkedArray, repeated
 def _values_of(kind: Kind, column: pa.ChunkedArray, repeated: bool) -> Any:
     import pyarrow as pa
 
+    if kind in (int, float) and pa.types.is_decimal(column.type):
+        wanted = pa.int64() if kind is int else pa.float64()
+        column = whole_decimals(column, wanted).cast(wanted)
     if kind not in (str, object):
         return (numbers_in_arrow(column) if kind is int else column).to_numpy()
     if kind is str and not column.null_count:

@@ -174,9 +174,25 @@ def from_arrow(type_: Type, column: pa.ChunkedArray) -> np.ndarray:
     if column.type != wanted:
         if type_.is_calendar and not _has_calendar(type_, column.type):
             raise OutOfDomain(f"{column.type} is not {type_.domain.value}")
-        column = column.cast(wanted)
+        column = whole_decimals(column, wanted).cast(wanted)
     values = np.ascontiguousarray(column.to_numpy())
     return values.view(np.int64) if type_.is_calendar else normal(type_, values)  # NumPy's days have 64 bits
+
+
+def whole_decimals(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """The column. Raises OutOfDomain for decimals with digits behind the point where whole numbers are wanted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_decimal(column.type) and pa.types.is_integer(wanted):
+        same = pc.all(pc.equal(pc.floor(column), column)).as_py()
+        if same is False:
+            times = 10**column.type.scale
+            raise OutOfDomain(
+                f"a decimal has digits behind the point: give how many units of the last digit it is, {times} times as much, "
+                "or declare the column as float"
+            )
+    return column
 
 
 def _has_calendar(type_: Type, found: pa.DataType) -> bool:

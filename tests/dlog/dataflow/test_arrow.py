@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from itertools import product
 from typing import Any, Self
 
@@ -83,6 +84,15 @@ def test_floats_have_one_nan_and_one_zero(type: pa.DataType) -> None:
     assert found[2] == found[3] and found[6] == found[7]
     assert np.all(np.diff(found[[0, 1, 2, 4, 5, 6]]) > 0)
     assert decode(float, found, objects)[:2].tolist() == [-math.inf, -1.5]
+
+
+def test_decimals_are_floats_or_whole_numbers() -> None:
+    prices = pa.table({"x": pa.array([Decimal("1.25"), Decimal("-3.00")], pa.decimal128(15, 2))})
+    assert read(Schema(("x",), (float,)), prices) == [[1.25, -3.0]]
+    assert read(Schema(("x",), (int,)), prices.slice(1)) == [[-3]]
+    for refused, message in ((prices, "100 times as much"), (pa.table({"x": [Decimal(2**70)]}), "cannot be read")):
+        with pytest.raises(DlogError, match=message):
+            read(Schema(("x",), (int,)), refused)
 
 
 def test_columns_are_found_by_name_and_else_by_place() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from decimal import Decimal
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -148,3 +149,14 @@ def test_texts_that_are_none_are_told_with_their_row(place: int) -> None:
     wrong = made.set_column(at, "comment", pa.array(texts, pa.binary()).view(pa.string()))
     with dlog.session(PROGRAM, threads=1) as session, pytest.raises(DlogError, match=f"{place + 1}.*byte 0xff"):
         session.insert("item", wrong)
+
+
+def test_decimals_of_tables_go_where_they_are_whole_or_floats() -> None:
+    prices = pa.table({"x": pa.array([Decimal("1.25"), Decimal("-3.00")], pa.decimal128(15, 2))})
+    with dlog.session(".decl whole(x: number)\n.decl real(x: float)\n") as s:
+        s.insert("real", prices)
+        s.insert("whole", prices.slice(1))
+        with pytest.raises(DlogError, match=r"digits behind the point: give .* 100 times as much"):
+            s.insert("whole", prices)
+        s.commit()
+        assert (sorted(s["real"]), list(s["whole"])) == ([(-3.0,), (1.25,)], [(-3,)])
