@@ -12,7 +12,7 @@ from dlog.arguments import bad_argument, check_function, truth
 from dlog.dataflow.base import Base, Definition, Term, check_collection
 from dlog.dataflow.calculus import Calculus
 from dlog.dataflow.given import check_calls
-from dlog.dataflow.names import NAMES_HERE
+from dlog.dataflow.names import NAMES_HERE, no_attribute
 from dlog.dataflow.outputs import Captured, Probe, Show, updates_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.scopes import Scope, check_scope
@@ -187,6 +187,11 @@ class Arrangement:
     def __init__(self, collection: Collection, keys: tuple[str, ...], arranged: Arranged) -> None:
         self.collection, self.keys, self.arranged = collection, column_names("keys", keys), arranged
         arranged.source.hold()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("an arrangement has", name, "arrangement.collection", Collection)
 
     def enter(self, scope: Scope) -> Arrangement:
         """The same index, in a scope within."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dlog.arguments import bad_argument, text, truth
 from dlog.dataflow.base import Base, Definition, Term, key_pairs, select_columns
 from dlog.dataflow.expressions import Expression
+from dlog.dataflow.names import no_attribute
 from dlog.dataflow.schema import Schema, check_names, plain
 from dlog.engine.operators.half_join import Extend, HalfJoin, Relation, propose, settle
 from dlog.engine.operators.join import Join
@@ -99,6 +100,11 @@ class Proposals:
 
     def __repr__(self) -> str:
         return f"dlog.dataflow.Proposals ({self.schema})"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("proposals have", name, "proposals.collect()", type(self.__dict__.get("_changes")))
 
     def half_join(self, other: Base, on: Any = None, *, ties: bool) -> Proposals:
         """With the rows of another relation that were there before each change. `ties` decides about those that change at the

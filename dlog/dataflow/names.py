@@ -7,3 +7,9 @@ NAMES_HERE = {
     "count_total_u": "count", "count_u": "count", "group": "reduce", "group_arranged": "reduce", "inner": "join_function",
     "neg": "negate", "scoped": "scope.loop", "unary_stream": "map_batches",
 }  # fmt: skip
+
+
+def no_attribute(kind: str, name: str, instead: str, whole: type) -> AttributeError:
+    """That something, of which `instead` makes a `whole`, has no attribute of a name; where the whole has it, that says so."""
+    found = f": write `{instead}.{name}`" if hasattr(whole, name) and not name.startswith("_") else ""
+    return AttributeError(f"{kind} no attribute `{name}`{found}")

@@ -140,6 +140,18 @@ def test_other_names_are_no_attributes(rows: Collection) -> None:
     assert getattr(rows, "neg", None) is None
 
 
+def test_what_makes_a_collection_says_how(rows: Collection) -> None:
+    arranged, proposals = rows.arrange_by_key("x"), rows.propose()
+    with pytest.raises(AttributeError, match=r"an arrangement has no attribute `join`: write `arrangement\.collection\.join`"):
+        arranged.join  # noqa: B018
+    with pytest.raises(AttributeError, match=r"proposals have no attribute `map`: write `proposals\.collect\(\)\.map`"):
+        proposals.map  # noqa: B018
+    for each in (arranged, proposals):
+        with pytest.raises(AttributeError, match="no attribute `cont`$"):
+            each.cont  # noqa: B018
+        assert not hasattr(each, "_changed")
+
+
 def _twice(x: int) -> int:
     return 2 * x
 
