@@ -147,7 +147,7 @@ def test_what_makes_a_collection_says_how(rows: Collection) -> None:
     with pytest.raises(AttributeError, match=r"proposals have no attribute `map`: write `proposals\.collect\(\)\.map`"):
         proposals.map  # noqa: B018
     for each in (arranged, proposals):
-        with pytest.raises(AttributeError, match="no attribute `cont`$"):
+        with pytest.raises(AttributeError, match=r"no attribute `cont`$"):
             each.cont  # noqa: B018
         assert not hasattr(each, "_changed")
 
