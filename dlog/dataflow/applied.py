@@ -12,8 +12,9 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
-from dlog.dataflow.expressions import DeltaFrame, Expression, Literal, Values, column_or
+from dlog.dataflow.expressions import Expression, Literal, column_or
 from dlog.dataflow.kinds import Kind
+from dlog.dataflow.operands import DeltaFrame, Values
 from dlog.dataflow.schema import Schema
 from dlog.engine.kernels.core.compiler import import_numba
 from dlog.grammar.diagnostics import Diagnostic, DlogError

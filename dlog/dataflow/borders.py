@@ -9,7 +9,8 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.dataflow.base import Base, Definition
-from dlog.dataflow.expressions import Values, column_or
+from dlog.dataflow.expressions import column_or
+from dlog.dataflow.operands import Values
 from dlog.dataflow.scopes import Scope, check_scope
 from dlog.dataflow.site import Site
 from dlog.engine.operators.arrange import entering

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from dlog.dataclass import dataclass
-from dlog.dataflow.expressions import Binary, Comparison, Expression, Named, Values
+from dlog.dataflow.expressions import Binary, Comparison, Expression, Named
 from dlog.dataflow.expressions import expression as expression_of
 from dlog.dataflow.kinds import Kind
+from dlog.dataflow.operands import Values
 from dlog.dataflow.schema import Schema
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 

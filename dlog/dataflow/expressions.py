@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -12,72 +11,19 @@ import numpy as np
 from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
 from dlog.dataflow.dates import numbers_of_dates
-from dlog.dataflow.kinds import KINDS, Kind, Objects, decode, encode, float_words
+from dlog.dataflow.kinds import KINDS, Kind
+from dlog.dataflow.operands import DeltaFrame, Operand, Valued, Values, numeric, of_both, operands, quiet
 from dlog.dataflow.schema import Schema
-from dlog.engine.operators.delta import Columns
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
-class DeltaFrame:
-    """The columns of a delta, as values."""
-
-    __slots__ = ("_decoded", "objects", "rows", "schema", "words")
-
-    def __init__(self, schema: Schema, words: Columns, rows: int, objects: Objects) -> None:
-        self.schema, self.words, self.rows, self.objects = schema, words, rows, objects
-        self._decoded: dict[int, np.ndarray] = {}
-
-    def values(self, place: int) -> np.ndarray:
-        """The values of the column at a place."""
-        if place not in self._decoded:
-            self._decoded[place] = decode(self.schema.kinds[place], self.words[place], self.objects)
-        return self._decoded[place]
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self.values(self.schema.place(name))
-
-
-Values = Callable[[DeltaFrame], np.ndarray]
-"""What gives a value for each row of a frame."""
-Operand = Values | np.generic
-"""The same, or one value for all rows."""
-
-
-class Expression(ABC):
-    """Something with a value for each row. It is bound to a schema once, and then applied to frames of it."""
+class Expression(Valued):
+    """Something with a value for each row, and the operators that make others of it."""
 
     @property
     def label(self) -> str | None:
         """The name of the column that it makes, where it has one."""
         return None
-
-    @abstractmethod
-    def kind(self, schema: Schema) -> Kind: ...
-    @abstractmethod
-    def values(self, schema: Schema) -> Values:
-        """What gives its values: numbers of 64 bits, truth values, or objects."""
-
-    def words(self, schema: Schema) -> Values:
-        """What gives its values as words; NumPy may warn where it is `noisy`."""
-        kind, operand = self.kind(schema), self.operand(schema)
-        values = self.values(schema) if isinstance(operand, np.generic) else operand
-        if kind is int:
-            return values
-        if kind is float:
-            return lambda frame: float_words(values(frame))
-        return lambda frame: encode(kind, values(frame), frame.objects)
-
-    def operand(self, schema: Schema) -> Operand:
-        """Its values, or the one that it has for all rows; NumPy may warn where it is `noisy`."""
-        return self.values(schema)
-
-    def noisy(self, schema: Schema) -> bool:
-        """Whether some values have no result."""
-        return False
-
-    def total(self, schema: Schema) -> bool:
-        """Whether it is known to have a value for all rows there can be: evaluating it raises nothing."""
-        return False
 
     def alias(self, name: str) -> Expression:
         """The same under a name."""
@@ -196,7 +142,7 @@ class Literal(Expression):
         return found if found in KINDS else object
 
     def total(self, schema: Schema) -> bool:
-        return _numeric(schema, self)
+        return numeric(schema, self)
 
     def values(self, schema: Schema) -> Values:
         dtype = np.dtype(object if self.kind(schema) in (str, object) else self.kind(schema))
@@ -264,17 +210,17 @@ class Binary(Expression):
         raise DlogError(Diagnostic("bad-expression", f"there is no `{self.sign}` of {names}"))
 
     def values(self, schema: Schema) -> Values:
-        return _quiet(self.operand(schema), self.noisy(schema))
+        return quiet(self.operand(schema), self.noisy(schema))
 
     def operand(self, schema: Schema) -> Values:
-        return _of_both(self.function, *_operands(self.left, self.right, schema, whole=self.kind(schema) is int))
+        return of_both(self.function, *operands(self.left, self.right, schema, whole=self.kind(schema) is int))
 
     def noisy(self, schema: Schema) -> bool:
         own = self.kind(schema) is not int or self.sign not in "+-*"
         return own or self.left.noisy(schema) or self.right.noisy(schema)
 
     def total(self, schema: Schema) -> bool:
-        return _numeric(schema, self.left, self.right) and self.left.total(schema) and self.right.total(schema)
+        return numeric(schema, self.left, self.right) and self.left.total(schema) and self.right.total(schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,15 +248,15 @@ class Comparison(Expression):
 
     def values(self, schema: Schema) -> Values:
         left, right = self.sides(schema)
-        if _numeric(schema, left, right):
-            found = _of_both(self.function, *_operands(left, right, schema))
-            return _quiet(found, left.noisy(schema) or right.noisy(schema))
+        if numeric(schema, left, right):
+            found = of_both(self.function, *operands(left, right, schema))
+            return quiet(found, left.noisy(schema) or right.noisy(schema))
         first, second = left.values(schema), right.values(schema)
         return lambda frame: np.asarray(self.function(first(frame), second(frame)), bool)
 
     def total(self, schema: Schema) -> bool:
         left, right = self.sides(schema)
-        return _numeric(schema, left, right) and left.total(schema) and right.total(schema)
+        return numeric(schema, left, right) and left.total(schema) and right.total(schema)
 
 
 def _side(side: Expression) -> str:
@@ -325,45 +271,6 @@ def _dated(side: Expression, other: Expression, schema: Schema) -> Expression:
     if not isinstance(side, Literal) or (numbers := numbers_of_dates([side.value])) is None or other.kind(schema) is not int:
         return side
     return Literal(int(numbers[0]))
-
-
-def _numeric(schema: Schema, *expressions: Expression) -> bool:
-    return all(expression.kind(schema) in (int, float, bool) for expression in expressions)
-
-
-def _operands(left: Expression, right: Expression, schema: Schema, whole: bool = False) -> tuple[Operand, Operand]:
-    """What two expressions of numbers give, not both one value for all rows; with `whole` truth values are numbers, too."""
-    first, second = left.operand(schema), right.operand(schema)
-    if isinstance(first, np.generic) and isinstance(second, np.generic):
-        first = left.values(schema)
-    return (_whole(left, schema, first), _whole(right, schema, second)) if whole else (first, second)
-
-
-def _whole(expression: Expression, schema: Schema, operand: Operand) -> Operand:
-    if expression.kind(schema) is int:
-        return operand
-    if isinstance(operand, np.generic):
-        return np.int64(operand)
-    return lambda frame: operand(frame).astype(np.int64)
-
-
-def _quiet(values: Values, noisy: bool) -> Values:
-    """The same without warnings."""
-
-    def run(frame: DeltaFrame) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return np.asarray(values(frame))
-
-    return run if noisy else values
-
-
-def _of_both(function: Callable[[Any, Any], Any], left: Operand, right: Operand) -> Values:
-    if isinstance(left, np.generic):
-        assert not isinstance(right, np.generic)
-        return lambda frame: function(left, right(frame))
-    if isinstance(right, np.generic):
-        return lambda frame: function(left(frame), right)
-    return lambda frame: function(left(frame), right(frame))
 
 
 def col(name: str) -> Expression:

@@ -12,8 +12,9 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
-from dlog.dataflow.expressions import DeltaFrame, Expression, column_or, lit
+from dlog.dataflow.expressions import Expression, column_or, lit
 from dlog.dataflow.kinds import Kind, encode
+from dlog.dataflow.operands import DeltaFrame
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.windows import Windows
 from dlog.engine.trace.overflow import HEAVY, check_runs, largest

@@ -10,10 +10,11 @@ import numpy as np
 from dlog.arguments import bad_argument, check_function, whole
 from dlog.dataflow.axis import Back, Events, Forth, Sorting, amount, axis, sorting
 from dlog.dataflow.base import Base, Definition
-from dlog.dataflow.expressions import DeltaFrame, Expression, Literal, column_or
+from dlog.dataflow.expressions import Expression, Literal, column_or
 from dlog.dataflow.given import check_calls, wrong_outcome
 from dlog.dataflow.kinds import Kind, Objects, decode, encode
 from dlog.dataflow.moving import Aggregate
+from dlog.dataflow.operands import DeltaFrame
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.windows import Windows, check_windows, with_bounds
 from dlog.engine.operators.delta import Columns

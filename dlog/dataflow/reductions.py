@@ -13,9 +13,10 @@ from dlog.arguments import bad_argument, check_function, truth, whole
 from dlog.dataflow import aggregates, semigroup
 from dlog.dataflow.aggregates import Ordering
 from dlog.dataflow.base import Base, Definition
-from dlog.dataflow.expressions import DeltaFrame, Expression, column_or
+from dlog.dataflow.expressions import Expression, column_or
 from dlog.dataflow.given import check_calls
 from dlog.dataflow.kinds import Extreme, Kind
+from dlog.dataflow.operands import DeltaFrame
 from dlog.dataflow.outputs import updates_of
 from dlog.dataflow.rows import rows_of
 from dlog.dataflow.schema import Schema, check_names, column_names, plain

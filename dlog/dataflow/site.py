@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
-from dlog.dataflow.expressions import DeltaFrame
 from dlog.dataflow.kinds import Objects
+from dlog.dataflow.operands import DeltaFrame, Valued, Values
 from dlog.dataflow.rows import rows_of
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Columns, Delta
@@ -47,3 +48,10 @@ class LinearStep:
 
     def bind(self, site: Site) -> Bound:
         return self.function(*self.arguments, site)
+
+
+def integers(site: Site, name: str, given: Valued, meant: str = "a column or expression of integers") -> Values:
+    """What gives the values of an argument. Raises DlogError where these are no integers."""
+    if given.kind(site.schema) is not int:
+        raise bad_argument(name, meant, given.kind(site.schema).__name__)
+    return given.values(site.schema)

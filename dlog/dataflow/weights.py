@@ -9,13 +9,9 @@ import numpy as np
 from dlog.dataflow.expressions import Expression
 from dlog.dataflow.kinds import Kind, float_words
 from dlog.dataflow.schema import Schema
-from dlog.engine.operators.delta import Delta, repeated
+from dlog.engine.operators.delta import Delta
 from dlog.engine.trace.layer import sums_of_equal
 from dlog.engine.trace.overflow import HEAVY, check_sums, largest, products, weight_of
-from dlog.grammar.diagnostics import Diagnostic, DlogError
-
-MOST_NUMBERS = 2**30
-"""Numbers that `generate_series` gives of the rows that come at once: each is a row, with some words of memory."""
 
 
 def weighted(delta: Delta, weights: np.ndarray, what: str) -> Delta:
@@ -57,19 +53,3 @@ def part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta
 
 def _without_zeros(delta: Delta) -> Delta:
     return delta.only(delta.diffs != 0)
-
-
-def series(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All numbers from the first ones to the last ones, and of which these they are. Raises DlogError for too many."""
-    sizes = np.maximum(last.astype(np.float64) - first + 1, 0)
-    if np.add.reduce(sizes) > MOST_NUMBERS:
-        raise _too_many(first, last, int(sizes.argmax()), f"more than {MOST_NUMBERS:,} rows")
-    try:
-        return repeated(first, np.where(last < first, 0, last - first + 1))
-    except MemoryError:
-        raise _too_many(first, last, int(sizes.argmax()), "more rows than there is memory for") from None
-
-
-def _too_many(first: np.ndarray, last: np.ndarray, most: int, what: str) -> DlogError:
-    message = f"`generate_series` gives {what} at once, the most of them from {first[most]} to {last[most]}"
-    return DlogError(Diagnostic("too-many-numbers", message))

@@ -12,8 +12,8 @@ from dlog.dataclass import dataclass
 from dlog.dataflow.axis import amount, axis
 from dlog.dataflow.kinds import encode
 from dlog.dataflow.schema import Schema, check_names, column_names
+from dlog.dataflow.series import MOST_NUMBERS
 from dlog.dataflow.site import Bound, Site
-from dlog.dataflow.weights import MOST_NUMBERS
 from dlog.engine.operators.delta import Delta, repeated
 from dlog.engine.operators.slices import GREATEST, LEAST
 from dlog.grammar.diagnostics import Diagnostic, DlogError

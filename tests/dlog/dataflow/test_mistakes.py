@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.dataflow import AltNeu, Collection, Dataflow, Variable, apply, col, linear, lit, now, weights
+from dlog.dataflow import AltNeu, Collection, Dataflow, Variable, apply, col, linear, lit, now, series
 from dlog.grammar.diagnostics import DlogError
 
 
@@ -223,7 +223,7 @@ def test_series_without_memory_are_told(monkeypatch: pytest.MonkeyPatch) -> None
     def fail(*arrays: np.ndarray) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(weights, "repeated", fail)
+    monkeypatch.setattr(series, "repeated", fail)
     flow = Dataflow()
     rows = flow.input(x=int)
     rows.generate_series(0, "x").capture()

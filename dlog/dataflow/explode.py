@@ -1,0 +1,72 @@
+"""Linear operators that multiply diffs: by numbers, or into those of another group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dlog.arguments import bad_argument
+from dlog.dataflow import programs, semigroup
+from dlog.dataflow.columns import map_columns
+from dlog.dataflow.expressions import Expression
+from dlog.dataflow.kinds import Component, Extreme
+from dlog.dataflow.schema import Schema, plain
+from dlog.dataflow.site import Bound, Site, integers
+from dlog.dataflow.weights import constant, part, summed_parts, weighted
+from dlog.engine.operators.column_programs import Programmed
+from dlog.engine.operators.delta import Delta, together
+
+
+def explode(chosen: list[tuple[str, Expression]], weights: list[Expression | semigroup.Weight], site: Site) -> Bound:
+    mapped, run_map = map_columns(chosen, False, site)
+    components = tuple(_component(weight, site.schema) for weight in weights)
+    values = [w.of.words(site.schema) if isinstance(w, semigroup.Weight) else w.values(site.schema) for w in weights]
+    columns = [e for _, e in chosen]
+    if components == (int,):
+        extend = programs.multiplied(_plain_weights(weights)[0], columns, site.schema)
+        return mapped, Programmed(
+            lambda delta: weighted(run_map(delta), values[0](site.frame(delta)), "`explode`"), extend
+        )
+    plain(site.schema, "`explode` to another group")
+    schema = Schema(mapped.names, mapped.kinds, components)
+    if set(components) == {int}:
+        sums = _plain_weights(weights)
+        constants = [constant(weight, site.schema) for weight in sums]
+
+        def run_sums(delta: Delta) -> Delta:
+            frame = site.frame(delta)
+            return summed_parts(run_map(delta), [value(frame) for value in values], constants)
+
+        return schema, Programmed(run_sums, programs.summed(columns, sums, site.schema))
+
+    def run(delta: Delta) -> Delta:
+        rows, frame = run_map(delta), site.frame(delta)
+        parts = enumerate(zip(components, values, strict=True))
+        return together([_part(rows, k, component, value(frame)) for k, (component, value) in parts])
+
+    return schema, run
+
+
+def _plain_weights(weights: Sequence[Expression | semigroup.Weight]) -> list[Expression]:
+    """Those that are numbers."""
+    return [weight for weight in weights if not isinstance(weight, semigroup.Weight)]
+
+
+def _component(weight: Expression | semigroup.Weight, schema: Schema) -> Component:
+    if isinstance(weight, semigroup.Weight):
+        return Extreme(weight.of.kind(schema), weight.descending)
+    kind = weight.kind(schema)
+    if kind not in (int, float, bool):
+        raise bad_argument("diff", "a number, or a tuple of numbers and extremes", kind.__name__)
+    return float if kind is float else int
+
+
+def _part(delta: Delta, number: int, component: Component, values: np.ndarray) -> Delta:
+    return semigroup.part(delta, number, values) if isinstance(component, Extreme) else part(delta, number, component, values)
+
+
+def repeat_row(times: Expression, site: Site) -> Bound:
+    values = integers(site, "times", times)
+    extend = programs.multiplied(times, None, site.schema)
+    return site.schema, Programmed(lambda delta: weighted(delta, values(site.frame(delta)), "`repeat_row`"), extend)
