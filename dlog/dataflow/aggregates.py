@@ -82,10 +82,17 @@ class Threshold(Sums):
     def _counts(self, sums: np.ndarray) -> Any:
         try:
             return self.function(sums)
-        except ValueError as error:
-            if "truth value of an array" in str(error):  # it has been written for one count
+        except (TypeError, ValueError) as error:
+            if self._is_of_one(sums):
                 raise _no_counts() from error
             raise
+
+    def _is_of_one(self, sums: np.ndarray) -> bool:
+        """Whether the function, which fails for an array, has been written for one count."""
+        try:
+            return np.asarray(self.function(sums[0].item())).shape == ()
+        except Exception:  # it fails for one count as well
+            return False
 
 
 def _no_counts() -> DlogError:

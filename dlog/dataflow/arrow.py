@@ -266,5 +266,5 @@ def _beyond_memory(reason: object) -> DlogError:
     return bad_rows(f"a column is not within its memory: {reason}")
 
 
-def bad_rows(message: str) -> DlogError:
-    return DlogError(Diagnostic("bad-rows", message))
+def bad_rows(message: str, *notes: str) -> DlogError:
+    return DlogError(Diagnostic("bad-rows", message, notes=notes))

@@ -23,7 +23,8 @@ def map_batches(function: Callable[..., Any], made: Schema, site: Site) -> Bound
     def run(delta: Delta) -> Delta:
         columns, rows = reader.read(function(_values(site, delta)))
         if rows != delta.rows:
-            raise DlogError(Diagnostic("bad-rows", f"a function of {delta.rows} rows has given {rows}"))
+            message = f"the function of `map_batches` must give a row for each of {delta.rows}, not {rows}"
+            raise DlogError(Diagnostic("bad-rows", message))
         return delta.with_columns((*columns, *site.hidden(delta)))
 
     return schema, run

@@ -117,25 +117,39 @@ def _of_tuples(schema: Schema, rows: list[Any]) -> tuple[list[Any], int]:
         rows = [row if isinstance(row, tuple) and not (one and len(row) != 1) else (row,) for row in rows]
     for row in rows:
         if not isinstance(row, tuple | list) or len(row) != arity:
-            raise bad_rows(f"{value_preview(row)} is no row of ({schema})")
+            raise bad_rows(f"{value_preview(row)} is no row of ({schema})", *_meant(arity, rows, row))
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * arity, len(rows)
+
+
+def _meant(arity: int, rows: list[Any], row: Any) -> tuple[str, ...]:
+    """What the one may have meant who gives these rows, of which one is none."""
+    if isinstance(row, Mapping):
+        return ("columns go into one dict, of a list each: `{'x': [1, 2], 'y': [3, 4]}`",)
+    if len(rows) == arity and not any(isinstance(each, tuple | list) for each in rows):
+        return ("rows come as a list of tuples, also where there is one: `[(1, 2)]`, not `(1, 2)`",)
+    return ()
 
 
 def _named(schema: Schema, columns: dict[str, Any]) -> tuple[list[Any], int]:
     if set(columns) != set(schema.names):
         raise bad_rows(f"the columns are {', '.join(schema.names)}, not {', '.join(map(str, columns))}")
     given = ((name, kind, columns[name]) for name, kind in zip(schema.names, schema.kinds, strict=True))
-    found = [column_of(n, k, c) if is_column(c) else _array(c) if isinstance(c, np.ndarray) else list(c) for n, k, c in given]
+    found = [column_of(n, k, c) if is_column(c) else _listed(n, c) for n, k, c in given]
     lengths = {len(column) for column in found}
     if len(lengths) > 1:
         raise bad_rows("the columns are not of one length")
     return found, lengths.pop() if lengths else 0
 
 
-def _array(given: np.ndarray) -> np.ndarray:
-    if given.ndim != 1:
-        raise bad_rows(f"an array of shape {given.shape} is no column")
-    return given
+def _listed(name: str, given: Any) -> np.ndarray | list[Any]:
+    if isinstance(given, np.ndarray):
+        if given.ndim != 1:
+            raise bad_rows(f"an array of shape {given.shape} is no column")
+        return given
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        note = "also of one row a column is a list: `{'x': [1]}`"
+        raise bad_rows(f"the column `{name}` has a value for each row, and {value_preview(given)} is no list of them", note)
+    return list(given)
 
 
 def _of_spark(schema: Schema, frame: Any) -> pa.Table:

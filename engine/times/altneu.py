@@ -15,6 +15,9 @@ Where times are rounds, `Alt r` and `Neu r` are the rounds 2r and 2r + 1 of a sc
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Callable
+from functools import partial
+from typing import NoReturn
 
 from dlog.dataclass import dataclass
 from dlog.engine.times import lattice
@@ -22,8 +25,21 @@ from dlog.engine.times.lattice import Time
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
+class _Written(type):
+    """How times are not written: `neu` is what a time has, and makes none."""
+
+    @property
+    def alt(cls) -> Callable[..., NoReturn]:
+        return partial(_refuse_call, "alt", "AltNeu((3,))")
+
+    @property
+    def neu(cls) -> Callable[..., NoReturn] | bool:
+        default = cls.__dict__.get("neu")  # while the class is being made
+        return default if isinstance(default, bool) else partial(_refuse_call, "neu", "AltNeu((3,), True)")
+
+
 @dataclass(frozen=True, slots=True)
-class AltNeu:
+class AltNeu(metaclass=_Written):
     """The time `time`, before (`neu` false) or after its changes."""
 
     time: Time
@@ -60,6 +76,11 @@ class AltNeu:
     def _check_like(self, other: object) -> None:
         if not isinstance(other, AltNeu) or len(other.time) != len(self.time):
             raise _refused("other", f"an AltNeu of {len(self.time)} coordinates", other)
+
+
+def _refuse_call(name: str, meant: str, *given: object) -> NoReturn:
+    shown = ", ".join(map(reprlib.repr, given))
+    raise DlogError(Diagnostic("bad-argument", f"`AltNeu.{name}({shown})` makes no time: write `{meant}`"))
 
 
 def _refused(name: str, meant: str, given: object) -> DlogError:

@@ -239,12 +239,26 @@ def test_functions_that_can_be_called_are_taken() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_threshold_of_one_count_is_told_that_it_gets_an_array(count: int) -> None:
+@pytest.mark.parametrize("function", [lambda n: 1 if n > 0 else 0, lambda n: len(range(n))])
+def test_a_threshold_of_one_count_is_told_that_it_gets_an_array(count: int, function: Any) -> None:
     flow = Dataflow()
     numbers = flow.input(x=int)
-    numbers.threshold(lambda n: 1 if n > 0 else 0).capture()
+    numbers.threshold(function).capture()
     numbers.insert(range(count))
     with pytest.raises(DlogError, match=r'gets an array of counts: write `threshold\(col\("count"\) > 0\)`, or `np.where'):
+        flow.commit()
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError])
+def test_what_a_threshold_of_arrays_raises_is_its_own(error: type[Exception]) -> None:
+    def fail(counts: np.ndarray) -> None:
+        raise error("mine")
+
+    flow = Dataflow()
+    numbers = flow.input(x=int)
+    numbers.threshold(fail).capture()
+    numbers.insert([1, 2])
+    with pytest.raises(error, match="mine"):
         flow.commit()
 
 
