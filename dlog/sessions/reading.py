@@ -15,6 +15,7 @@ from dlog.codec import Codec, Row
 from dlog.engine.compile.past import Moment, is_declared, moment
 from dlog.engine.ir import rules
 from dlog.engine.rounds_engine import RoundsEngine
+from dlog.engine.trace.values import ANY, Values
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.relation import Relation, unknown_relation
@@ -234,11 +235,11 @@ class Reading(Previewable):
         if self._closed:
             raise closed_session()
 
-    def _table_at(self, name: str, round: int) -> Table:
-        """A relation as of a round that a view keeps readable. Waits for a commit of another thread only while that is being
-        noted, or to read the past."""
+    def _table_at(self, name: str, round: int, values: Values = ANY) -> Table:
+        """A relation as of a round that a view keeps readable, or the part of it that has these values, and perhaps others.
+        Waits for a commit of another thread only while that is being noted, or to read the past."""
         if (found := moment(name)) is not None:
-            return self._moment_at(found, round)
+            return self._moment_at(found, round, values)
         if name in self._program.timed:
             with self._lock:
                 return self._engine.table(name)
@@ -249,15 +250,15 @@ class Reading(Previewable):
                 return table
         with self._lock:
             self._followers.check(round, name)
-            return self._followers.history.table(relation, lambda: self._engine.table(name), round)
+            return self._followers.history.table(relation, lambda: self._engine.table(name), round, values)
 
-    def _moment_at(self, moment: Moment, round: int) -> Table:
+    def _moment_at(self, moment: Moment, round: int, values: Values) -> Table:
         """A moment as of a round that a view keeps readable: one that rules read is there, also where history is not."""
         if moment.name in self._program.relations:
             with self._lock:
                 if round == self._engine.round or moment.round >= 0:
                     return self._engine.table(moment.name)
-        return self._table_at(moment.base, self._round_of(moment, round))
+        return self._table_at(moment.base, self._round_of(moment, round), values)
 
     def _round_of(self, moment: Moment, now: int) -> int:
         """The round that a moment is for who reads as of another one. Raises DlogError where it cannot be read."""

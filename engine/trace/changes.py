@@ -18,7 +18,8 @@ from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.layer import Described, Layer, build, build_block
 from dlog.engine.trace.merge import Merge
 from dlog.engine.trace.past_rows import CHANGES_PER_READ, KEPT_ROWS_PER_CHANGE, MIN_STEP, ROWS_OF_A_TABLE, KnownTables
-from dlog.engine.trace.undoing import PickedChanges, StoredRows, changed_at_once
+from dlog.engine.trace.undoing import ChangesWith, PickedChanges, StoredRows, changed_at_once
+from dlog.engine.trace.values import Values, rows_with
 from dlog.engine.trace.waiting import WaitingChanges
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
@@ -30,6 +31,9 @@ MAX_BATCH_ROWS = 1 << 12
 PARTS, MAX_LARGE_ROWS = 16, 1 << 16
 """Where there are many changes batches have a part in so many of them, and up to so many: each is a file of a state, and looked
 through for some of its rounds."""
+FEW_LAYERS, ROWS_PER_LAYER = 4, 1 << 12
+"""Layers in which some rows are sought in the time that it takes to ask for them, and rows that are looked at in the time that
+one more takes."""
 MAX_ROUND = MAX_WEIGHT = 1 << 62
 """Rounds, and the sum of all |diff|, are less: with as much again they are words."""
 _START = Antichain.start(1)
@@ -182,6 +186,20 @@ class ChangeTrace:
         table = self._past(round, now, last)
         self._known.note_read(last - round, table.rows)
         return table
+
+    def selected(self, values: Values, round: int, now: Callable[[], Table], last: int) -> Table:
+        """The rows as of a round that have these values, of which there are some, and perhaps others: all of those that are
+        known, or where few layers are to be looked at for their changes just these."""
+        nearest = self._nearest(round, last)
+        if round in (last, nearest):
+            return self.table(round, now, last)
+        table = now() if nearest == last else self._known.of(nearest).table
+        after, upto = min(nearest, round), max(nearest, round)
+        layers = self._layers(after, upto)
+        if (len(layers) - FEW_LAYERS) * ROWS_PER_LAYER > table.rows:
+            return self.table(round, lambda: table, last)
+        changes = ChangesWith(values, layers, after, upto, upto <= self._sealed)
+        return changes.changed(StoredRows.of(rows_with(values, table)), 0, 1 if nearest > round else -1).table()
 
     def _past(self, round: int, now: Callable[[], Table], last: int) -> Table:
         nearest = self._nearest(round, last)

@@ -187,6 +187,11 @@ class Described:
     def fields(self) -> int:
         return (len(self.words) - _FIELDS) // _SIZE
 
+    def values(self, field: int, chosen: np.ndarray) -> np.ndarray:
+        """A field of the chosen updates, of a block."""
+        found: np.ndarray = self.memory[field, chosen]  # type: ignore[index]
+        return found
+
 
 def build(
     columns: Sequence[np.ndarray],

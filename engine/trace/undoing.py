@@ -13,6 +13,7 @@ from dlog.engine.kernels.trace.adding_up import LAST_BIT, WORDS_PER_ENTRY, add_u
 from dlog.engine.kernels.trace.undoing import MANY, NEEDS_ROOM, UNCHANGED, change_at_once, change_rows
 from dlog.engine.kernels.trace_structs import NetChanges
 from dlog.engine.trace.layer import Described, Layer
+from dlog.engine.trace.values import Values, places_with
 from dlog.engine.values.addresses import address_of
 from dlog.engine.values.table import Table
 
@@ -112,9 +113,12 @@ class PickedChanges:
     def __init__(self, layers: Sequence[Layer | Described], after: int, upto: int, summed: bool, parts: int = 1) -> None:
         self._layers, self._after, self._upto, self._summed, self.parts = layers, after, upto, summed, parts
         self._addresses, self._ends = array("q", [layer.address for layer in layers]), array("q", bytes(8 * (parts + 1)))
-        self._picked = np.empty(sum([layer.rows for layer in layers]) + 1, np.int64)
+        self._pick()
+
+    def _pick(self) -> None:
+        self._picked = np.empty(sum([layer.rows for layer in self._layers]) + 1, np.int64)
         given, ends = self._addresses.buffer_info(), self._ends.buffer_info()[0]
-        self.rows: int = pick_updates(*given, after, upto, parts, ends, address_of(self._picked))
+        self.rows: int = pick_updates(*given, self._after, self._upto, self.parts, ends, address_of(self._picked))
 
     def cut(self, rows: int) -> PickedChanges:
         """The same changes, in parts of about so many."""
@@ -138,6 +142,20 @@ class PickedChanges:
         memory = np.empty((end - start) * (arity + WORDS_PER_ENTRY), np.int64)
         add_up(net.buffer_info()[0], address_of(self._picked), start, end, address_of(memory), rows.rows)
         return _changed(rows, net)
+
+
+class ChangesWith(PickedChanges):
+    """Those among them of rows with certain values, in one part."""
+
+    def __init__(self, values: Values, layers: Sequence[Layer | Described], after: int, upto: int, summed: bool) -> None:
+        self._values = values
+        super().__init__(layers, after, upto, summed)
+
+    def _pick(self) -> None:
+        rounds = self._after, self._upto
+        found = [k << 32 | places_with(self._values, layer, *rounds) for k, layer in enumerate(self._layers)]
+        self._picked = np.concatenate(found) if found else np.empty(0, np.int64)
+        self.rows = self._ends[0] = len(self._picked)
 
 
 # -------------------------------------------------------------------------------------------------------------- at once

@@ -26,6 +26,7 @@ from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.changes import ChangeTrace, compacted_to
 from dlog.engine.trace.layer import Layer
 from dlog.engine.trace.past_rows import MANY_CHANGES
+from dlog.engine.trace.values import ANY, Values
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
@@ -323,13 +324,16 @@ class History:
         """The marks of the rounds after the oldest of which all relations can be read."""
         return self.between(MARKED, self._general, self.last)
 
-    def table(self, relation: Relation, now: Callable[[], Table], round: int) -> Table:
-        """The rows as of a readable round, given a way to read those of now."""
+    def table(self, relation: Relation, now: Callable[[], Table], round: int, values: Values = ANY) -> Table:
+        """The rows as of a readable round, given a way to read those of now; some that have other values than these may be
+        left out."""
         with self._lock:
             trace = self._known_trace(relation)
             trace = self._trace_of(relation, self.last if trace is None else trace.last_needed(round, self.last))
             if trace is None:
                 return now()
+            if values:
+                return trace.selected(values, round, now, self.last)
             self._read.add(relation.name)
             return trace.table(round, now, self.last)
 

@@ -10,6 +10,7 @@ import numpy as np
 from dlog.codec import Codec
 from dlog.engine.compile.past import moments
 from dlog.engine.ir.rules import Program, Relation
+from dlog.engine.trace.values import Values
 from dlog.engine.values.differences import difference, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined
@@ -17,7 +18,7 @@ from dlog.sessions.follow.changes import none
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.queries.compiled import NAME, Question
 
-Tables = Callable[[str], Table]
+Tables = Callable[[str, Values], Table]
 
 
 class Moments(Protocol):
@@ -106,7 +107,7 @@ class Answers:
         return before.relation.attributes == self.relation.attributes
 
     def rows(self, moments: Moments, round: int) -> Table:
-        self._rows = self._answer(self._question, lambda name: moments.table_at(name, round))
+        self._rows = self._answer(self._question, lambda name, _: moments.table_at(name, round))
         return self._rows
 
     def changes(self, moments: Moments, after: int) -> Updates:

@@ -12,6 +12,7 @@ from dlog.display.preview import Preview
 from dlog.engine.compile.past import is_declared
 from dlog.engine.ir import rules
 from dlog.engine.ir.rules import Program
+from dlog.engine.trace.values import ANY, Values
 from dlog.engine.values.table import Table
 from dlog.relation import Relation, overview
 from dlog.sessions.follow.changes import Changes
@@ -36,7 +37,7 @@ class Rounds(Protocol):
     def __len__(self) -> int: ...
     def __contains__(self, relation: object) -> bool: ...
     def _relation_at(self, relation: str, round: int) -> Relation: ...
-    def _table_at(self, relation: str, round: int) -> Table: ...
+    def _table_at(self, relation: str, round: int, values: Values) -> Table: ...
     def _answer(self, question: str, view: View) -> Relation: ...
     def _changes_between(self, relation: str, earlier: int, later: int) -> Changes: ...
 
@@ -70,9 +71,9 @@ class View(Previewable):
     def __contains__(self, relation: object) -> bool:
         return relation in self._open()
 
-    def table(self, relation: str) -> Table:
-        """The rows as the engine's columns."""
-        return self._open()._table_at(relation, self.round)
+    def table(self, relation: str, values: Values = ANY) -> Table:
+        """The rows as the engine's columns; those that have other values than these may be left out."""
+        return self._open()._table_at(relation, self.round, values)
 
     def query(self, question: str) -> Relation:
         """Answers a question as `Session.query` does, about this round."""

@@ -23,13 +23,16 @@ from dlog.engine.optimize.demand import demanded
 from dlog.engine.plan.demand_cost import MAX_DEMANDED_SHARE, share_asked
 from dlog.engine.runtime.static.executor import Executor
 from dlog.engine.runtime.storage.statistics import OfTables
+from dlog.engine.trace.values import ANY, Values
 from dlog.engine.values.differences import row_groups, words
 from dlog.engine.values.table import Table
 from dlog.pipeline import stage
 from dlog.relation import Relation
 from dlog.sessions.queries.compiled import NAME, Question
 
-Tables = Callable[[str], Table]
+Tables = Callable[[str, Values], Table]
+"""A relation, or the part of it that has these values, and perhaps others."""
+External = Callable[[str], Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +61,18 @@ def select(question: Question, tables: Tables, codec: Codec) -> Relation | None:
         return None
     codec = Codec(question.program, codec.symbols, codec.records)
     rule, atom = found
-    return Relation(question.relation, _select(rule, atom, tables(atom.relation), codec), codec)
+    return Relation(question.relation, _select(rule, atom, tables(atom.relation, _values_of(atom, codec)), codec), codec)
 
 
-def evaluation(question: Question, tables: Tables, external: Tables, codec: Codec) -> Evaluation:
+def evaluation(question: Question, tables: Tables, external: External, codec: Codec) -> Evaluation:
     """The evaluation of a question. `tables` are the relations that are there, `external` the rows that those to be computed
     have from outside."""
     codec = Codec(question.program, codec.symbols, codec.records)
     if not question.evaluates:
-        read = {name: _needed(question, name, tables(name), codec) for name in question.program.relations if name != NAME}
+        read = {name: _needed(question, name, tables, codec) for name in question.program.relations if name != NAME}
         return Evaluation(question.program, read, "over relations that are maintained")
     there = question.program.relations.keys() - question.own - {NAME}
-    read = {name: (external if name in question.computed else tables)(name) for name in sorted(there)}
+    read = {name: external(name) if name in question.computed else tables(name, ANY) for name in sorted(there)}
     whole = rules.with_inputs(question.program, [name for name in question.computed if read[name].rows])
     program, reason = _asking(whole, read)
     program = optimize(program, frozenset({NAME}))
@@ -150,9 +153,21 @@ def _value(constant: rules.Constant, codec: Codec) -> int | float:
             return float(value) if constant.kind is Kind.FLOAT else value
 
 
-def _needed(question: Question, name: str, table: Table, codec: Codec) -> Table:
+def _values_of(atom: rules.Atom, codec: Codec) -> Values:
+    """The values that rows must have to agree with an atom, as words; those that are floats count as equal in several."""
+    given = ((c, arg) for c, arg in enumerate(atom.args) if isinstance(arg, rules.Constant) and arg.kind is not Kind.FLOAT)
+    return {column: _word(_value(constant, codec)) for column, constant in given}
+
+
+def _word(value: float) -> int:
+    word = int(value)
+    return word - (1 << 64) if word >> 63 > 0 else word
+
+
+def _needed(question: Question, name: str, tables: Tables, codec: Codec) -> Table:
     """The rows of a relation that some atom of the question could match."""
     atoms = [x.atom for rule in question.alternatives for x in occurrences(rule.body) if x.atom.relation == name]
+    table = tables(name, _values_of(atoms[0], codec) if len(atoms) == 1 else ANY)
     if not atoms or not all(any(isinstance(arg, rules.Constant) for arg in atom.args) for atom in atoms):
         return table
     mask = np.zeros(table.rows, bool)

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine.ir.rules import Kind
 from dlog.engine.trace import changes, past_rows
 from dlog.engine.trace.changes import ChangeTrace
 from dlog.engine.trace.past_rows import KnownTables
@@ -55,6 +56,24 @@ def check_window(session: dlog.Session, states: dict[int, State], oldest: int) -
                 assert len(found) == len(expected) and dict(found) == expected, f"{name} from {earlier} to {later}"
     if oldest:
         assert code(lambda: session.at(oldest - 1)) == "unknown-round"
+
+
+def check_value(session: dlog.Session, states: dict[int, State], name: str, round: int, asked: int) -> None:
+    """The rows of a relation as of a round that have the value of a column that some row has in one of the rounds."""
+    relation = session.program.relations[name]
+    rows = [row for state in states.values() for row in state[name].values()]
+    columns = [c for c, kind in enumerate(relation.kinds) if kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.SYMBOL)]
+    if not rows or not columns:
+        return
+    column = columns[asked % len(columns)]
+    value = rows[asked % len(rows)][column]
+    literal = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    names = [f"V{c}" if c != column else literal for c in range(relation.arity)]
+    expected = {repr((*row[:column], *row[column + 1 :])) for row in states[round][name].values() if row[column] == value}
+    moment = f"{name}@{round}" if asked % 2 and round else name
+    with session.at(session.round if moment != name else round) as view:
+        found = view.query(f"{moment}({', '.join(names)})")
+        assert texts(found) == expected, f"{name} with {literal} as of round {round} of {session.round}"
 
 
 def states_by_round(story: Story, first: int) -> dict[int, State]:
@@ -99,7 +118,10 @@ def test_rounds_are_read_in_any_order_whatever_commits_keep(
             done += size
             for which, back in reads[k % len(reads)] if names else ():
                 name, round = names[which % len(names)], s.round - back % (min(window, s.round) + 1)
-                assert texts(s.at(round)[name]) == states[round][name].keys(), f"{name} as of round {round} of {s.round}"
+                if back >= 50:
+                    check_value(s, states, name, round, back)
+                else:
+                    assert texts(s.at(round)[name]) == states[round][name].keys(), f"{name} as of round {round} of {s.round}"
         check_window(s, states, max(0, s.round - window))
 
 
@@ -121,6 +143,8 @@ def test_2_18_history_survives_however_a_session_ends(story: Story, window: int,
             if end in ("closes", "crashes"):
                 s.close() if end == "closes" else crash(s)
                 s = dlog.session(story.case.text, history=window, threads=1, state=place, sync="never")
+            if s.round and (names := list(s)):
+                check_value(s, states, names[k % len(names)], max(1, s.round - window), k)
             check_window(s, states, max(0, s.round - window))
         s.close()
 

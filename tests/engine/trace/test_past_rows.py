@@ -16,7 +16,7 @@ from dlog.engine.trace import changes, past_rows
 from dlog.engine.trace.changes import ChangeTrace
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
-from tests.engine.trace.changing_rows import ROUNDS, Row, set_of, states_of, stories, table_of, updates_of
+from tests.engine.trace.changing_rows import ROUNDS, VALUES, Row, set_of, states_of, stories, table_of, updates_of
 from tests.examples import examples
 
 
@@ -28,12 +28,14 @@ from tests.examples import examples
     per_change=st.sampled_from([1, 16, 1000]),
     late=st.sampled_from([1, 4, 128]),
     kept=st.sampled_from([0, 1, 8]),
+    few=st.sampled_from([0, 100]),
     data=st.data(),
 )
 def test_rounds_are_read_in_any_order_whatever_is_kept(
-    rounds: list[list[Row]], window: int, waiting: int, per_change: int, late: int, kept: int, data: Any
+    rounds: list[list[Row]], window: int, waiting: int, per_change: int, late: int, kept: int, few: int, data: Any
 ) -> None:
-    """Commits of one round or more, after which rows are kept or not."""
+    """Commits of one round or more, after which rows are kept or not. All rows are read, or those with some values, for
+    which layers are looked at, or not where there are several."""
     held: set[Row] = set()
     story = [{}, *stories(rounds, held)]
     states = states_of(story)
@@ -43,6 +45,7 @@ def test_rounds_are_read_in_any_order_whatever_is_kept(
             patch.setattr(past_rows, name, value)
         patch.setattr(changes, "MAX_WAITING", waiting)
         patch.setattr(changes, "MIN_STEP", 1)
+        patch.setattr(changes, "FEW_LAYERS", few)
         trace, last = ChangeTrace(2, 0), 0
         while last < len(rounds):
             first, last = last + 1, min(last + data.draw(st.integers(1, 3)), len(rounds))
@@ -54,7 +57,14 @@ def test_rounds_are_read_in_any_order_whatever_is_kept(
             if trace.is_read(last) and data.draw(st.booleans()):
                 trace.keep_rows(last, sum(part.rows for part in parts), now)
             for round in data.draw(st.lists(st.integers(oldest, last), max_size=6)):
-                assert set_of(trace.table(round, now, last)) == states[round]
+                values = data.draw(st.dictionaries(st.sampled_from([0, 1]), VALUES, max_size=2))
+                table = trace.selected(values, round, now, last) if values else trace.table(round, now, last)
+                assert having(values, set_of(table)) == having(values, states[round])
+
+
+def having(values: dict[int, int], rows: set[Row]) -> set[Row]:
+    """The rows with these values in some columns."""
+    return {row for row in rows if all(row[column] == value for column, value in values.items())}
 
 
 class Halves:
