@@ -13,9 +13,9 @@ from dlog.as_rules.expressions import Case, Translator, check_number, rounded_do
 from dlog.as_rules.functors import Functors
 from dlog.as_rules.refusals import refused
 from dlog.as_rules.terms import Term
+from dlog.dataflow.components import Weight
 from dlog.dataflow.expressions import Column, Expression
 from dlog.dataflow.schema import Schema
-from dlog.dataflow.semigroup import Weight
 from dlog.grammar.syntax import Constraint, Number
 
 SelectedColumns = Sequence[tuple[str, Expression]]
@@ -54,7 +54,9 @@ class LinearOperators:
     ) -> Iterable[Body]:
         weights = [weight for weight in given if not isinstance(weight, Weight)]
         if len(weights) < len(given):
-            raise refused("explode", "an extreme is no sum", "write `min` and `max`: as rules they take rows back, too")
+            first = next(weight for weight in given if isinstance(weight, Weight))
+            note = "rules have `count`, `sum`, `min` and `max`, which take rows back, too"
+            raise refused("explode", f"`{first!r}` is no sum of numbers", note)
         kinds = [weight.kind(schema) for weight in weights]
         if float in kinds:
             note = "count in whole numbers, such as cents, or keep it in a dataflow, fed by `session.collection`"

@@ -6,7 +6,7 @@ A `Dataflow` has inputs; methods of collections make others of them; `commit` do
 It stands on `dlog.engine.operators`.
 """
 
-from dlog.dataflow import moving, semigroup
+from dlog.dataflow import group, moving, semigroup
 from dlog.dataflow.applied import apply
 from dlog.dataflow.clock import now
 from dlog.dataflow.collection import Arrangement, Collection, Variable
@@ -37,6 +37,7 @@ __all__ = [
     "Watermarked",
     "apply",
     "col",
+    "group",
     "linear",
     "lit",
     "moving",

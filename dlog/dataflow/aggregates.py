@@ -2,66 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from dlog.dataclass import dataclass
 from dlog.dataflow.given import check_shape, diffs_of, lists_of, numbers_of, pair_of
-from dlog.dataflow.kinds import Component, Extreme, Kind, Objects, comparable, decode, float_words, word_floats
+from dlog.dataflow.kinds import Kind, Objects, comparable, decode
 from dlog.dataflow.rows import rows_of, words_of
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Columns
-from dlog.engine.operators.groups import Groups, Logic, Outcome, Sums
+from dlog.engine.operators.groups import Groups, Outcome, Sums
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-
-
-class Count(Sums):
-    """The sums of the diffs, of as many components; of nothing where all are zero."""
-
-    once = True
-
-    def __init__(self, components: int = 1) -> None:
-        self.components = self.shown = components
-
-    def diffs(self, sums: np.ndarray) -> np.ndarray:
-        return np.asarray(np.logical_or.reduce(sums), np.int64)
-
-
-def totals(components: Sequence[Component], missing: Callable[[Columns], DlogError]) -> Logic:
-    """The sums of the components of diffs, whose parts are the rows: a component and a value, times the diff. Of an extreme
-    there is one value at most; `missing` makes a mistake of the key of sums beside which there is none."""
-    if set(components) == {int}:
-        return Count(len(components))
-
-    def run(groups: Groups) -> Outcome:
-        found = [_total(groups, groups.columns[0] == number, component) for number, component in enumerate(components)]
-        words, nonzero = zip(*found, strict=True)
-        there = np.logical_or.reduce(nonzero)
-        for component, present in zip(components, nonzero, strict=True):
-            if isinstance(component, Extreme) and len(lost := np.flatnonzero(there > present)):
-                raise missing(tuple(column[lost[:1]] for column in groups.keys))
-        kept = np.flatnonzero(there)
-        return Outcome(kept, tuple(column[kept] for column in words), np.ones(len(kept), np.int64))
-
-    return run
-
-
-def _total(groups: Groups, ours: np.ndarray, component: Component) -> tuple[np.ndarray, np.ndarray]:
-    """The words of a component of all groups, whose parts are `ours`, and whether each is more than nothing."""
-    values = groups.columns[1]
-    if isinstance(component, Extreme):
-        sums = groups.sums(np.where(ours, values, 0))  # of one value
-        return sums, groups.sums(ours.astype(np.int64)) > 0
-    if component is float:
-        amounts = np.zeros(len(values))
-        with np.errstate(all="ignore"):  # sums may be infinite, or NaN
-            amounts[ours] = word_floats(values[ours]) * groups.diffs[ours]
-            floats = groups.sums(amounts)
-        return float_words(floats), floats != 0
-    sums = groups.sums_of_diffs(ours)
-    return sums, sums != 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from dlog.arguments import bad_argument
-from dlog.dataflow import programs, semigroup
+from dlog.dataflow import components as C
+from dlog.dataflow import programs
 from dlog.dataflow.columns import map_columns
+from dlog.dataflow.components import Component, ValueComponent, Weight
 from dlog.dataflow.expressions import Expression
-from dlog.dataflow.kinds import Component, Extreme
 from dlog.dataflow.schema import Schema, plain
 from dlog.dataflow.site import Bound, Site, integers
 from dlog.dataflow.weights import constant, part, summed_parts, weighted
 from dlog.engine.operators.column_programs import Programmed
 from dlog.engine.operators.delta import Delta, together
 
+MEANT = "a number, or a tuple of one or more numbers, extremes and elements of groups"
 
-def explode(chosen: list[tuple[str, Expression]], weights: list[Expression | semigroup.Weight], site: Site) -> Bound:
+
+def explode(chosen: list[tuple[str, Expression]], weights: list[Expression | Weight], site: Site) -> Bound:
     mapped, run_map = map_columns(chosen, False, site)
     components = tuple(_component(weight, site.schema) for weight in weights)
-    values = [w.of.words(site.schema) if isinstance(w, semigroup.Weight) else w.values(site.schema) for w in weights]
+    values = [w.of.words(site.schema) if isinstance(w, Weight) else w.values(site.schema) for w in weights]
     columns = [e for _, e in chosen]
     if components == (int,):
         extend = programs.multiplied(_plain_weights(weights)[0], columns, site.schema)
@@ -48,22 +51,24 @@ def explode(chosen: list[tuple[str, Expression]], weights: list[Expression | sem
     return schema, run
 
 
-def _plain_weights(weights: Sequence[Expression | semigroup.Weight]) -> list[Expression]:
+def _plain_weights(weights: Sequence[Expression | Weight]) -> list[Expression]:
     """Those that are numbers."""
-    return [weight for weight in weights if not isinstance(weight, semigroup.Weight)]
+    return [weight for weight in weights if not isinstance(weight, Weight)]
 
 
-def _component(weight: Expression | semigroup.Weight, schema: Schema) -> Component:
-    if isinstance(weight, semigroup.Weight):
-        return Extreme(weight.of.kind(schema), weight.descending)
+def _component(weight: Expression | Weight, schema: Schema) -> Component:
+    if isinstance(weight, Weight):
+        return weight.component(weight.of.kind(schema))
     kind = weight.kind(schema)
     if kind not in (int, float, bool):
-        raise bad_argument("diff", "a number, or a tuple of numbers and extremes", kind.__name__)
+        raise bad_argument("diff", MEANT, kind.__name__)
     return float if kind is float else int
 
 
 def _part(delta: Delta, number: int, component: Component, values: np.ndarray) -> Delta:
-    return semigroup.part(delta, number, values) if isinstance(component, Extreme) else part(delta, number, component, values)
+    if isinstance(component, ValueComponent):
+        return C.part(delta, number, values)
+    return part(delta, number, component, values)
 
 
 def repeat_row(times: Expression, site: Site) -> Bound:

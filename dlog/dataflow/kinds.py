@@ -22,20 +22,6 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 Kind = type
 
 
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """A component of diffs that is the least of values of a kind, or the greatest."""
-
-    kind: Kind
-    descending: bool
-
-    @property
-    def name(self) -> str:
-        return "max" if self.descending else "min"
-
-
-Component = Kind | Extreme
-"""A component of diffs: the kind of a sum, or an extreme."""
 KINDS: tuple[Kind, ...] = (int, float, bool, str, object)
 _FLIPPED = np.int64(2**63 - 1)
 

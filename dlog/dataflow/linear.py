@@ -13,10 +13,11 @@ from typing import Any, Self
 from dlog.arguments import bad_argument, check_function
 from dlog.dataclass import dataclass
 from dlog.dataflow import columns as C
-from dlog.dataflow import functions, semigroup
+from dlog.dataflow import functions
 from dlog.dataflow.clock import has_clock, split_filter
 from dlog.dataflow.columns import expressions_of
-from dlog.dataflow.explode import explode, repeat_row
+from dlog.dataflow.components import Weight
+from dlog.dataflow.explode import MEANT, explode, repeat_row
 from dlog.dataflow.expressions import Expression, column_or, expression
 from dlog.dataflow.given import check_calls
 from dlog.dataflow.kinds import Kind
@@ -78,12 +79,12 @@ class Linear(ABC):
 
     def explode(self, *columns: str | Expression, diff: Any, **named: Any) -> Self:
         """Rows of these columns, with what `diff` says multiplied by their diffs: a number, also a negative one, or a tuple of
-        numbers, and of extremes (`semigroup.min("x")`) where rows only come. Of anything but one integer the collection's diffs
-        are of another group."""
+        numbers, of elements of a `group`, and where rows only come of a `semigroup`: `semigroup.min("x")`. Of anything but one
+        integer the collection's diffs are of another group."""
         weights = diff if isinstance(diff, tuple) else (diff,)
         if not weights:
-            raise bad_argument("diff", "a number, or a tuple of one or more numbers and extremes", diff)
-        given = [weight if isinstance(weight, semigroup.Weight) else column_or(weight) for weight in weights]
+            raise bad_argument("diff", MEANT, diff)
+        given = [weight if isinstance(weight, Weight) else column_or(weight) for weight in weights]
         return self._then(LinearStep("explode", explode, (expressions_of(columns, named), given)))
 
     def join_function(self, function: Callable[..., Iterable[Any]] | Composed, **kinds: Kind) -> Self:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dlog.dataflow import semigroup
-from dlog.dataflow.kinds import Extreme, Objects, decode, word_floats
+from dlog.dataflow.algebra import Fold, Group
+from dlog.dataflow.components import Extreme, Folded
+from dlog.dataflow.kinds import Objects, comparable, decode, word_floats
 from dlog.dataflow.rows import Row, rows_of, shown_time, time_words
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import Scope
@@ -17,7 +18,7 @@ from dlog.engine.operators.delta import Delta, run_starts
 from dlog.engine.operators.sinks import Capture
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.overflow import check_runs
-from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def updates_of(scope: Scope, schema: Schema, delta: Delta) -> list[Update]:
 
 def _with_tuples(schema: Schema, delta: Delta, objects: Objects) -> tuple[Delta, list[Any]]:
     """An update for all parts of each row and time, and the tuples of the sums of each component; None where no
-    value of an extreme comes."""
+    value of an extreme, or of a semigroup, comes."""
     named = delta.columns[: len(schema.names)]
     delta = delta.only(np.lexsort([*delta.times[::-1], *named[::-1]]))
     *columns, components, values = delta.columns
@@ -47,12 +48,41 @@ def _with_tuples(schema: Schema, delta: Delta, objects: Objects) -> tuple[Delta,
     for number, component in enumerate(schema.diffs):
         ours = components == number
         if isinstance(component, Extreme):
-            sums.append(semigroup.shown(component, values, ours & (delta.diffs > 0), starts, objects))
+            sums.append(_best(component, values, ours & (delta.diffs > 0), starts, objects))
+        elif isinstance(component, Folded):
+            sums.append(_folded(Fold(component, objects), values, np.where(ours, delta.diffs, 0), starts))
         else:
             with np.errstate(all="ignore"):  # sums may be infinite, or NaN
                 amounts = word_floats(values) * delta.diffs if component is float else delta.diffs
                 sums.append(np.add.reduceat(np.where(ours, amounts, 0), starts).tolist())
     return delta.only(starts), list(zip(*sums, strict=True))
+
+
+def _best(component: Extreme, values: np.ndarray, there: np.ndarray, starts: np.ndarray, objects: Objects) -> list[Any]:
+    """The best of the values of each run of parts that are of this component and come (`there`); None where there is none."""
+    rows = np.flatnonzero(there)
+    owners = np.searchsorted(starts, rows, side="right") - 1
+    words = comparable(component.kind, values[rows], objects)
+    order = np.lexsort((~words if component.descending else words, owners))
+    firsts = order[np.flatnonzero(np.diff(owners[order], prepend=-1))]
+    found: list[Any] = [None] * len(starts)
+    best = decode(component.kind, values[rows[firsts]], objects)
+    for owner, value in zip(owners[firsts].tolist(), best.tolist(), strict=True):
+        found[owner] = value
+    return found
+
+
+def _folded(fold: Fold, values: np.ndarray, diffs: np.ndarray, starts: np.ndarray) -> list[Any]:
+    """The elements that the values of each run of parts come to, which are of this component where their diff is not zero: of
+    a semigroup by those that come, None where there is none."""
+    algebra = fold.component.algebra
+    zero = algebra.zero.tolist()[0] if isinstance(algebra, Group) else None
+    rows = np.flatnonzero(diffs if isinstance(algebra, Group) else diffs > 0)
+    owners, sums = fold.by_group(np.searchsorted(starts, rows, side="right") - 1, values[rows], diffs[rows])
+    found = [zero] * len(starts)
+    for owner, element in zip(owners.tolist(), sums.tolist(), strict=True):
+        found[owner] = element
+    return found
 
 
 class Captured(Tabular):
@@ -85,13 +115,28 @@ class Captured(Tabular):
         return self._capture.latest()
 
     def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table, each as often as it is there."""
+        """The rows as an Arrow table, each as often as it is there. Raises DlogError for values that Arrow does not know."""
         import pyarrow as pa
 
+        columns, found = zip(self._schema.names, self._schema.kinds, self._repeated().columns, strict=False), {}
+        for name, kind, words in columns:
+            try:
+                found[name] = pa.array(decode(kind, words, self._scope.graph.objects))
+            except pa.ArrowException as error:
+                note = "iterating over it, and `counts()`, give values as they are"
+                message = f"Arrow does not know the values of the column `{name}`: {error}"
+                raise DlogError(Diagnostic("bad-rows", message, notes=(note,))) from None
+        return pa.table(found)
+
+    def __iter__(self) -> Iterator[Row]:
+        """The rows as tuples of the values that they have, each as often as it is there."""
+        chosen = self._repeated()
+        return iter(rows_of(self._schema, chosen.columns, chosen.rows, self._scope.graph.objects))
+
+    def _repeated(self) -> Delta:
+        """The rows, each as often as it is there."""
         delta = self._at()
-        chosen = delta.only(np.repeat(np.arange(delta.rows), np.maximum(delta.diffs, 0)))
-        columns = zip(self._schema.names, self._schema.kinds, chosen.columns, strict=False)
-        return pa.table({n: pa.array(decode(k, c, self._scope.graph.objects)) for n, k, c in columns})
+        return delta.only(np.repeat(np.arange(delta.rows), np.maximum(delta.diffs, 0)))
 
     def __len__(self) -> int:
         diffs = self._at().diffs.clip(0)

@@ -10,23 +10,17 @@ from typing import Any, Self
 import numpy as np
 
 from dlog.arguments import bad_argument, check_function, truth, whole
-from dlog.dataflow import aggregates, semigroup
+from dlog.dataflow import aggregates
 from dlog.dataflow.aggregates import Ordering
-from dlog.dataflow.base import Base, Definition
+from dlog.dataflow.base import Definition
+from dlog.dataflow.counting import Counting, goes
 from dlog.dataflow.expressions import Expression, column_or
 from dlog.dataflow.given import check_calls
-from dlog.dataflow.kinds import Extreme, Kind
+from dlog.dataflow.kinds import Kind
 from dlog.dataflow.operands import DeltaFrame
-from dlog.dataflow.outputs import updates_of
-from dlog.dataflow.rows import rows_of
 from dlog.dataflow.schema import Schema, check_names, column_names, plain
-from dlog.dataflow.scopes import Scope
-from dlog.engine.operators.delta import Columns, Delta
-from dlog.engine.operators.feedback import Gathered
 from dlog.engine.operators.first_rows import FirstRows
 from dlog.engine.operators.groups import Logic
-from dlog.engine.operators.insert_only import FirstInserted
-from dlog.engine.operators.reduce import reduction
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 COUNTS = Schema(("count",), (int,))
@@ -38,7 +32,7 @@ _GROUPS_GIVEN = {
 """What functions of groups get."""
 
 
-class Reductions(Base):
+class Reductions(Counting):
     """`by` names the columns of the key; without any, all rows are one group. A key without rows has no result."""
 
     def distinct(self) -> Self:
@@ -63,42 +57,6 @@ class Reductions(Base):
             raise bad_argument("function", "an expression that is an integer, or true or false", kind.__name__)
         objects, values = self.graph.objects, expression.values(COUNTS)
         return lambda counts: values(DeltaFrame(COUNTS, (counts,), len(counts), objects))
-
-    def count(self, *names: str, by: Any = None) -> Self:
-        """How often each row is there, or each key if `by` names one: the sum of the diffs, in a column `count`. The sums of
-        diffs of several components go into as many columns, which must be named."""
-        keyed = self if by is None else self.map(*column_names("by", by))
-        kinds = keyed.schema.diffs
-        found = names or (() if kinds else ("count",))
-        if len(found) != len(kinds or (int,)):
-            raise DlogError(
-                Diagnostic("bad-argument", f"`count` needs {len(kinds)} names: one for each component of the diffs")
-            )
-        check_names((*keyed.schema.names, *found), '`count("nodes")` gives the column of numbers another name')
-        schema = keyed._counted_schema(found)
-        logic = aggregates.totals(kinds, partial(_never_came, self.scope, keyed.schema)) if kinds else aggregates.Count()
-        parts = keyed._with_first_parts(schema) if keyed.schema.extremes else keyed
-        return parts._reduced(keyed.schema.names, logic, schema, Definition("count", (keyed,), found))
-
-    def _counted_schema(self, names: Sequence[str]) -> Schema:
-        """The columns, and those of the sums of the diffs."""
-        sums = [each.kind if isinstance(each, Extreme) else each for each in self.schema.diffs or (int,)]
-        return Schema((*self.schema.names, *names), (*self.schema.kinds, *sums))
-
-    def _with_first_parts(self, counted: Schema) -> Self:
-        """With one part alone of each row and each component that is an extreme, and all of sums; `counted` is the result."""
-        arity, extremes, numbers, parts = len(self.schema.names), self.schema.extremes, np.arange(len(self.schema.diffs)), []
-        whole = self._emitted(self._operator(Gathered), self.schema, Definition("count", (self,)))
-        if len(extremes) < len(numbers):
-            parts.append(whole._changed("filter", partial(semigroup.only, ~np.isin(numbers, list(extremes)))))
-        for number, each in extremes.items():
-            name, note = f"`count` of `semigroup.{each.name}`", "it keeps the best value alone; `min` and `max` keep all rows"
-            shown = counted.select((*self.schema.names, counted.names[arity + number]))
-            refused = partial(_goes, self.scope, shown, name, note)
-            ours = whole._changed("filter", partial(semigroup.only, numbers == number))
-            ordering = Ordering((0,), (each.kind,), (each.descending,), self.graph.objects)
-            parts.append(ours._first_inserted(name, arity + 1, 1, ordering, refused, Definition("count", (self,))))
-        return parts[0].concat(*parts[1:])
 
     def sum(self, by: Any = None, **columns: Any) -> Self:
         """Sums of columns or expressions over each group."""
@@ -185,24 +143,8 @@ class Reductions(Base):
     def _first_rows(self, name: str, keys: Sequence[str], count: int, ordering: Ordering, definition: Definition) -> Self:
         """The first rows of each group, where none goes. The key's columns come first."""
         name, note = f"`{name}` with `insert_only`", "without `insert_only` rows may go: then all of them are kept"
-        refused = partial(_goes, self.scope, self.schema, name, note)
+        refused = partial(goes, self.scope, self.schema, name, note)
         return self._first_inserted(name, len(keys), count, ordering, refused, definition)
-
-    def _first_inserted(
-        self,
-        name: str,
-        keys: int,
-        count: int,
-        ordering: Ordering,
-        refused: Callable[[Delta], DlogError],
-        definition: Definition,
-    ) -> Self:
-        """The same by words, of which so many are the key."""
-        if self.scope.inner.depth > 1:
-            note = "in a loop rows are taken back and come again from round to round: there `min` and `max` keep all of them"
-            raise DlogError(Diagnostic("partially-ordered", f"{name} is in a loop", notes=(note,)))
-        operator = self._operator(FirstInserted, self.schema.arity, keys, count, ordering.words, refused)
-        return self._emitted(operator, self.schema, definition)
 
     def _tie_breakers(self, known: tuple[str, ...]) -> tuple[str, ...]:
         """The other columns, where rows do not stand in their order anyway: texts have numbers."""
@@ -245,13 +187,6 @@ class Reductions(Base):
         schema = Schema((*key.names, *made.names), (*key.kinds, *made.kinds))
         return self._reduced(keys, logic, schema, Definition("reduce", (self,)))
 
-    def _reduced(self, keys: tuple[str, ...], logic: Logic, schema: Schema, definition: Definition) -> Self:
-        source = self._arranged(keys)
-        self.graph.check_open()
-        outputs = schema.arity - len(keys)
-        operator = reduction(self.graph.scheduler, self.scope.inner, source, logic, outputs)
-        return self._emitted(operator, schema, definition)
-
 
 def _no_sum(schema: Schema, keys: Sequence[str]) -> DlogError:
     numbers = (name for name in (*keys, *schema.names) if schema.kind(name) is not str)
@@ -269,25 +204,3 @@ def _directions(descending: Any, names: Sequence[str]) -> tuple[bool, ...]:
         meant = f"True or False, or a list of these for each of the {len(names)} columns of the order"
         raise bad_argument("descending", meant, descending)
     return tuple(descending)
-
-
-def _goes(scope: Scope, schema: Schema, name: str, note: str, delta: Delta) -> DlogError:
-    """The mistake of an update that takes a row away; of one that is a part of a diff, its value is the last of its columns."""
-    hidden = len(delta.columns) - len(schema.names)
-    columns = (*delta.columns[: -1 - hidden], delta.columns[-1]) if hidden else delta.columns
-    ((row, round, _),) = updates_of(scope, schema, delta.with_columns(columns))
-    return DlogError(
-        Diagnostic("row-gone", f"{name} is given a row that goes, in round {round}: {_named(schema, row)}", notes=(note,))
-    )
-
-
-def _never_came(scope: Scope, schema: Schema, keys: Columns) -> DlogError:
-    """The mistake of sums for a key of which there is no value for an extreme."""
-    (row,) = rows_of(schema, keys, 1, scope.graph.objects)
-    message = f"`count` beside an extreme is given a row that goes and has not come: {_named(schema, row)}"
-    return DlogError(Diagnostic("row-gone", message, notes=("what comes with an extreme (`semigroup`) does not go",)))
-
-
-def _named(schema: Schema, row: Sequence[Any]) -> str:
-    """A row as one writes it; of no columns there is one."""
-    return ", ".join(f"{column}={value!r}" for column, value in zip(schema.names, row, strict=True)) or "the only one"

@@ -14,7 +14,8 @@ from typing import Any
 from dlog.arguments import bad_argument
 from dlog.codec import value_preview
 from dlog.dataclass import dataclass
-from dlog.dataflow.kinds import Component, Extreme, Kind, kind
+from dlog.dataflow.components import Component, ValueComponent
+from dlog.dataflow.kinds import Kind, kind
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 
@@ -48,9 +49,9 @@ class Schema:
         return 2 if self.diffs else 0
 
     @property
-    def extremes(self) -> dict[int, Extreme]:
-        """The components of diffs that are no sums, by number."""
-        return {number: component for number, component in enumerate(self.diffs) if isinstance(component, Extreme)}
+    def of_values(self) -> dict[int, ValueComponent]:
+        """The components of diffs that are no sums of numbers, by number."""
+        return {number: each for number, each in enumerate(self.diffs) if isinstance(each, ValueComponent)}
 
     def place(self, name: str) -> int:
         if name not in self.names:
@@ -107,7 +108,7 @@ def mismatch(what: str, left: Schema, right: Schema, *notes: str) -> DlogError:
 
 
 def _shown(diffs: tuple[Component, ...]) -> str:
-    named = (f"{each.name} of {each.kind.__name__}" if isinstance(each, Extreme) else each.__name__ for each in diffs)
+    named = (f"{each.name} of {each.kind.__name__}" if isinstance(each, ValueComponent) else each.__name__ for each in diffs)
     return f"tuples ({', '.join(named)})" if diffs else "integers"
 
 

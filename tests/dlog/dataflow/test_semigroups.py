@@ -161,9 +161,9 @@ def test_extremes_are_outside_of_loops_and_of_rules() -> None:
         weighted.enter(flow.scope.loop()).count("rows", "b")
     with pytest.raises(DlogError, match="needs diffs that are integers"):
         weighted.distinct()
-    with pytest.raises(DlogError, match=r"diffs of one are tuples \(int, max of int\), those of the other tuples \(int, int\)"):
+    with pytest.raises(DlogError, match=r"one are tuples \(int, semigroup.max of int\), .* other tuples \(int, int\)"):
         weighted.concat(rows.explode("a", diff=(1, col("b"))))
-    with pytest.raises(DlogError, match="`diff` must be a number, or a tuple of numbers and extremes"):
+    with pytest.raises(DlogError, match="`diff` must be a number, or a tuple of one or more numbers, extremes and"):
         rows.explode("a", diff=(1, "text"))
-    with pytest.raises(DlogError, match="`explode` cannot be said by rules: an extreme is no sum"):
+    with pytest.raises(DlogError, match=r"`explode` cannot be said by rules: `semigroup.max.col.'b'..` is no sum of numbers"):
         dlog.rules(weighted=weighted.count("rows", "b"))
