@@ -129,7 +129,7 @@ class Counting(Base):
 
 
 def _in_loop(name: str) -> DlogError:
-    note = "in a loop rows are taken back and come again from round to round: there `min` and `max` keep all of them"
+    note = "in a loop rows are taken back and come again from round to round: there `min`, `max` and a `group` keep all of them"
     return DlogError(Diagnostic("partially-ordered", f"{name} is in a loop", notes=(note,)))
 
 

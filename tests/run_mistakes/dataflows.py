@@ -43,6 +43,15 @@ flow.advance_to(7)
 trace.set_physical_compaction(5)
 trace.set_physical_compaction(3)""",
     ),
+    "broken-law": _flow(
+        "A `group` or `semigroup` of one's own is none: a few elements of each batch are looked at, and the message says which "
+        "law they break. Sums would depend on the order of rows.",
+        """differences = group.of(int, zero=0, plus=lambda a, b: a - b, negate=lambda a: -a)
+numbers.explode("x", diff=differences("y")).count("y").capture()
+numbers.insert([(1, 2)])
+flow.commit()""",
+        "Dataflow, group",
+    ),
     "dataflow-begun": _flow(
         "Operators are added once rounds have been done, which they would have missed: make them before the first commit. "
         "Of a session's relations another dataflow can be made then.",
@@ -160,8 +169,8 @@ numbers.iterate(step)""",
         "flow.advance_to(3)\nnumbers.insert([(1, 2)], at=1)",
     ),
     "row-gone": _flow(
-        "A row goes from a collection of which `insert_only`, or an extreme among its diffs, has said that none does: leave it "
-        "out there, and rows may go.",
+        "A row goes from a collection of which `insert_only`, or a semigroup among its diffs, has said that none does: leave "
+        "it out there, and rows may go.",
         """numbers.max("y", by="x", insert_only=True).capture()
 numbers.remove([(1, 2)])
 flow.commit()""",

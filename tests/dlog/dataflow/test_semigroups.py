@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from math import fsum
+import operator
+from math import fsum, gcd
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
 from dlog.dataflow import Collection, Dataflow, Input, col, lit, semigroup
+from dlog.dataflow.algebra import Semigroup
 from dlog.grammar.diagnostics import DlogError
 from tests.dlog.dataflow.test_insert_only import VALUES
 from tests.examples import examples
@@ -79,6 +82,64 @@ def test_extremes_alone_and_of_expressions(case: tuple[type, Added, list[int]]) 
     keys = {key for key, *_ in added}
     assert set(one) == {(key, max(-2 * n for k, n, *_ in added if k == key)) for key in keys}
     assert list(constant) == [(7, key) for key in sorted(keys)[:1]]
+
+
+SETS = semigroup.of(
+    object, plus=operator.or_, lift=lambda value: frozenset([value]), lower=lambda found: tuple(sorted(map(repr, found)))
+)
+DIVISORS = semigroup.of(int, plus=np.gcd, times=lambda x, n: x, lift=lambda x: abs(x) + 1)
+
+
+@examples(100)
+@given(cases(), st.booleans())
+def test_3_1_diffs_may_be_of_any_semigroup(case: tuple[type, Added, list[int]], keyed: bool) -> None:
+    """At every round they are those of a list of what has come, alone and beside sums."""
+    kind, added, steps = case
+    flow = Dataflow()
+    rows = flow.input(key=str, number=int, value=kind)
+    keys, diff = ["key"] * keyed, (1, DIVISORS("number"), semigroup.max("number"), SETS("value"))
+    found = rows.explode(*keys, diff=diff).count("rows", "divisor", "greatest", "set").capture(history=True)
+    alone = rows.explode(*keys, diff=SETS("value")).count("set").capture(history=True)
+    _run(flow, rows, added, steps)
+    for round in range(12):
+        groups: dict[Any, list] = {}
+        for key, number, value, at, diff_then in added:
+            if at <= round:
+                groups.setdefault((key,) * keyed, []).extend([(number, value)] * diff_then)
+        assert found.counts(round) == {(*key, *_folded(group)): 1 for key, group in groups.items()}
+        assert alone.counts(round) == {(*key, _folded(group)[-1]): 1 for key, group in groups.items()}
+
+
+def _folded(group: list[tuple[int, Any]]) -> tuple[Any, ...]:
+    numbers, values = zip(*group, strict=True)
+    return len(group), gcd(*(abs(number) + 1 for number in numbers)), max(numbers), tuple(sorted(map(repr, {*values})))
+
+
+def test_what_goes_from_a_semigroup_is_refused() -> None:
+    flow, seen = Dataflow(), []
+    rows = flow.input(item=str, shop=str)
+    exploded = rows.explode("item", diff=(1, SETS("shop")))
+    exploded.consolidate().inspect(lambda *update: seen.append(update))
+    shops = exploded.count("offers", "shops").capture()
+    rows.insert([("tea", "x"), ("tea", "y")])
+    flow.commit()
+    assert list(shops) == [("tea", 2, ("'x'", "'y'"))] and seen == [(("tea",), 0, (2, frozenset("xy")))]
+    rows.remove([("tea", "x")])
+    with pytest.raises(DlogError, match=r"`semigroup.of` is given a row that goes, in round 1: item='tea', shops='x'"):
+        flow.commit()
+    again = Dataflow().input(a=int)
+    with pytest.raises(DlogError, match=r"`count` of `semigroup.of` is in a loop"):
+        again.explode(diff=(1, SETS("a"))).enter(again.scope.loop()).count("rows", "set")
+    with pytest.raises(DlogError, match=r"breaks a law: plus\(x, y\) is 3, plus\(y, x\) is 4, where x = 3, y = 4"):
+        _told(semigroup.of(int, plus=lambda a, b: a))
+
+
+def _told(wrong: Semigroup) -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    rows.explode(diff=wrong("x")).count("total").capture()
+    rows.insert([3, 4])
+    flow.commit()
 
 
 def test_updates_show_their_extremes() -> None:
