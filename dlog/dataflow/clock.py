@@ -10,18 +10,14 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
-import numpy as np
-
 from dlog.dataclass import dataclass
+from dlog.dataflow.bounds import Limit
 from dlog.dataflow.expressions import Binary, Comparison, Expression, Named
-from dlog.dataflow.expressions import expression as expression_of
 from dlog.dataflow.kinds import Kind
 from dlog.dataflow.operands import Values
 from dlog.dataflow.schema import Schema
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
-LAST = 2**63 - 1
-"""A round that is never reached."""
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
@@ -40,8 +36,8 @@ class Now(Expression):
 
 
 def now() -> Expression:
-    """The clock: the round, while rounds pass. `filter` takes it, compared (`<`, `<=`, `>`, `>=`, `==`) with expressions over
-    columns of integers; several comparisons, and others, are joined by `&`.
+    """The clock: the round, while rounds pass. `filter` takes it, compared (`<`, `<=`, `>`, `>=`, `==`) with columns and
+    expressions, of which those that are null leave a row out; several comparisons, and others, are joined by `&`.
 
     >>> from dlog.dataflow import Dataflow, col, now
     >>> flow = Dataflow()
@@ -61,11 +57,11 @@ def misplaced() -> DlogError:
     return DlogError(Diagnostic("bad-expression", "`now()` can only be compared, as it is, in a filter", notes=notes))
 
 
-def split_filter(predicate: Expression) -> tuple[Expression | None, list[tuple[Expression | None, Expression | None]]]:
+def split_filter(predicate: Expression) -> tuple[Expression | None, list[tuple[Limit | None, Limit | None]]]:
     """What a filter asks of rows alone (None: nothing), and the rounds from which on and until before which they are there."""
     plain: Expression | None = None
-    lower: list[Expression] = []
-    upper: list[Expression] = []
+    lower: list[Limit] = []
+    upper: list[Limit] = []
     for part in _parts(predicate):
         if not has_clock(part):
             plain = part if plain is None else plain & part
@@ -96,7 +92,7 @@ def has_clock(found: Any) -> bool:
             return any(map(has_clock, getattr(found, "arguments", ())))
 
 
-def _add_bounds(part: Expression, lower: list[Expression], upper: list[Expression]) -> None:
+def _add_bounds(part: Expression, lower: list[Limit], upper: list[Limit]) -> None:
     """The bounds that a comparison with the clock sets. Raises DlogError where it is none, or another one."""
     if not isinstance(part, Comparison) or part.sign not in _MIRRORED:
         raise misplaced()
@@ -108,11 +104,6 @@ def _add_bounds(part: Expression, lower: list[Expression], upper: list[Expressio
     if has_clock(bound):
         raise misplaced()
     if sign in (">=", ">", "=="):
-        lower.append(_following(bound) if sign == ">" else bound)
+        lower.append(Limit(bound, sign == ">"))
     if sign in ("<=", "<", "=="):
-        upper.append(bound if sign == "<" else _following(bound))
-
-
-def _following(bound: Expression) -> Expression:
-    """The round behind one; the last one has none."""
-    return Binary("+", lambda round, one: np.minimum(round, LAST - one) + one, bound, expression_of(1))
+        upper.append(Limit(bound, sign != "<"))

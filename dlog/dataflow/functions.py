@@ -21,7 +21,7 @@ def map_batches(function: Callable[..., Any], made: Schema, site: Site) -> Bound
     schema, reader = site.schema.with_columns(made.names, made.kinds), RowReader(made, site.objects)
 
     def run(delta: Delta) -> Delta:
-        columns, rows = reader.read(function(_values(site, delta)))
+        columns, rows = reader.read(function(values_of(site, delta)))
         if rows != delta.rows:
             message = f"the function of `map_batches` must give a row for each of {delta.rows}, not {rows}"
             raise DlogError(Diagnostic("bad-rows", message))
@@ -47,7 +47,7 @@ def flat_map_batches(function: Callable[..., Any], made: Schema, site: Site) -> 
     schema = site.schema.with_columns(made.names, made.kinds)
 
     def run(delta: Delta) -> Delta:
-        found, owners = pair_of("flat_map_batches", "(columns, numbers of rows)", function(_values(site, delta)))
+        found, owners = pair_of("flat_map_batches", "(columns, numbers of rows)", function(values_of(site, delta)))
         columns, rows = words_of(made, found, site.objects)
         chosen = delta.only(numbers_of("flat_map_batches", "row", owners, rows, delta.rows))
         return chosen.with_columns((*columns, *site.hidden(chosen)))
@@ -55,7 +55,7 @@ def flat_map_batches(function: Callable[..., Any], made: Schema, site: Site) -> 
     return schema, run
 
 
-def _values(site: Site, delta: Delta) -> dict[str, np.ndarray]:
+def values_of(site: Site, delta: Delta) -> dict[str, np.ndarray]:
     """The columns as arrays of the function's own, which may write to them: others read the delta, too."""
     named = zip(site.schema.names, site.schema.kinds, delta.columns, strict=False)
     decoded = ((name, words, decode(kind, words, site.objects)) for name, kind, words in named)

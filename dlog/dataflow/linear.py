@@ -24,7 +24,7 @@ from dlog.dataflow.kinds import Kind
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.series import generate_series
 from dlog.dataflow.site import LinearStep
-from dlog.dataflow.temporal import temporal
+from dlog.dataflow.temporal import limit_of, temporal
 from dlog.dataflow.windows import sliding
 
 
@@ -99,8 +99,9 @@ class Linear(ABC):
         return self._then(LinearStep("join_function", functions.join_function, (function, Schema.of(kinds))))
 
     def temporal(self, lower: Any = None, upper: Any = None) -> Self:
-        """Each row from round `lower` until before round `upper`: columns or expressions."""
-        start, end = (None if bound is None else column_or(bound) for bound in (lower, upper))
+        """Each row from round `lower` until before round `upper`: columns or expressions, or Python functions from a dict of
+        arrays to a bound for each row. A row with a bound that is null - None, NaN, NaT, masked - is in no round."""
+        start, end = (None if bound is None else limit_of(bound) for bound in (lower, upper))
         return self._then(LinearStep("temporal", temporal, (start, end, False)))
 
     def generate_series(self, start: Any, stop: Any, name: str = "generate_series") -> Self:

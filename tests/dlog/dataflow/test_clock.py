@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.dataflow import Dataflow, Expression, col, linear, now
-from dlog.dataflow.clock import LAST
+from dlog.dataflow.bounds import LAST
 from dlog.grammar.diagnostics import DlogError
 from tests.examples import examples
 
