@@ -9,7 +9,8 @@ import numpy as np
 
 from dlog.dataflow.algebra import Fold, Group
 from dlog.dataflow.components import Extreme, Folded
-from dlog.dataflow.kinds import Objects, comparable, decode, word_floats
+from dlog.dataflow.exact import rounded_sums
+from dlog.dataflow.kinds import Objects, comparable, decode
 from dlog.dataflow.rows import Row, rows_of, shown_time, time_words
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import Scope
@@ -51,10 +52,12 @@ def _with_tuples(schema: Schema, delta: Delta, objects: Objects) -> tuple[Delta,
             sums.append(_best(component, values, ours & (delta.diffs > 0), starts, objects))
         elif isinstance(component, Folded):
             sums.append(_folded(Fold(component, objects), values, np.where(ours, delta.diffs, 0), starts))
+        elif component is float:
+            rows = np.flatnonzero(ours)
+            owners = np.searchsorted(starts, rows, side="right") - 1
+            sums.append(rounded_sums(owners, values[rows], delta.diffs[rows], len(starts)).tolist())
         else:
-            with np.errstate(all="ignore"):  # sums may be infinite, or NaN
-                amounts = word_floats(values) * delta.diffs if component is float else delta.diffs
-                sums.append(np.add.reduceat(np.where(ours, amounts, 0), starts).tolist())
+            sums.append(np.add.reduceat(np.where(ours, delta.diffs, 0), starts).tolist())
     return delta.only(starts), list(zip(*sums, strict=True))
 
 

@@ -2,8 +2,8 @@
 
 Traces add up integers. Diffs of another Abelian group are written out over them: a diff is a sum of *parts*, each an integer
 times a value, and two columns at the end of a row say which component of the diff a part belongs to, and its value. So a
-tuple of integers is a row for each that is not zero, and a float one whose value is its amount; what is taken back cancels to
-the bit. An extreme (`semigroup`) is a row whose value is its own."""
+tuple of integers is a row for each that is not zero, and a float one for each of its digits, whose value is their place
+(`exact`); what is taken back cancels to the bit. Of an extreme, or an element of a group, the value is its own."""
 
 from __future__ import annotations
 

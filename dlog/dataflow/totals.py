@@ -9,7 +9,8 @@ import numpy as np
 from dlog.dataclass import dataclass
 from dlog.dataflow.algebra import Fold, Group
 from dlog.dataflow.components import Component, Extreme, Folded
-from dlog.dataflow.kinds import Objects, float_words, word_floats
+from dlog.dataflow.exact import rounded_sums
+from dlog.dataflow.kinds import Objects, float_words
 from dlog.engine.operators.delta import Columns
 from dlog.engine.operators.groups import Groups, Logic, Outcome, Sums
 from dlog.grammar.diagnostics import DlogError
@@ -94,10 +95,8 @@ def _integer_sums(groups: Groups, ours: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _float_sums(groups: Groups, ours: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    amounts = np.zeros(len(groups.diffs))
-    with np.errstate(all="ignore"):  # sums may be infinite, or NaN
-        amounts[ours] = word_floats(groups.columns[1][ours]) * groups.diffs[ours]
-        floats = groups.sums(amounts)
+    rows = np.flatnonzero(ours)
+    floats = rounded_sums(groups.owners[rows], groups.columns[1][rows], groups.diffs[rows], groups.count)
     return float_words(floats), floats != 0
 
 

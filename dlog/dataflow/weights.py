@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dlog.dataflow.exact import digits_of
 from dlog.dataflow.expressions import Expression
-from dlog.dataflow.kinds import Kind, float_words
+from dlog.dataflow.kinds import Kind
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Delta
 from dlog.engine.trace.layer import sums_of_equal
@@ -40,15 +41,14 @@ def summed_parts(delta: Delta, weights: Sequence[np.ndarray], constants: Sequenc
 
 
 def part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:
-    """One component of diffs: the sum of the weights of the rows, each times its diff. An amount that goes cancels with its
-    coming, as it has the same value and the other sign; but infinities of two signs do not cancel, they make NaN."""
+    """One component of diffs: the sum of the weights of the rows, each times its diff. Of floats that is a sum of digits."""
     if kind is float:
-        negative = (weights < 0) & (weights != -np.inf)
-        values, signs = float_words(np.where(negative, -weights, weights)), np.where(negative, -1, weights != 0)
+        rows, values, diffs = digits_of(weights, delta.diffs)
+        delta = delta.only(rows)
     else:
-        values, signs = np.zeros(delta.rows, np.int64), weights.astype(np.int64)
+        values, diffs = np.zeros(delta.rows, np.int64), products(delta.diffs, weights.astype(np.int64), "`explode`")
     columns = (*delta.columns, np.full(delta.rows, component, np.int64), values)
-    return _without_zeros(Delta(columns, delta.times, products(delta.diffs, signs, "`explode`")))
+    return _without_zeros(Delta(columns, delta.times, diffs))
 
 
 def _without_zeros(delta: Delta) -> Delta:
