@@ -30,6 +30,7 @@ tails   commits of 64 rows to relations that grow to millions: the longest
 tpch    the 22 queries of TPC-H (q1 ... q22) maintained while orders come and go, beside DuckDB computing them anew (--scale)
 tpch-batches  queries 1 and 13 while their tables come in batches: rules, collections, and with the general operator (--scale)
 history sessions with a history: commits, reads of past rounds of relations of several shapes, a million rounds
+history-spine  the past of sessions as they keep it, beside the same in a spine: commits, bytes, reads, checkpoints
 intervals  commits while a million or ten million intervals wait for the clock: what is due, and the longest
 events  commits with events in rules: one, many, many rounds in a call, a changed price, beside the same join without time
 activation  a graph of operators in static order, by the queue, and fused: where changes touch a growing share of it
@@ -54,6 +55,7 @@ from tests.bench import (
     files,
     graph,
     history,
+    history_spine,
     intervals,
     late,
     latency,
@@ -118,6 +120,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "collections": collections.run,
     "activation": activation.run,
     "history": history.run,
+    "history-spine": history_spine.run,
     "intervals": intervals.run,
     "events": events.run,
     "spine": spine.run,

@@ -16,7 +16,7 @@ from tests.bench.past_reads import SHAPES, WINDOW, Reads, Shape, measured, repla
 from tests.bench.process import Options
 from tests.bench.report import as_ratio, save, seconds, show
 
-SINGLE_ROUNDS = 20_000
+SINGLE_ROUNDS, REPEATS = 20_000, 5
 MILLION = 1_000_000
 SMALL = 1_000
 TOGETHER = 10_000
@@ -52,7 +52,7 @@ class Figures:
 
 def run(options: Options) -> bool:
     """Measures, prints and saves; false where past rounds are wrong or a reach is missed."""
-    plain, noted = (_rounds(session(Shape("", SMALL, 1), window), SINGLE_ROUNDS) for window in (0, WINDOW))
+    plain, noted = _rounds_without_and_with()
     commits = {shape.name: (_commit(shape, 0), _commit(shape, KEPT), _commit(shape, KEPT, reads=True)) for shape in COMMITTED}
     reads, right = {}, True
     for shape in SHAPES:
@@ -65,15 +65,24 @@ def run(options: Options) -> bool:
     header = ["a commit replaces", "without history", "with history", "while the round before is read"]
     show("commits", header, [[name, *map(seconds, taken)] for name, taken in commits.items()])
     lines = [_line(shape, read, found) for shape, all in reads.items() for read, found in all.items()]
-    show("past rounds", ["relation, read", "now", "then", "times", "first", "held"], lines)
+    show("past rounds", ["relation, read", "now", "then", "times", "now, after commits", "first then", "times", "held"], lines)
     save("history", asdict(figures), options.json)
     held &= all(found.held for all in reads.values() for found in all.values())
     return right and held and figures.per_change <= BYTES and noted - plain <= NOTING * RELATIONS
 
 
 def _line(shape: str, read: str, found: Reads) -> list[str]:
-    times = as_ratio(found.then / found.now)
-    return [f"{shape}: {read}", seconds(found.now), seconds(found.then), times, seconds(found.first), str(found.held)]
+    times, first = as_ratio(found.then / found.now), ["", "", ""]
+    if found.first is not None and found.first_now is not None:
+        first = [seconds(found.first_now), seconds(found.first), as_ratio(found.first / found.first_now)]
+    return [f"{shape}: {read}", seconds(found.now), seconds(found.then), times, *first, str(found.held)]
+
+
+def _rounds_without_and_with() -> tuple[float, float]:
+    """Seconds of a round without and with history, the medians of several measurements in turn."""
+    taken = [[_rounds(session(Shape("", SMALL, 1), window), SINGLE_ROUNDS) for window in (0, WINDOW)] for _ in range(REPEATS)]
+    plain, noted = zip(*taken, strict=True)
+    return median(plain), median(noted)
 
 
 def _rounds(s: dlog.Session, count: int) -> float:

@@ -2,12 +2,14 @@
 
 A relation has a fixed size: each round replaces its oldest rows, one of them, a part, half or all. Past rounds are read another
 one each time: all rows, one key, a question about a past round, the changes of some rounds; and after every commit the round
-before, some before, as many as half the window, and any. Such a read takes at most twice as long as the same of now, but for
-the first one, which adds up what has changed since.
+before, some before, as many as half the window, and any. Such a read takes at most twice as long as the same of now. So does
+the first one, before which nobody has read the past: of one key where no more has changed since than there are rows, of all
+rows, for which all of that is added up, where that is a small part of them.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +30,10 @@ REACH = 2.0
 """An as-of read takes at most so many times as long as a read of now,"""
 LEAST = 5e-6
 """and so many seconds, which the clock may be wrong by."""
+CHANGED_SHARE = 32
+"""The first read of all rows is bounded where one of so many at most has changed since."""
+FIRST_READS, CHANGES = 3, 1_000_000
+"""How often the past is begun anew and read for the first time, and changes that are made before all of that; once at least."""
 MAX_COMMITS, MIN_COMMITS, MAX_ROWS = 300, 8, 3_000_000
 """Commits after each of which a past round is read; fewer in short windows, and where there are many rows to be read."""
 
@@ -80,12 +86,14 @@ SHAPES = (
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """Seconds of reading now and then, and of the first read of a past round."""
+    """Seconds of reading now and then; and of the first read of a past round, with that of now just before it, where they were
+    measured. Whether all are within bounds."""
 
     now: float
     then: float
-    first: float
     held: bool
+    first: float | None = None
+    first_now: float | None = None
 
 
 def measured(shape: Shape) -> tuple[dict[str, Reads], bool]:
@@ -132,25 +140,55 @@ def replace(s: dlog.Session, shape: Shape, rounds: int) -> None:
         s.commit()
 
 
+def _ways(s: dlog.Session, shape: Shape) -> dict[str, tuple[Callable[[], object], Callable[[int], object]]]:
+    """By what is read: how to read it now, and as of so many rounds before."""
+    key, diff = shape.rows // 2 + 3 * shape.window * shape.replaced, min(DIFF, shape.window // 2)
+    question = f"({', '.join([str(key), 'X', '_', '_'][: shape.columns])})"
+    asked = shape.window // 2
+    return {
+        "all rows": (lambda: s.at()["back"].to_numpy(), lambda back: s.at(s.round - back)["back"].to_numpy()),
+        "one key": (lambda: s.query(f"edge{question}"), lambda back: s.at(s.round - back).query(f"edge{question}")),
+        "a question": (lambda: s.query(f"edge{question}"), lambda _: s.query(f"edge@-{asked}{question}")),
+        f"{diff} rounds": (
+            lambda: s.diff(s.round - diff)["edge"],
+            lambda back: s.diff(s.round - max(back, diff), s.round - max(back, diff) + diff)["edge"],
+        ),
+    }
+
+
 def _reads(s: dlog.Session, shape: Shape) -> dict[str, Reads]:
     """What reads of now and of past rounds take, in turn; each time of another round."""
-    last, diff = int(s.round), min(DIFF, shape.window // 2)
-    rounds = (last - shape.window + 1 + np.random.default_rng(7).permutation(shape.window - diff)[:READS]).tolist()
-    key = shape.rows // 2 + shape.window * shape.replaced
-    question = f"({', '.join([str(key), 'X', '_', '_'][: shape.columns])})"
-    asked = rounds[0]
-    ways: dict[str, tuple[Callable[[], object], Callable[[int], object]]] = {
-        "all rows": (lambda: s.at()["back"].to_numpy(), lambda round: s.at(round)["back"].to_numpy()),
-        "one key": (lambda: s.query(f"edge{question}"), lambda round: s.at(round).query(f"edge{question}")),
-        "a question": (lambda: s.query(f"edge{question}"), lambda _: s.query(f"edge@{asked}{question}")),
-        f"{diff} rounds": (lambda: s.diff(last - diff)["edge"], lambda round: s.diff(round, round + diff)["edge"]),
-    }
+    backs = np.random.default_rng(7).permutation(np.arange(1, shape.window))[:READS].tolist()
     found = {}
-    for name, (now, then) in ways.items():
-        first = _taken(partial(then, rounds[0]))
-        taken = [(_taken(now), _taken(partial(then, round))) for round in rounds]
-        found[name] = _compared([each for each, _ in taken], [each for _, each in taken], first)
+    for name, (now, then) in _ways(s, shape).items():
+        then(1)
+        firsts = [_first(s, shape, now, then) for _ in range(max(1, min(FIRST_READS, CHANGES // _changes(shape))))]
+        taken = [(_taken(now), _taken(partial(then, back))) for back in backs]
+        compared = _compared([each for each, _ in taken], [each for _, each in taken])
+        first_now, first = median([each for each, _ in firsts]), median([each for _, each in firsts])
+        held = compared.held and (first <= REACH * first_now + LEAST or not _is_bounded(name, shape))
+        found[name] = dataclasses.replace(compared, held=held, first=first, first_now=first_now)
     return found
+
+
+def _first(s: dlog.Session, shape: Shape, now: Callable[[], object], then: Callable[[int], object]) -> tuple[float, float]:
+    """Seconds of a read of now after as many commits as the window has rounds, in a history that began with them, and of the
+    first one of a round before almost all of them."""
+    s.history(0)
+    s.history(shape.window)
+    replace(s, shape, shape.window)
+    return _taken(now), _taken(partial(then, shape.window - 1))
+
+
+def _changes(shape: Shape) -> int:
+    """Changes within the window."""
+    return 2 * shape.window * shape.replaced
+
+
+def _is_bounded(name: str, shape: Shape) -> bool:
+    """Whether the first read is to take at most twice as long as one of now."""
+    share = {"all rows": CHANGED_SHARE, "one key": 1, "a question": 1}.get(name, 0)
+    return 0 < share * _changes(shape) <= shape.rows
 
 
 def _after_commits(s: dlog.Session, shape: Shape, back: int | None) -> Reads:
@@ -170,12 +208,12 @@ def _after_commits(s: dlog.Session, shape: Shape, back: int | None) -> Reads:
         replace(s, shape, 1)
         for is_past in (True, False) if k % 2 else (False, True):
             (past if is_past else present).append(_taken(partial(then, rounds) if is_past else now))
-    return _compared(present, past, past[0])
+    return _compared(present, past)
 
 
-def _compared(present: list[float], past: list[float], first: float) -> Reads:
+def _compared(present: list[float], past: list[float]) -> Reads:
     now, then = median(present), median(past)
-    return Reads(now, then, first, then <= REACH * now + LEAST)
+    return Reads(now, then, then <= REACH * now + LEAST)
 
 
 def _taken(read: Callable[[], object]) -> float:
