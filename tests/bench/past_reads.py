@@ -30,6 +30,8 @@ REACH = 2.0
 """An as-of read takes at most so many times as long as a read of now,"""
 LEAST = 5e-6
 """and so many seconds, which the clock may be wrong by."""
+TAKEN = 0.4e-3
+"""Seconds in which the first read takes what the engine keeps of some hundred commits."""
 CHANGED_SHARE = 32
 """The first read of all rows is bounded where one of so many at most has changed since."""
 FIRST_READS, CHANGES = 3, 1_000_000
@@ -101,13 +103,13 @@ def measured(shape: Shape) -> tuple[dict[str, Reads], bool]:
     s = session(shape, shape.window)
     replace(s, shape, shape.window)
     found = _reads(s, shape)
-    first = np.sort(s.at(s.round - shape.window)["edge"].to_numpy()["x"])
+    oldest, begin = np.sort(s.at(s.round - shape.window)["edge"].to_numpy()["x"]), (s.round - shape.window - 1) * shape.replaced
     some = min(DIFF, shape.window // 4)
     for back in (1, some, shape.window // 2):
         found[f"{back} back after a commit"] = _after_commits(s, shape, back)
     found["any round after a commit"] = _after_commits(s, shape, None)
     s.close()
-    return found, np.array_equal(first, np.arange(shape.rows))
+    return found, np.array_equal(oldest, np.arange(begin, begin + shape.rows))
 
 
 def session(shape: Shape, window: int) -> dlog.Session:
@@ -166,7 +168,7 @@ def _reads(s: dlog.Session, shape: Shape) -> dict[str, Reads]:
         taken = [(_taken(now), _taken(partial(then, back))) for back in backs]
         compared = _compared([each for each, _ in taken], [each for _, each in taken])
         first_now, first = median([each for each, _ in firsts]), median([each for _, each in firsts])
-        held = compared.held and (first <= REACH * first_now + LEAST or not _is_bounded(name, shape))
+        held = compared.held and (first <= REACH * first_now + TAKEN or not _is_bounded(name, shape))
         found[name] = dataclasses.replace(compared, held=held, first=first, first_now=first_now)
     return found
 

@@ -12,10 +12,10 @@ from dlog.engine.kernels.trace_structs import Layers, NetChanges
 
 _SLOTS_PER_ENTRY = 2
 """Slots of a hash table: few, for they are to be in the cache, and most rows of a table have gone by the filter."""
-_FILTER_BITS, _MAX_FILTER_BITS = 32, 1 << 23
+_FILTER_BITS, _MAX_FILTER_BITS = 64, 1 << 23
 """Bits at least, for an entry or a row of the table, of the filter by which most rows of a table go: few of those that stay
-have another's bit, and it fits the cache."""
-WORDS_PER_ENTRY = 3
+have another's bits, and it fits the cache."""
+WORDS_PER_ENTRY = 4
 """Words of memory for an entry at most, besides its columns: its sum, its slots, and its part of the filter."""
 _FACTOR = -7046029254386353131
 """Odd, its bits without a pattern: 2^64 divided by the golden ratio."""
@@ -150,8 +150,19 @@ def _most_selective(entries: Words, count, arity):
 
 @kernel
 def spot(value, mask):
-    """The bit by which a filter says whether it has a value: it has one more of them than `mask`, a power of two."""
+    """The first bit by which a filter says whether it has a value: it has one more of them than `mask`, a power of two."""
     return (wrapped_product(value, _FACTOR) >> 40) & mask
+
+
+@kernel
+def second_spot(value, mask):
+    """Another bit, which is looked at where it has the first one."""
+    return (wrapped_product(value, _FACTOR) >> 16) & mask
+
+
+@kernel
+def _set(filter: Words, bit):
+    filter[bit >> 6] |= 1 << (bit & 63)
 
 
 @kernel
@@ -172,8 +183,8 @@ def _sort_out(net: NetChanges, count):
             continue
         if (diff > 0) == (sign > 0):
             gone += 1
-            bit = spot(entries[at + column], mask)
-            filter[bit >> 6] |= 1 << (bit & 63)
+            _set(filter, spot(entries[at + column], mask))
+            _set(filter, second_spot(entries[at + column], mask))
         else:
             came += 1
             for c in range(arity):

@@ -1,6 +1,6 @@
 """Rows of a table as of another round: the table without what updates in between come to, or with that.
 
-Most rows of a table are in no update: they go by a bit of one of their values in a filter, without a look at the hash table.
+Most rows of a table are in no update: they go by two bits of one of their values in a filter, without a look at the hash table.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dlog.engine.kernels.core.memory import copy_bytes
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.static.hashes import home
 from dlog.engine.kernels.static.storage import behind, mix
-from dlog.engine.kernels.trace.adding_up import LAST_BIT, add_up, is_spotted, next_slot, pick_all, spot
+from dlog.engine.kernels.trace.adding_up import LAST_BIT, add_up, is_spotted, next_slot, pick_all, second_spot, spot
 from dlog.engine.kernels.trace.layers import load_stored
 from dlog.engine.kernels.trace_structs import NetChanges, StoredColumns
 
@@ -21,7 +21,14 @@ room."""
 
 @kernel
 def _goes(net: NetChanges, columns: StoredColumns, row):
-    """Whether a row is one of those that go."""
+    """Whether a row whose first bit the filter has is one of those that go."""
+    value = load_stored(columns[net.column].data, columns[net.column].width, row)
+    return is_spotted(net.filter, second_spot(value, net.mask)) != 0 and _has_gone(net, columns, row)
+
+
+@kernel
+def _has_gone(net: NetChanges, columns: StoredColumns, row):
+    """Whether the entry of a row says that it goes."""
     slots, count, entries, arity = net.slots, net.slot_count, net.entries, net.arity
     hashed = 0
     for c in range(arity):
