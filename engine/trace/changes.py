@@ -4,6 +4,10 @@ They are batches in order of rounds, without what was there before them: the rel
 round r it is that without what came after r. Within the window no two changes cancel out, so batches are merged only until they
 are worth a look: then reading some rounds costs what changed in them, and rounds that nobody can read any more go batch by
 batch. The latest changes wait, as they came, until there are enough of them for a batch, or until they are read.
+
+A spine (`spine.py`) would have all rows, with the rounds in which they came and went. Beside this it needs more memory, for it
+has once more what the engine has, and a read of all rows merges all of its batches: `python -m tests.bench history-spine` has
+the figures, docs/history.md what follows. What it does better, to find the rows of one key by a search, is done here, too.
 """
 
 from __future__ import annotations

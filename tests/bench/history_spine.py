@@ -1,4 +1,4 @@
-"""The past of sessions as they keep it, the changes in order of their rounds beside the rows of now, and in a spine, in one run.
+"""The past of sessions as they keep it, changes in order of their rounds beside the rows of now, and in a spine, in one run.
 
 The same streams of rounds, each with the last thousand rounds kept and with all of them: what a commit takes, and the bytes
 afterwards; the first read of a past round after a hundred commits, and later ones of other rounds; all layers written by ten
@@ -49,8 +49,9 @@ Read = Callable[[dlog.Session, int], Any]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Seconds that a commit takes longer than without history; bytes; seconds of a read of now, of the first one of a past round
-    and of later ones, by what is read; seconds and bytes of all checkpoints, and seconds in which their layers are read."""
+    """Seconds that a commit takes longer than without history; bytes; seconds of a read of now, of the first one of a past
+    round and of later ones, by what is read; seconds and bytes of all checkpoints, and seconds in which their layers are
+    read."""
 
     commit: float
     bytes: int
@@ -64,21 +65,21 @@ class Figures:
 
 def run(options: Options) -> bool:
     """Measures, prints and saves; false where the two do not read the same."""
-    found: dict[str, dict[str, dict[str, Figures]]] = {}
+    lines: list[tuple[str, dict[str, Figures]]] = []
     right = True
     for shape, rounds in STREAMS.items():
         for window, named in WINDOWS.items():
-            told, plain = {}, _Stream(shape, rounds, 0)
+            plain = _Stream(shape, rounds, 0)
             plain.session.close()
+            told, answers = {}, []
             for way, opened in WAYS.items():
                 with opened():
                     stream = _Stream(shape, rounds, window)
                     told[way] = stream.figures(plain.commit)
-                    answers = stream.answers if way == "changes" else answers
-                    right &= _same(stream.answers, answers)
+                    answers.append(stream.answers)
                     stream.session.close()
-            found.setdefault(shape.name, {})[named] = told
-    lines = [(f"{shape}; {window}", told) for shape, by in found.items() for window, told in by.items()]
+            right &= answers[0] == answers[1]
+            lines.append((f"{shape.name}; {named}", told))
     _show(lines)
     save("history-spine", {name: {way: asdict(f) for way, f in told.items()} for name, told in lines}, options.json)
     return right
@@ -87,26 +88,27 @@ def run(options: Options) -> bool:
 def _show(lines: list[tuple[str, dict[str, Figures]]]) -> None:
     """A table for what is kept, and one for reads."""
 
-    def each(told: dict[str, Figures], of: Callable[[Figures], str]) -> list[str]:
-        return [of(told[way]) for way in WAYS]
-
     def header(*names: str) -> list[str]:
         return [f"{name}, {way}" for name in names for way in WAYS]
 
-    kept = [
-        [name, *each(t, lambda f: f"{f.commit * 1e6:.3g}"), *each(t, lambda f: f"{f.bytes / 1e6:.3g}")]
-        + [*each(t, lambda f: f"{f.bytes_written / 1e6:.3g}"), *each(t, lambda f: seconds(f.written))]
-        + each(t, lambda f: seconds(f.opened))
-        for name, t in lines
-    ]
-    show("what the past takes", ["relation; rounds kept", *header("us a commit", "MB", "MB written", "written", "opened")], kept)
+    kept = [[name, *(cell for of in _KEPT.values() for cell in map(of, told.values()))] for name, told in lines]
+    show("what the past takes", ["relation; rounds kept", *header(*_KEPT)], kept)
     reads = [
-        [f"{name}: {read}", seconds(now), *each(t, lambda f, read=read: seconds(f.first[read]))]  # type: ignore[misc]
-        + each(t, lambda f, read=read: seconds(f.later[read]))  # type: ignore[misc]
+        [f"{name}: {read}", *map(seconds, (now, *(f.first[read] for f in t.values()), *(f.later[read] for f in t.values())))]
         for name, t in lines
         for read, now in t["changes"].now.items()
     ]
     show("reads of a past round", ["read", "now", *header("first", "later")], reads)
+
+
+_KEPT: dict[str, Callable[[Figures], str]] = {
+    "us a commit": lambda figures: f"{figures.commit * 1e6:.3g}",
+    "MB": lambda figures: f"{figures.bytes / 1e6:.3g}",
+    "MB written": lambda figures: f"{figures.bytes_written / 1e6:.3g}",
+    "written": lambda figures: seconds(figures.written),
+    "opened": lambda figures: seconds(figures.opened),
+}
+"""What the first table shows."""
 
 
 class _Stream:
@@ -140,13 +142,13 @@ class _Stream:
         return {
             "all rows": lambda s, round: s.at(round)["edge"].to_numpy(),
             "one key": lambda s, round: s.at(round).query(f"edge({key}, X)").to_numpy(),
-            f"{DIFF} rounds": lambda s, round: s.diff(min(round, int(s.round) - DIFF), min(round + DIFF, int(s.round)))["edge"],
+            f"{DIFF} rounds": lambda s, round: s.diff(min(round, s.round - DIFF), min(round + DIFF, s.round))["edge"],
         }
 
     def _taken(self, read: Read) -> tuple[float, float, float]:
-        """Seconds of a read of now after some commits, of the first one of a past round then, and of later ones, each of another
-        round, half as far back as they go."""
-        s, now, first, later = self.session, [], [], []  # type: ignore[var-annotated]
+        """Seconds of a read of now after some commits, of the first one of a past round then, and of later ones, each of
+        another round, half as far back as they go."""
+        s, now, first, later = self.session, list[float](), list[float](), list[float]()
         for k in range(REPEATS):
             replace(s, self.shape, COMMITS)
             back = min(self.window, int(s.round)) // 2 + 7 * k
@@ -183,7 +185,7 @@ class _Stream:
 
 
 def _answer(found: Any) -> tuple[int, ...]:
-    """What was read, in order of the first column, which has each value once in a round: the rows, and a checksum of each column."""
+    """What was read: the number of rows, and a checksum of each column, in order of the first, which has each value once."""
     if not isinstance(found, dict):
         return tuple(sorted(map(hash, found)))
     columns = list(found.values())
@@ -193,7 +195,3 @@ def _answer(found: Any) -> tuple[int, ...]:
 
 def _checksum(column: np.ndarray) -> int:
     return crc32("\0".join(column.tolist()).encode() if column.dtype == object else column.tobytes())
-
-
-def _same(one: list[tuple[int, ...]], other: list[tuple[int, ...]]) -> bool:
-    return len(one) == len(other) and all(a == b for a, b in zip(one, other, strict=True))
