@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from dlog.dataflow.algebra import Group
 from dlog.dataflow.components import Folded, Weight
 from dlog.dataflow.expressions import column_or
 from dlog.dataflow.kinds import Kind
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 FEW_GROUPS = 256
 """Groups that are the same one when they are asked for again."""
@@ -62,14 +63,16 @@ def xor(column: Any) -> Weight:
 
 def modulo(column: Any, modulus: int) -> Weight:
     """The sum of integers modulo another one, from 0 on."""
-    return _modulo(whole("modulus", modulus, 1, "a whole number, 1 or more"))(column)
+    group = _modulo(whole("modulus", modulus, 1, "a whole number, 1 or more"))
+    return Weight(column_or(column), group.name, partial(_of_integers, group))
 
 
 def sum(column: Any, zero: Any = 0, *, exact: bool = True) -> Weight:
     """The sum of values of any kind, or of integers beyond 64 bits: by `+` and `-` of Python, from `zero` on."""
     if zero.__hash__ is None:
         raise bad_argument("zero", "hashable, as values of kind object are", zero, "`group.of` makes a group of any elements")
-    return _sum(zero, truth("exact", exact))(column)
+    group = _sum(zero, truth("exact", exact))
+    return Weight(column_or(column), group.name, partial(_of_no_floats, group))
 
 
 def _negated_bits(elements: np.ndarray) -> np.ndarray:
@@ -98,4 +101,31 @@ def _modulo(modulus: int) -> Group:
 
 @lru_cache(FEW_GROUPS, typed=True)
 def _sum(zero: Any, exact: bool) -> Group:
-    return Group("group.sum", object, operator.add, zero, operator.neg, times=operator.mul, exact=exact)
+    times, negate = _of_values(operator.mul), _of_values(operator.neg)
+    return Group("group.sum", object, _of_values(operator.add), zero, negate, times=times, exact=exact)
+
+
+def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Python's operators, which tells of values that have none."""
+
+    def run(*values: Any) -> Any:
+        try:
+            return function(*values)
+        except TypeError as error:
+            note = "`zero=` is what sums begin with, and of the type of values that do not go with 0: `zero=timedelta(0)`"
+            raise DlogError(Diagnostic("bad-rows", f"`group.sum` cannot add up such values: {error}", notes=(note,))) from error
+
+    return run
+
+
+def _of_integers(group: Group, kind: Kind) -> Folded:
+    if kind not in (int, bool):
+        raise bad_argument("diff", f"of int in `{group.name}`", kind.__name__)
+    return group.of_values(kind)
+
+
+def _of_no_floats(group: Group, kind: Kind) -> Folded:
+    if kind is float:
+        note = '`diff=col("x")` is the sum of floats, which is exact'
+        raise bad_argument("diff", f"of another kind in `{group.name}`", kind.__name__, note)
+    return group.of_values(kind)

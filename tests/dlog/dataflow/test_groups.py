@@ -6,6 +6,7 @@ import itertools
 import operator
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from fractions import Fraction
 from functools import reduce
 from typing import Any
@@ -261,6 +262,16 @@ def test_rows_are_there_as_often_as_there_are_bits_for(name: str) -> None:
         assert found.counts(round) == {(case.lower(case.total({value: count})), count): 1}
 
 
+def test_sums_begin_with_a_zero_of_their_type() -> None:
+    flow = Dataflow()
+    rows = flow.input(span=object)
+    found = rows.explode(diff=(1, group.sum("span", zero=timedelta(0)))).count("rows", "total").capture()
+    rows.insert([timedelta(hours=2), timedelta(minutes=5)])
+    rows.update([timedelta(minutes=1)], -3)
+    flow.commit()
+    assert list(found) == [(-1, timedelta(hours=2, minutes=2))]
+
+
 def test_multiplicities_have_64_bits() -> None:
     flow = Dataflow()
     rows = flow.input(x=int)
@@ -403,6 +414,9 @@ def test_laws_hold_for_what_rounds_and_for_infinities_where_values_are_kept() ->
         (lambda: group.modulo("x", 0), "`modulus` must be a whole number, 1 or more, not 0"),
         (lambda: group.sum("x", zero=[]), r"`zero` must be hashable, (.|\n)*`group.of` makes a group of any elements"),
         (lambda: _flow(group.xor("y")), "`diff` must be of int in `group.xor`, not 'float'(.|\n)*`lift=` gives the element"),
+        (lambda: _flow(group.modulo("y", 3)), "`diff` must be of int in `group.modulo`, not 'float'"),
+        (lambda: _flow(group.sum("y")), r"`diff` must be of another kind in `group.sum`, not 'float'(.|\n)*is exact"),
+        (lambda: _flow(group.sum("o", zero="")), "`group.sum` cannot add up such values: .*(.|\n)*`zero=` is what sums begin"),
         (lambda: _flow(_ints()("o")), "`diff` must be of int in `group.of`, not 'object'"),
         (lambda: _flow(_ints(plus=lambda a, b: 3)("x")), "`plus` must give an int for each of 3 elements, not array"),
         (lambda: _flow(_ints(negate=lambda a: a * 0.5)("x")), "`negate` must give an int for each of 3 elements, not array"),
