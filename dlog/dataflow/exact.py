@@ -6,6 +6,7 @@ what is taken away leaves nothing. It is rounded once, to the float that is near
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -24,6 +25,8 @@ _MANY = 1 << 38
 """From how often on a digit is split: less often, it needs no more than 62 bits."""
 _ROOM = 4
 """Places behind the last one, for what sums of 64 bits carry, and what carries come to."""
+FEW_PLACES = 6
+"""By how many places values may begin apart whose digits are summed up place by place."""
 CHUNK = 1 << 16
 """Sums that are rounded at a time."""
 Digits = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -32,23 +35,46 @@ Digits = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def digits_of(values: np.ndarray, counts: np.ndarray) -> Digits:
     """What floats are, which are there as often as `counts` says."""
-    bits = np.ascontiguousarray(values, np.float64).view(np.int64)
-    exponents = bits >> _FRACTION & _EXPONENTS
-    finite = exponents != _EXPONENTS
-    fractions = (bits & ((1 << _FRACTION) - 1)) | (exponents > 0).astype(np.int64) << _FRACTION
-    first, shift = np.divmod(np.maximum(exponents, 1) - 1, BITS)
-    low = (fractions & _MASK) << shift
-    middle = ((fractions >> BITS & _MASK) << shift) + (low >> BITS)
-    high = (fractions >> 2 * BITS << shift) + (middle >> BITS)
-    signed, parts = np.where(bits < 0, -counts, counts), []
-    for place, digits in enumerate((low & _MASK, middle & _MASK, high & _MASK, high >> BITS)):
-        rows = np.flatnonzero((digits != 0) & finite & (counts != 0))
-        parts += _often(rows, first[rows] + place, digits[rows], signed[rows])
+    first, digits, finite = _split(values)
+    parts = []
+    for place, each in enumerate(digits):
+        rows = np.flatnonzero((each != 0) & finite & (counts != 0))
+        parts += _often(rows, first[rows] + place, each[rows], counts[rows])
     if not finite.all():
         rows = np.flatnonzero(~finite)
         parts.append((rows, SPECIAL + np.where(np.isnan(values[rows]), 2, values[rows] < 0), counts[rows]))
     rows, places, diffs = (np.concatenate(each) for each in zip(*parts, strict=True))
     return rows, places, diffs
+
+
+def digits_by_place(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The digits of floats at each place that some have, and these places; None where they are many, and for infinities."""
+    first, digits, finite = _split(values)
+    there = np.flatnonzero(values)
+    if not len(there):
+        return np.empty(0, np.int64), np.empty((0, len(values)), np.int64)
+    least, most = int(first[there].min()), int(first[there].max())
+    if most - least > FEW_PLACES or not finite.all():
+        return None
+    found, numbers = np.zeros((most - least + len(digits), len(values)), np.int64), np.arange(len(values))
+    offsets = np.clip(first - least, 0, most - least)  # a zero is at the first place of all
+    for place, each in enumerate(digits):
+        found[offsets + place, numbers] = each
+    kept = np.flatnonzero(found.any(axis=1))
+    return least + kept, found[kept]
+
+
+def _split(values: np.ndarray) -> tuple[np.ndarray, Sequence[np.ndarray], np.ndarray]:
+    """The first place of floats, their digits from there on, and which have some: infinities and NaN have none."""
+    bits = np.ascontiguousarray(values, np.float64).view(np.int64)
+    exponents = bits >> _FRACTION & _EXPONENTS
+    fractions = (bits & ((1 << _FRACTION) - 1)) | (exponents > 0).astype(np.int64) << _FRACTION
+    first, shift = np.divmod(np.maximum(exponents, 1) - 1, BITS)
+    low = (fractions & _MASK) << shift
+    middle = ((fractions >> BITS & _MASK) << shift) + (low >> BITS)
+    high = (fractions >> 2 * BITS << shift) + (middle >> BITS)
+    signs = 1 | bits >> 63
+    return first, [signs * each for each in (low & _MASK, middle & _MASK, high & _MASK, high >> BITS)], exponents != _EXPONENTS
 
 
 def _often(rows: np.ndarray, places: np.ndarray, digits: np.ndarray, counts: np.ndarray) -> list[Digits]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from dlog.arguments import bad_argument
-from dlog.dataflow import components as C
 from dlog.dataflow import programs
 from dlog.dataflow.columns import map_columns
-from dlog.dataflow.components import Component, ValueComponent, Weight
+from dlog.dataflow.components import Component, ValueComponent, Weight, part
 from dlog.dataflow.expressions import Expression
 from dlog.dataflow.schema import Schema, plain
 from dlog.dataflow.site import Bound, Site, integers
-from dlog.dataflow.weights import constant, part, summed_parts, weighted
+from dlog.dataflow.weights import constant, number_parts, summed_parts, weighted
 from dlog.engine.operators.column_programs import Programmed
 from dlog.engine.operators.delta import Delta, together
 
@@ -44,9 +41,13 @@ def explode(chosen: list[tuple[str, Expression]], weights: list[Expression | Wei
         return schema, Programmed(run_sums, programs.summed(columns, sums, site.schema))
 
     def run(delta: Delta) -> Delta:
-        rows, frame = run_map(delta), site.frame(delta)
-        parts = enumerate(zip(components, values, strict=True))
-        return together([_part(rows, k, component, value(frame)) for k, (component, value) in parts])
+        rows, frame, numbers, parts = run_map(delta), site.frame(delta), [], []
+        for number, (component, value) in enumerate(zip(components, values, strict=True)):
+            if isinstance(component, ValueComponent):
+                parts.append(part(rows, number, value(frame)))
+            else:
+                numbers.append((number, component, value(frame)))
+        return together([*parts, *number_parts(rows, numbers)])
 
     return schema, run
 
@@ -63,12 +64,6 @@ def _component(weight: Expression | Weight, schema: Schema) -> Component:
     if kind not in (int, float, bool):
         raise bad_argument("diff", MEANT, kind.__name__)
     return float if kind is float else int
-
-
-def _part(delta: Delta, number: int, component: Component, values: np.ndarray) -> Delta:
-    if isinstance(component, ValueComponent):
-        return C.part(delta, number, values)
-    return part(delta, number, component, values)
 
 
 def repeat_row(times: Expression, site: Site) -> Bound:

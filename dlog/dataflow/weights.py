@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dlog.dataflow.exact import digits_of
+from dlog.dataflow.exact import digits_by_place, digits_of
 from dlog.dataflow.expressions import Expression
 from dlog.dataflow.kinds import Kind
 from dlog.dataflow.schema import Schema
@@ -40,7 +40,35 @@ def summed_parts(delta: Delta, weights: Sequence[np.ndarray], constants: Sequenc
     return Delta.of_block(sums_of_equal(fields, delta.arity, len(weights)), delta.arity + 2)
 
 
-def part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:
+def number_parts(delta: Delta, numbers: Sequence[tuple[int, Kind, np.ndarray]]) -> list[Delta]:
+    """The components of diffs that are sums of numbers: which ones, of which kind, and the weights of the rows, each of which
+    counts as often as its diff."""
+    summed = _summed_numbers(delta, numbers)
+    return [_part(delta, *each) for each in numbers] if summed is None else [summed]
+
+
+def _summed_numbers(delta: Delta, numbers: Sequence[tuple[int, Kind, np.ndarray]]) -> Delta | None:
+    """Their sums for each row and time, of which there are often far fewer; None where they need many places, or bits."""
+    components: list[int] = []
+    places: list[int] = []
+    weights: list[np.ndarray] = []
+    for component, kind, values in numbers:
+        digits = digits_by_place(values) if kind is float else (np.zeros(1, np.int64), values[None, :])
+        if digits is None:
+            return None
+        components += [component] * len(digits[0])
+        places += digits[0].tolist()
+        weights += [*digits[1]]
+    heaviest = max(map(largest, weights), default=0)
+    if not delta.rows or not weights or weight_of(delta.diffs) * heaviest >= HEAVY:
+        return None
+    block = sums_of_equal((*delta.columns, *delta.times, delta.diffs, *weights), delta.arity, len(weights))
+    numbered = block[delta.arity].copy()
+    block[delta.arity], block[delta.arity + 1] = np.array(components)[numbered], np.array(places)[numbered]
+    return Delta.of_block(block, delta.arity + 2)
+
+
+def _part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:
     """One component of diffs: the sum of the weights of the rows, each times its diff. Of floats that is a sum of digits."""
     if kind is float:
         rows, values, diffs = digits_of(weights, delta.diffs)

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dlog.dataflow import Dataflow, col
-from dlog.dataflow.exact import digits_of, rounded_sums
+from dlog.dataflow.exact import digits_by_place, digits_of, rounded_sums
 from tests.examples import examples
 
 FLOATS = st.one_of(
@@ -44,10 +44,20 @@ def test_digits_add_up_to_the_nearest_float(rows: Counted) -> None:
     sums: Counter[tuple[int, int]] = Counter()
     for owner, place, diff in zip(owners[numbers].tolist(), places.tolist(), diffs.tolist(), strict=True):
         sums[owner, place] += diff
+    dense = digits_by_place(values)
+    if dense is not None:
+        assert _by_place(values, dense) == [_exact([(0, value, 1)], 0) for value in values.tolist()]
     kept = sorted((*key, diff) for key, diff in sums.items() if diff)
     if all(abs(diff) < 2**63 for *_, diff in kept):  # else traces refuse it
         fields = (np.array([row[k] for row in kept], np.int64) for k in range(3))
         assert rounded_sums(*fields, 3).tolist() == [_exact(rows, owner) for owner in range(3)]
+
+
+def _by_place(values: np.ndarray, dense: tuple[np.ndarray, np.ndarray]) -> list[float]:
+    """The values again, of their digits at all places."""
+    places, digits = dense
+    owners, numbers = np.nonzero(digits.T)
+    return rounded_sums(owners, places[numbers], digits[numbers, owners], len(values)).tolist()  # type: ignore[no-any-return]
 
 
 @examples(100)
