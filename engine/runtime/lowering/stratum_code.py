@@ -19,7 +19,7 @@ from dlog.engine.plan.incremental.templates import StratumPlan
 from dlog.engine.runtime.lowering.linking import Form, Reference, References
 from dlog.engine.runtime.lowering.lowered import LinkedPath, LoweredPath, Tables
 from dlog.engine.runtime.lowering.round_storage import RoundStorage
-from dlog.engine.runtime.storage.native import Struct
+from dlog.engine.runtime.storage.native import Struct, begin_line
 
 Token: TypeAlias = tuple[object, ...]
 """What a word of code refers to: of a collection its address, its log or an index; or something else."""
@@ -148,6 +148,7 @@ class StratumCode:
     ) -> list[LoweredPath]:
         """The paths of a part of a stratum's plan, with its names."""
         resolved, logs = self._resolved(plan.named, storage, tables)
+        begin_line()
         struct = Struct(len(self._words))
         words = struct.words
         words[:] = self._words

@@ -13,7 +13,7 @@ from dlog.engine.kernels.incremental.store import implied, molds
 from dlog.engine.kernels.static import storage
 from dlog.engine.runtime.storage.memory import Memory
 from dlog.engine.runtime.storage.memory_map import PER_ROW, Array, give_back
-from dlog.engine.runtime.storage.native import Place, Struct, words
+from dlog.engine.runtime.storage.native import Place, Struct, begin_line, words
 
 INITIAL_ROWS = 64
 """Rows for which a new collection has room."""
@@ -165,6 +165,7 @@ class CollectionParts:
         self.role = role
         self.memory = memory
         mold = _mold(role, self.kinds)
+        begin_line()  # workers run strata side by side
         self.struct = Struct(mold.size)
         if not molds.form(memory.control.address, mold.struct.address, self.struct.address):
             memory.check()

@@ -13,7 +13,7 @@ from dlog.engine.kernels.row_structs import TouchedGroup
 from dlog.engine.runtime.storage.collection import Collection
 from dlog.engine.runtime.storage.collection_parts import Role, new_list
 from dlog.engine.runtime.storage.memory_map import give_back, reduction_arrays
-from dlog.engine.runtime.storage.native import Struct, view
+from dlog.engine.runtime.storage.native import Struct, begin_line, view
 
 
 class Reduction:
@@ -33,6 +33,7 @@ class Reduction:
             self.groups.keep_heads()
         if scope is None:
             self.groups.keep_sums(GROUP_WORDS.get(combine, 1))
+        begin_line()
         self.struct = Struct(L.reduction.size)
         self.struct[L.reduction.op] = combine
         self.struct.point(L.reduction.groups, self.groups.struct)
