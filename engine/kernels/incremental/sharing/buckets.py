@@ -8,7 +8,14 @@ from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.distinct import TOO_LARGE, begin_rows, change_at, warm_row
 from dlog.engine.kernels.incremental.loop.settling import DIFF, LEFT, LISTED, LOGGED, ROW
 from dlog.engine.kernels.incremental.loop.supports import schedule
-from dlog.engine.kernels.incremental.sharing.parts import add_note, begin_notes, begin_step, mark_stretches, own_rows
+from dlog.engine.kernels.incremental.sharing.parts import (
+    add_note,
+    begin_notes,
+    begin_step,
+    mark_stretches,
+    own_rows,
+    stretch_end,
+)
 from dlog.engine.kernels.incremental.sharing.taking import end_taking
 from dlog.engine.kernels.incremental.store.bits import get_bit
 from dlog.engine.kernels.incremental.store.histories import add_entry, warm_history
@@ -50,7 +57,7 @@ def evaluate_part(ctl: Control, share: Share, part, parts):
     at = 0
     while at < bucket.count:
         mark_stretches(notes, at, bucket.count, parts)
-        n, at = own_rows(bucket.data, 1, at, bucket.count, part, parts, own)
+        n, at = own_rows(bucket.data, 1, at, stretch_end(notes, bucket.count, parts), part, parts, own)
         if not list_room(ctl, items, n):
             return False
         for i in range(n):

@@ -16,6 +16,8 @@ NEIGHBOURS = 1 << NEIGHBOUR_BITS
 """Rows, one after the other, that belong to one part."""
 NOTHING, SEVERAL = -1, -2
 """In the place of an iteration: that there is none, and that there are several."""
+LEAST_LISTED = 64
+"""Rows of a block for which others are looked at again."""
 MARK = 3
 """Words that a part notes of each stretch of places."""
 
@@ -28,15 +30,18 @@ def part_of(row, parts):
 
 @kernel
 def own_rows(rows: Words, step, first, last, part, parts, own: Words):
-    """Lists the places of a part's rows among the first places, a block at most, of [first, last), whose rows are so many
-    words apart. Returns how many there are, and the first place that has not been looked at."""
+    """Lists the places of a part's rows in [first, last), whose rows are so many words apart, until they are about a block: what
+    is asked for ahead is asked for anew in each. Returns how many there are, and the first place that has not been looked at."""
     n = 0
-    end = min(last, first + BLOCK)
-    for at in range(first, end):
-        # No branch: which part a row belongs to cannot be foretold.
-        own[n] = at
-        n += 1 if part_of(rows[at * step] & ROW, parts) == part else 0
-    return n, end
+    at = first
+    while at < last and n <= BLOCK - LEAST_LISTED:
+        end = min(last, at + BLOCK - n)
+        for place in range(at, end):
+            # No branch: which part a row belongs to cannot be foretold.
+            own[n] = place
+            n += 1 if part_of(rows[place * step] & ROW, parts) == part else 0
+        at = end
+    return n, at
 
 
 @kernel
@@ -77,6 +82,12 @@ def add_note(notes: Notes, place):
 def stretch_start(places, number, parts):
     """The first place of the stretch of this number, of as many as there are parts; each has whole blocks (`own_rows`)."""
     return places if number == parts else (places * number // parts) & ~(BLOCK - 1)
+
+
+@kernel
+def stretch_end(notes: Notes, places, parts):
+    """Where the stretch ends whose beginning has been noted."""
+    return stretch_start(places, notes.stretch, parts)
 
 
 @kernel

@@ -7,7 +7,14 @@ from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.incremental.loop.changes import log_fresh
 from dlog.engine.kernels.incremental.loop.distinct import begin_rows, warm_row
 from dlog.engine.kernels.incremental.loop.settling import end_left, settle_derivations, warm_left
-from dlog.engine.kernels.incremental.sharing.parts import add_note, begin_notes, begin_step, mark_stretches, own_rows
+from dlog.engine.kernels.incremental.sharing.parts import (
+    add_note,
+    begin_notes,
+    begin_step,
+    mark_stretches,
+    own_rows,
+    stretch_end,
+)
 from dlog.engine.kernels.incremental.sharing.taking import end_taking
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room
 from dlog.engine.kernels.incremental.store.stocks import clear_stocks, return_stocked
@@ -42,7 +49,7 @@ def settle_part(ctl: Control, share: Share, part, parts):
     at = 0
     while at < touched.count:
         mark_stretches(notes, at, touched.count, parts)
-        n, at = own_rows(touched.data, 1, at, touched.count, part, parts, own)
+        n, at = own_rows(touched.data, 1, at, stretch_end(notes, touched.count, parts), part, parts, own)
         if not list_room(ctl, items, n):
             return False
         for i in range(n):
