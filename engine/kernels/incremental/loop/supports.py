@@ -19,7 +19,7 @@ from dlog.engine.kernels.static.storage import clear_words, resize
 
 ROWS_AHEAD = 32
 """Rows of a bucket that are asked for before they are looked at."""
-ENTRIES_AHEAD, CHAINS_AHEAD = 4, 8
+ENTRIES_AHEAD, CHAINS_AHEAD = 4, 12
 """Entries of a row's derivations that are asked for before the first is looked at, and rows between two of these steps."""
 _HALF = 0xFFFFFFFF
 
