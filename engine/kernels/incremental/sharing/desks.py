@@ -8,7 +8,7 @@ whether somebody looks.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import atomic_add, give_way, pause
+from dlog.engine.kernels.core.memory import atomic_add, cycles, give_way, pause
 from dlog.engine.kernels.incremental.sharing.running import run_part
 from dlog.engine.kernels.machine_structs import Account
 from dlog.engine.kernels.round_structs import Control, Desk, Share
@@ -16,9 +16,9 @@ from dlog.engine.kernels.static.pages import make_wanted
 
 GONE = 1 << 32
 """What nobody looking adds to the number of parts."""
-LOOKS = 20000
-"""Times that a thread looks for a part without a pause: some milliseconds, as what one worker does between steps may take. It
-lets others run who have something to do."""
+LOOKING = 1 << 23
+"""Cycles of the processor in which a thread looks for a part without a pause: some milliseconds, as what one worker does between
+steps may take. It lets others run who have something to do."""
 PAUSES, PAUSE = 50, 50
 """Times that it then looks for a part with a pause between, of so many microseconds: less than it takes to be woken."""
 
@@ -57,18 +57,19 @@ def look_for_part(desk: Desk, account: Account):
 
 @kernel
 def wait_for_part(desk: Desk, account: Account):
-    for look in range(LOOKS + PAUSES):
+    start = cycles()
+    pauses = 0
+    while pauses < PAUSES and desk.closed == 0:
         if count_put(desk) != desk.taken:
             desk.taken += 1
             return True
-        if desk.closed != 0:
-            break
         if make_wanted(account):
             continue
-        if look < LOOKS:
+        if cycles() - start < LOOKING:
             give_way()
         else:
             pause(PAUSE)
+            pauses += 1
     before = atomic_add(desk.ref.put, 0, GONE)
     if before == desk.taken:
         return False
