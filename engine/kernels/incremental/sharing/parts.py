@@ -30,8 +30,9 @@ def part_of(row, parts):
 
 @kernel
 def own_rows(rows: Words, step, first, last, part, parts, own: Words):
-    """Lists the places of a part's rows in [first, last), whose rows are so many words apart, until they are about a block: what
-    is asked for ahead is asked for anew in each. Returns how many there are, and the first place that has not been looked at."""
+    """Lists the places of a part's rows in [first, last), whose rows are so many words apart, until they are about a block, as
+    pipelines of what is asked for ahead begin with each. Returns how many there are, and the first place that has not been
+    looked at."""
     n = 0
     at = first
     while at < last and n <= BLOCK - LEAST_LISTED:
