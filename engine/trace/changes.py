@@ -35,9 +35,9 @@ MAX_BATCH_ROWS = 1 << 12
 PARTS, MAX_LARGE_ROWS = 16, 1 << 16
 """Where there are many changes batches have a part in so many of them, and up to so many: each is a file of a state, and looked
 through for some of its rounds."""
-FEW_LAYERS, ROWS_PER_LAYER = 4, 1 << 12
-"""Layers in which some rows are sought in the time that it takes to ask for them, and rows that are looked at in the time that
-one more takes."""
+SMALL_CHANGES, SMALL_ROWS, FEW_SEEKS = 1 << 12, 1 << 14, 4
+"""Where there are no more changes and rows than this the whole table is found as fast as some rows are sought; and where there
+are no more rows, who has sought some so often since the last batch was made has it found, too: it is kept."""
 MAX_ROUND = MAX_WEIGHT = 1 << 62
 """Rounds, and the sum of all |diff|, are less: with as much again they are words."""
 _START = Antichain.start(1)
@@ -60,6 +60,8 @@ class ChangeTrace:
         self._noted = 0
         """Changes that were noted last."""
         self._known = KnownTables(begin)
+        self._seeks = 0
+        """How often rows with some values were read since the last batch was made."""
 
     @staticmethod
     def of(arity: int, batches: Sequence[Batch]) -> ChangeTrace:
@@ -144,7 +146,7 @@ class ChangeTrace:
         lower, upper = Antichain.at(self._sealed + 1), Antichain.at(last + 1)
         columns, rounds = tuple(column[start:end] for column in all.columns), all.rounds[None, start:end]
         batch, batches = Batch.of(lower, upper, columns, rounds, all.diffs[start:end]), self._batches
-        self._sealed, self._sealed_rows = last, self._sealed_rows + batch.rows
+        self._sealed, self._sealed_rows, self._seeks = last, self._sealed_rows + batch.rows, 0
         while batches and 2 * batch.rows > batches[-1].rows and batch.rows + batches[-1].rows <= most:
             batch = Merge((batches.pop(), batch), _START).result
             self._ends.pop()
@@ -193,17 +195,20 @@ class ChangeTrace:
 
     def selected(self, values: Values, round: int, now: Callable[[], Table], last: int) -> Table:
         """The rows as of a round that have these values, of which there are some, and perhaps others: all of those that are
-        known, or where few layers are to be looked at for their changes just these."""
+        known, or just these where their changes can be sought, which all layers have in order of the first column."""
         nearest = self._nearest(round, last)
         if round in (last, nearest):
             return self.table(round, now, last)
         table = now() if nearest == last else self._known.of(nearest).table
         after, upto = min(nearest, round), max(nearest, round)
         layers = self._layers(after, upto)
-        if (len(layers) - FEW_LAYERS) * ROWS_PER_LAYER > table.rows:
+        changes = sum([layer.rows for layer in layers])
+        self._seeks += 1
+        is_small = table.rows <= SMALL_ROWS and (changes <= SMALL_CHANGES or self._seeks > FEW_SEEKS)
+        if is_small or (0 not in values and changes > table.rows):
             return self.table(round, lambda: table, last)
-        changes = ChangesWith(values, layers, after, upto, upto <= self._sealed)
-        return changes.changed(StoredRows.of(rows_with(values, table)), 0, 1 if nearest > round else -1).table()
+        found = ChangesWith(values, layers, after, upto, upto <= self._sealed)
+        return found.changed(StoredRows.of(rows_with(values, table)), 0, 1 if nearest > round else -1).table()
 
     def _past(self, round: int, now: Callable[[], Table], last: int) -> Table:
         nearest = self._nearest(round, last)

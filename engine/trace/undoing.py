@@ -13,7 +13,7 @@ from dlog.engine.kernels.trace.adding_up import LAST_BIT, WORDS_PER_ENTRY, add_u
 from dlog.engine.kernels.trace.undoing import MANY, NEEDS_ROOM, UNCHANGED, change_at_once, change_rows
 from dlog.engine.kernels.trace_structs import NetChanges
 from dlog.engine.trace.layer import Described, Layer
-from dlog.engine.trace.values import Values, places_with
+from dlog.engine.trace.values import Sought, Values
 from dlog.engine.values.addresses import address_of
 from dlog.engine.values.table import Table
 
@@ -148,13 +148,14 @@ class ChangesWith(PickedChanges):
     """Those among them of rows with certain values, in one part."""
 
     def __init__(self, values: Values, layers: Sequence[Layer | Described], after: int, upto: int, summed: bool) -> None:
-        self._values = values
+        self._sought = Sought(values)
         super().__init__(layers, after, upto, summed)
 
     def _pick(self) -> None:
         rounds = self._after, self._upto
-        found = [k << 32 | places_with(self._values, layer, *rounds) for k, layer in enumerate(self._layers)]
-        self._picked = np.concatenate(found) if found else np.empty(0, np.int64)
+        found = ((k, self._sought.places(layer, *rounds)) for k, layer in enumerate(self._layers))
+        parts = [k << 32 | places for k, places in found if len(places)]
+        self._picked = np.concatenate(parts) if parts else np.empty(0, np.int64)
         self.rows = self._ends[0] = len(self._picked)
 
 

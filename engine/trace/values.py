@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dlog.engine.kernels.trace.seeking import seek
 from dlog.engine.trace.layer import Described, Layer
+from dlog.engine.values.addresses import address_of
 from dlog.engine.values.table import Table
 
 Values = Mapping[int, int]
@@ -27,22 +29,29 @@ def _words(column: np.ndarray) -> np.ndarray:
     return column.view(np.int64) if column.itemsize == 8 else column
 
 
-def places_with(values: Values, layer: Layer | Described, after: int, upto: int) -> np.ndarray:
-    """The updates of a layer, whose times are rounds, of rows with these values in the rounds after one up to another."""
-    left = dict(values)
-    places = _sought(left, layer) if isinstance(layer, Layer) else np.arange(layer.rows)
-    for column, value in left.items():
-        places = places[layer.values(column, places) == value]
-    rounds = layer.values(layer.fields - 2, places)
-    return places[(rounds > after) & (rounds <= upto)]
+class Sought:
+    """What is looked for in layers, whose times are rounds: the updates of rows with certain values."""
 
+    def __init__(self, values: Values) -> None:
+        prefix: list[int] = []
+        while len(prefix) in values:
+            prefix.append(values[len(prefix)])
+        self._others = [(column, value) for column, value in values.items() if column >= len(prefix)]
+        self._key, self._columns, self._range = np.array(prefix, np.int64), len(prefix), np.empty(2, np.int64)
+        self._addresses = address_of(self._key), address_of(self._range), address_of(self._range) + 8
 
-def _sought(values: dict[int, int], layer: Layer) -> np.ndarray:
-    """The updates of a layer that begin with these values, as far as they are of its first columns; those are taken out."""
-    key: list[int] = []
-    while len(key) in values:
-        key.append(values.pop(len(key)))
-    if not key:
-        return np.arange(layer.rows)
-    (start,), (end,) = layer.seek(np.array(key, np.int64)[:, None])
-    return np.arange(start, end)
+    def places(self, layer: Layer | Described, after: int, upto: int) -> np.ndarray:
+        """Where those of the rounds after one up to another are."""
+        if isinstance(layer, Layer) and self._columns:
+            key, start, end = self._addresses
+            seek(layer.address, key, self._columns, 1, start, end)
+            first, behind = self._range.tolist()
+            places, others = np.arange(first, behind), self._others
+        else:
+            places, others = np.arange(layer.rows), [*enumerate(self._key.tolist()), *self._others]
+        for column, value in others:
+            places = places[layer.values(column, places) == value]
+        if not len(places):
+            return places
+        rounds = layer.values(layer.fields - 2, places)
+        return places[(rounds > after) & (rounds <= upto)]

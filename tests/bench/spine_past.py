@@ -17,7 +17,7 @@ from dlog.engine.trace.changes import MAX_BATCH_ROWS, MAX_WAITING, none
 from dlog.engine.trace.cursor import TimedUpdates
 from dlog.engine.trace.layer import Layer, build
 from dlog.engine.trace.spine import Spine
-from dlog.engine.trace.values import Values, places_with
+from dlog.engine.trace.values import Sought, Values
 from dlog.engine.trace.waiting import WaitingChanges
 from dlog.engine.values.table import Table, from_words
 from dlog.engine.values.updates import Updates
@@ -111,9 +111,9 @@ class SpineTrace:
         if round == last:
             return now()
         self._seal()
-        parts = []
+        parts, sought = [], Sought(values)
         for layer in (layer for batch in self._spine.batches for layer in batch.layers):
-            places = places_with(values, layer, -1, round)
+            places = sought.places(layer, -1, round)
             if len(places):
                 parts.append((*layer.columns(places), layer.diffs(places)))
         *columns, diffs = map(np.concatenate, zip(*parts, strict=True)) if parts else np.empty((self.arity + 1, 0), np.int64)

@@ -35,7 +35,7 @@ def test_rounds_are_read_in_any_order_whatever_is_kept(
     rounds: list[list[Row]], window: int, waiting: int, per_change: int, late: int, kept: int, few: int, data: Any
 ) -> None:
     """Commits of one round or more, after which rows are kept or not. All rows are read, or those with some values, for
-    which layers are looked at, or not where there are several."""
+    which changes are sought, or not where there are few rows."""
     held: set[Row] = set()
     story = [{}, *stories(rounds, held)]
     states = states_of(story)
@@ -45,7 +45,7 @@ def test_rounds_are_read_in_any_order_whatever_is_kept(
             patch.setattr(past_rows, name, value)
         patch.setattr(changes, "MAX_WAITING", waiting)
         patch.setattr(changes, "MIN_STEP", 1)
-        patch.setattr(changes, "FEW_LAYERS", few)
+        patch.setattr(changes, "SMALL_ROWS", few)
         trace, last = ChangeTrace(2, 0), 0
         while last < len(rounds):
             first, last = last + 1, min(last + data.draw(st.integers(1, 3)), len(rounds))
