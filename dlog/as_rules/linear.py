@@ -13,8 +13,8 @@ from dlog.as_rules.expressions import Case, Translator, check_number, rounded_do
 from dlog.as_rules.functors import Functors
 from dlog.as_rules.refusals import refused
 from dlog.as_rules.terms import Term
-from dlog.dataflow.components import Weight
 from dlog.dataflow.expressions import Column, Expression
+from dlog.dataflow.folds import Weight
 from dlog.dataflow.schema import Schema
 from dlog.grammar.syntax import Constraint, Number
 

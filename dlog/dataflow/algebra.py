@@ -12,14 +12,9 @@ from typing import Any
 import numpy as np
 
 from dlog.arguments import bad_argument, check_function
-from dlog.dataclass import dataclass
-from dlog.dataflow.components import Folded, Weight
-from dlog.dataflow.expressions import column_or
 from dlog.dataflow.given import check_calls, wrong_outcome
-from dlog.dataflow.kinds import KINDS, Kind, Objects, decode, encode
+from dlog.dataflow.kinds import KINDS, Kind
 from dlog.dataflow.laws import Law, alike, check_laws
-from dlog.engine.operators.delta import run_starts
-from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 Arrays = Callable[..., np.ndarray]
 """A function of arrays of one length."""
@@ -55,23 +50,15 @@ class Semigroup:
         self.exact = kind is not float if exact is None else exact
         """Whether sums are the same in any order: if not, values are kept as they come."""
 
-    def __call__(self, column: Any) -> Weight:
-        """What a column, or an expression, has in it: a component for `explode`."""
-        return Weight(column_or(column), self.name, self.of_values)
-
-    def __repr__(self) -> str:
-        return f"dlog.dataflow.{self.name}"
-
     @property
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(self.kind)
 
-    def of_values(self, kind: Kind) -> Folded:
-        """The component of values of a kind. Raises DlogError where they have no elements."""
+    def check_values(self, kind: Kind) -> None:
+        """Raises DlogError where values of a kind have no elements."""
         if self._lift is None and self.kind is not object and np.dtype(kind).kind not in _TAKEN[self.kind]:
             note = "`lift=` gives the element of a value"
             raise bad_argument("diff", f"of {self.kind.__name__} in `{self.name}`", kind.__name__, note)
-        return Folded(self, kind)
 
     def lifted(self, values: np.ndarray) -> np.ndarray:
         """The elements of values. Raises DlogError where they break a law."""
@@ -80,7 +67,7 @@ class Semigroup:
         else:
             elements = self._lift(values.astype(object if self.kind is object else values.dtype))
         if len(elements):
-            check_laws(self, elements)
+            check_laws(self.name, self.laws, elements)
         return elements
 
     def multiplied(self, elements: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -194,56 +181,12 @@ class Group(Semigroup):
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fold:
-    """How parts of a component become elements, and these the values of a column."""
-
-    component: Folded
-    objects: Objects
-
-    def elements(self, words: np.ndarray, diffs: np.ndarray) -> np.ndarray:
-        values = decode(self.component.kind, words, self.objects)
-        algebra = self.component.algebra
-        return algebra.multiplied(algebra.lifted(values), diffs)
-
-    def sums(self, elements: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        ends = np.append(starts[1:], len(elements)) - 1
-        return self.scan(elements, starts)[ends] if len(starts) else elements
-
-    def scan(self, elements: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        return self.component.algebra.scan(elements, starts)
-
-    def there(self, elements: np.ndarray) -> np.ndarray:
-        return self.component.algebra.there(elements)
-
-    def words(self, elements: np.ndarray) -> np.ndarray:
-        """Raises DlogError where they are no values of a column."""
-        algebra = self.component.algebra
-        values = algebra.values(elements)
-        if algebra.result is object:
-            _check_hashable(algebra, values)
-        return encode(algebra.result, values.tolist() if values.dtype == object else values, self.objects)
-
-    def by_group(self, owners: np.ndarray, words: np.ndarray, diffs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The sums of parts by the numbers of what they are of, which ascend: these numbers, once each, and the sums."""
-        starts = run_starts((owners,), len(owners))
-        return owners[starts], self.sums(self.elements(words, diffs), starts)
-
-
 def _plain(name: str, function: Any, kind: Kind) -> Arrays:
     """A function as one of arrays: what it gives is not looked at."""
     count = 2 if name in ("plus", "times") else 1
     check_function(name, function, f"a function of {_GIVEN[name]}")
     check_calls(name, function, count, _GIVEN[name] if kind is object else f"{_GIVEN[name]}, as arrays")
     return np.frompyfunc(function, count, 1) if kind is object else function  # type: ignore[no-any-return]
-
-
-def _check_hashable(algebra: Semigroup, values: np.ndarray) -> None:
-    for value in values:
-        if value.__hash__ is None:
-            note = "`lower=` makes a value of a sum that can stand in a column: `tuple` of an array or a list"
-            message = f"`count` of `{algebra.name}` gives {type(value).__name__}, and values of kind object must be hashable"
-            raise DlogError(Diagnostic("bad-rows", message, notes=(note,)))
 
 
 def _article(kind: Kind) -> str:

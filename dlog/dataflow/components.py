@@ -1,19 +1,13 @@
-"""What the diffs of a collection may be made of: components, and what a row has in each."""
+"""What the diffs of a collection may be made of: components, and their parts."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dlog.dataclass import dataclass
+from dlog.dataflow.algebra import Semigroup
 from dlog.dataflow.kinds import Kind
 from dlog.engine.operators.delta import Delta
-
-if TYPE_CHECKING:
-    from dlog.dataflow.algebra import Semigroup
-    from dlog.dataflow.expressions import Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +49,10 @@ ValueComponent = Extreme | Folded
 """Those whose parts have values of their own."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Weight:
-    """What a row has in a component that is no sum of numbers: a value, of which the component is made by its kind."""
-
-    of: Expression
-    name: str
-    component: Callable[[Kind], ValueComponent]
-
-    def __repr__(self) -> str:
-        return f"{self.name}({self.of!r})"
+def folded(algebra: Semigroup, kind: Kind) -> Folded:
+    """The component of values of a kind. Raises DlogError where they have no elements."""
+    algebra.check_values(kind)
+    return Folded(algebra, kind)
 
 
 def part(delta: Delta, component: int, words: np.ndarray) -> Delta:

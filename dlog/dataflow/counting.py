@@ -11,9 +11,9 @@ import numpy as np
 from dlog.dataflow import components as C
 from dlog.dataflow import programs
 from dlog.dataflow.aggregates import Ordering
-from dlog.dataflow.algebra import Fold
 from dlog.dataflow.base import Base, Definition, select_columns
 from dlog.dataflow.components import Extreme, ValueComponent
+from dlog.dataflow.folds import Fold
 from dlog.dataflow.outputs import updates_of
 from dlog.dataflow.rows import rows_of
 from dlog.dataflow.schema import Schema, check_names, column_names

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dlog.arguments import bad_argument
 from dlog.dataflow import programs
 from dlog.dataflow.columns import map_columns
-from dlog.dataflow.components import Component, ValueComponent, Weight, part
+from dlog.dataflow.components import Component, ValueComponent, part
 from dlog.dataflow.expressions import Expression
+from dlog.dataflow.folds import Weight
 from dlog.dataflow.schema import Schema, plain
 from dlog.dataflow.site import Bound, Site, integers
 from dlog.dataflow.weights import constant, number_parts, summed_parts, weighted

@@ -15,8 +15,9 @@ import numpy as np
 
 from dlog.arguments import bad_argument, truth, whole
 from dlog.dataflow.algebra import Group
-from dlog.dataflow.components import Folded, Weight
+from dlog.dataflow.components import Folded, folded
 from dlog.dataflow.expressions import column_or
+from dlog.dataflow.folds import Elements, Weight
 from dlog.dataflow.kinds import Kind
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -35,7 +36,7 @@ def of(
     lower: Callable[..., Any] | None = None,
     result: Kind | None = None,
     exact: bool | None = None,
-) -> Group:
+) -> Elements:
     """A group of one's own. Of kind int, float or bool its functions get arrays of elements; of kind object one or two of them,
     any Python objects. `times` makes of an element so many, by doubling if it is not given; `lift` the element of a value of a
     column, and `lower` of an element what `count` shows, of the kind `result`. Where `plus` rounds it is not `exact`, as floats
@@ -53,7 +54,7 @@ def of(
     [('a', 2, Fraction(1, 2)), ('b', 1, Fraction(2, 7))]
     """
     others = {"times": times, "lift": lift, "lower": lower, "result": result, "exact": exact}
-    return Group("group.of", kind, plus, zero, negate, **others)
+    return Elements(Group("group.of", kind, plus, zero, negate, **others))
 
 
 def xor(column: Any) -> Weight:
@@ -89,7 +90,7 @@ _XOR = {
 
 
 def _xor(kind: Kind) -> Folded:
-    return _XOR[bool if kind is bool else int].of_values(kind)
+    return folded(_XOR[bool if kind is bool else int], kind)
 
 
 @lru_cache(FEW_GROUPS)
@@ -121,11 +122,11 @@ def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
 def _of_integers(group: Group, kind: Kind) -> Folded:
     if kind not in (int, bool):
         raise bad_argument("diff", f"of int in `{group.name}`", kind.__name__)
-    return group.of_values(kind)
+    return folded(group, kind)
 
 
 def _of_no_floats(group: Group, kind: Kind) -> Folded:
     if kind is float:
         note = '`diff=col("x")` is the sum of floats, which is exact'
         raise bad_argument("diff", f"of another kind in `{group.name}`", kind.__name__, note)
-    return group.of_values(kind)
+    return folded(group, kind)

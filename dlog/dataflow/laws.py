@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from dlog.codec import value_preview
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
-if TYPE_CHECKING:
-    from dlog.dataflow.algebra import Semigroup
-
 LOOKED_AT = 4
 """Elements of a batch that are looked at."""
 Law = tuple[str, np.ndarray, str, np.ndarray]
 """Two sides that are to be the same: how each is written, and what it comes to."""
+Laws = Callable[[np.ndarray, np.ndarray, np.ndarray], Iterator[Law]]
+"""The laws of some elements x, y and z."""
 
 
-def check_laws(algebra: Semigroup, elements: np.ndarray) -> None:
-    """Raises DlogError where some of the elements, of which there is at least one, break a law."""
+def check_laws(name: str, laws: Laws, elements: np.ndarray) -> None:
+    """Raises DlogError where some of the elements of an algebra, of which there is at least one, break one of its laws."""
     if elements.dtype == np.float64:
         elements = elements[np.isfinite(elements)]  # infinities of two signs have no sum
     x = elements[:: max(1, len(elements) // LOOKED_AT)][:LOOKED_AT]
     y, z = np.roll(x, 1), np.roll(x, 2)
-    for left, found, right, other in algebra.laws(x, y, z) if len(x) else ():
+    for left, found, right, other in laws(x, y, z) if len(x) else ():
         for number in np.flatnonzero(~alike(found, other)).tolist():
             named = {"x": x[number], "y": y[number], "z": z[number]}
-            raise _broken(algebra, left, found[number], right, other[number], named)
+            raise _broken(name, left, found[number], right, other[number], named)
 
 
 def alike(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -43,13 +44,14 @@ def _same(one: Any, other: Any) -> bool:
     return one is other or bool(one == other)
 
 
-def _broken(algebra: Semigroup, left: str, found: Any, right: str, other: Any, named: dict[str, Any]) -> DlogError:
-    given = ", ".join(f"{name} = {value_preview(_bare(value))}" for name, value in named.items() if name in left + right)
+def _broken(algebra: str, left: str, found: Any, right: str, other: Any, named: dict[str, Any]) -> DlogError:
+    written = re.findall(r"\b[xyz]\b", left + right)
+    given = ", ".join(f"{name} = {value_preview(_bare(value))}" for name, value in named.items() if name in written)
     message = f"{left} is {value_preview(_bare(found))}, {right} is {value_preview(_bare(other))}, where {given}"
     note = "sums in it would depend on the order of rows"
-    if right.count("plus") == 2 and hasattr(algebra, "zero"):
-        note += ": if that is because of rounding, `exact=False` keeps values as they come"
-    return DlogError(Diagnostic("broken-law", f"`{algebra.name}` breaks a law: {message}", notes=(note,)))
+    if right.count("plus") == 2:
+        note += ": if that is because of rounding, a group with `exact=False` keeps values as they come"
+    return DlogError(Diagnostic("broken-law", f"`{algebra}` breaks a law: {message}", notes=(note,)))
 
 
 def _bare(value: Any) -> Any:

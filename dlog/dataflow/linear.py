@@ -16,9 +16,9 @@ from dlog.dataflow import columns as C
 from dlog.dataflow import functions
 from dlog.dataflow.clock import has_clock, split_filter
 from dlog.dataflow.columns import expressions_of
-from dlog.dataflow.components import Weight
 from dlog.dataflow.explode import MEANT, explode, repeat_row
 from dlog.dataflow.expressions import Expression, column_or, expression
+from dlog.dataflow.folds import Weight
 from dlog.dataflow.given import check_calls
 from dlog.dataflow.kinds import Kind
 from dlog.dataflow.schema import Schema

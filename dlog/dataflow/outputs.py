@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dlog.dataflow.algebra import Fold, Group
+from dlog.dataflow.algebra import Group
 from dlog.dataflow.components import Extreme, Folded
 from dlog.dataflow.exact import rounded_sums
+from dlog.dataflow.folds import Fold
 from dlog.dataflow.kinds import Objects, comparable, decode
 from dlog.dataflow.rows import Row, rows_of, shown_time, time_words
 from dlog.dataflow.schema import Schema

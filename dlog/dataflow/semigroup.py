@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any
 
 from dlog.dataflow.algebra import Semigroup
-from dlog.dataflow.components import Extreme, Weight
+from dlog.dataflow.components import Extreme
 from dlog.dataflow.expressions import column_or
+from dlog.dataflow.folds import Elements, Weight
 from dlog.dataflow.kinds import Kind
 
 
@@ -24,9 +25,9 @@ def of(
     lift: Callable[..., Any] | None = None,
     lower: Callable[..., Any] | None = None,
     result: Kind | None = None,
-) -> Semigroup:
+) -> Elements:
     """A semigroup of one's own, as `group.of` makes groups: unions of sets, bits of filters, sketches."""
-    return Semigroup("semigroup.of", kind, plus, times, lift, lower, result, exact=True)
+    return Elements(Semigroup("semigroup.of", kind, plus, times, lift, lower, result, exact=True))
 
 
 def min(column: Any) -> Weight:

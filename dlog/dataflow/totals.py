@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dlog.dataclass import dataclass
-from dlog.dataflow.algebra import Fold, Group
+from dlog.dataflow.algebra import Group
 from dlog.dataflow.components import Component, Extreme, Folded
 from dlog.dataflow.exact import rounded_sums
+from dlog.dataflow.folds import Fold
 from dlog.dataflow.kinds import Objects, float_words
 from dlog.engine.operators.delta import Columns
 from dlog.engine.operators.groups import Groups, Logic, Outcome, Sums

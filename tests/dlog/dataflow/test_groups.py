@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import dlog
 from dlog.dataclass import dataclass
 from dlog.dataflow import Collection, Dataflow, col, group
-from dlog.dataflow.components import Weight
+from dlog.dataflow.folds import Weight
 from dlog.grammar.diagnostics import DlogError
 from tests.dlog.dataflow.terms import ends
 from tests.dlog.dataflow.test_partial_orders import ITERATIONS, ROUNDS
@@ -370,10 +370,10 @@ def _objects(**others: Any) -> Any:
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (lambda: _ints(zero=1)("x"), r"`group.of` breaks a law: plus\(zero, x\) is 4, x is 3, where x = 3"),
+        (lambda: _ints(zero=1)("x"), r"`group.of` breaks a law: plus\(zero, x\) is 4, x is 3, where x = 3\n"),
         (lambda: _ints(negate=np.abs)("x"), r"plus\(x, negate\(x\)\) is 6, zero is 0, where x = 3"),
         (lambda: _objects(plus=operator.sub, negate=lambda x: x)("x"), r"plus\(zero, x\) is -3, x is 3"),
-        (lambda: _objects(zero="", plus=lambda a, b: a, negate=lambda x: x)("x"), "is '', x is 3, where x = 3"),
+        (lambda: _objects(zero="", plus=lambda a, b: a, negate=lambda x: x)("x"), "is '', x is 3, where x = 3\n"),
         (lambda: _ints(plus=lambda a, b: a + b + a * a * b * (a + b))("x"), r"plus\(x, y\) is .*, plus\(y, x\) is"),
         (lambda: _ints(plus=lambda a, b: abs(a - b), negate=abs)("x"), r"plus\(plus\(x, y\), z\) is 4, plus"),
         (lambda: _ints(times=lambda x, n: x)("x"), r"times\(x, -1\) is 3, negate\(x\) is -3, where x = 3"),

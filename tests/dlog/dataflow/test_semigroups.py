@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.dataflow import Collection, Dataflow, Input, col, lit, semigroup
-from dlog.dataflow.algebra import Semigroup
+from dlog.dataflow.folds import Elements
 from dlog.grammar.diagnostics import DlogError
 from tests.dlog.dataflow.test_insert_only import VALUES
 from tests.examples import examples
@@ -134,7 +134,7 @@ def test_what_goes_from_a_semigroup_is_refused() -> None:
         _told(semigroup.of(int, plus=lambda a, b: a))
 
 
-def _told(wrong: Semigroup) -> None:
+def _told(wrong: Elements) -> None:
     flow = Dataflow()
     rows = flow.input(x=int)
     rows.explode(diff=wrong("x")).count("total").capture()
