@@ -8,9 +8,9 @@ from dlog.dataclass import dataclass
 from dlog.engine.trace.undoing import StoredRows
 from dlog.engine.values.table import Table
 
-KEPT_ROWS_PER_CHANGE = 8
-"""Rows of past tables that are kept, by the changes of their relation: where there are more of these than a few for each row,
-it takes longer to add them up than to read the relation."""
+KEPT_ROWS_PER_CHANGE = 24
+"""Rows of past tables that are kept, by the changes of their relation, while somebody reads its past. To add up a change takes
+as long as to read some dozens of rows: so the changes between two such tables take no longer than a table."""
 ROWS_OF_A_TABLE = 64
 """Rows that a table counts for besides its own: it is some objects."""
 MIN_STEP = 1024
@@ -18,8 +18,8 @@ MIN_STEP = 1024
 of reading a table of few rows."""
 CHANGES_PER_READ = 1 << 9
 """Changes that are added up in the time that it takes to read a relation of few rows."""
-MANY_CHANGES, ROWS_PER_CHANGE = 3 << 7, 16
-"""So many changes, and one at least for so many rows, take longer to undo than it takes to copy the rows."""
+MANY_CHANGES, ROWS_PER_CHANGE = 3 << 7, 64
+"""So many changes, and one at least for so many rows, take as long to undo as it takes to copy the rows."""
 ROWS_OF_A_COPY = 1 << 13
 """Rows that are copied in the time that it takes to ask for a copy."""
 READ_OF_LATE = 128

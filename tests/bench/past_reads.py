@@ -36,7 +36,7 @@ CHANGED_SHARE = 32
 """The first read of all rows is bounded where one of so many at most has changed since."""
 FIRST_READS, CHANGES = 3, 1_000_000
 """How often the past is begun anew and read for the first time, and changes that are made before all of that; once at least."""
-MAX_COMMITS, MIN_COMMITS, MAX_ROWS = 300, 8, 3_000_000
+MAX_COMMITS, MIN_COMMITS, MAX_ROWS = 300, 2 * DIFF, 3_000_000
 """Commits after each of which a past round is read; fewer in short windows, and where there are many rows to be read."""
 
 
