@@ -127,7 +127,7 @@ def test_rows_are_kept_after_commits_that_change_much_while_past_rounds_are_read
 
 
 def test_commits_keep_no_more_rows_than_it_takes_to_undo_them() -> None:
-    for rows, share in ((20_000, 0), (20_000, 1), (2_000, 0), (500, 0)):
+    for rows, share in ((20_000, 0), (40_000, 1), (2_000, 0), (500, 0)):
         halves = Halves(rows)
         halves.replace(20)
         halves.check(3)
@@ -142,7 +142,7 @@ def test_commits_keep_no_more_rows_than_it_takes_to_undo_them() -> None:
 
 def _few(halves: Halves, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Changes of a small part of the rows."""
-    size = halves.rows // 50
+    size = halves.rows // 100
     return np.arange(size) - (k + 1) * size, np.empty(0, np.int64)
 
 
@@ -177,7 +177,7 @@ def test_rows_of_past_rounds_are_kept_while_they_are_read_and_small() -> None:
     for k in range(1, 3):
         trace._known.age(590 + k * late)
     assert trace.nbytes < bytes and read(590 - 10) is not first
-    large = table_of([(n, 0) for n in range(291, 301)] + [(n, 1) for n in range(10_000)])
+    large = table_of([(n, 0) for n in range(291, 301)] + [(n, 1) for n in range(20_000)])
     for k in range(3, 5):
         trace._known.age(590 + k * late)
     assert read(500, large) is not read(500, large)
