@@ -16,8 +16,8 @@ from dlog.engine.kernels.static.pages import make_wanted
 
 GONE = 1 << 32
 """What nobody looking adds to the number of parts."""
-LOOKING = 1 << 23
-"""Cycles of the processor in which a thread looks for a part without a pause: some milliseconds, as what one worker does
+LOOKING = 1 << 25
+"""Cycles of the processor in which a thread looks for a part without a pause: ten milliseconds, as what one worker does
 between steps may take. It lets others run who have something to do."""
 PAUSES, PAUSE = 50, 50
 """Times that it then looks for a part with a pause between, of so many microseconds: less than it takes to be woken."""
