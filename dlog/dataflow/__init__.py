@@ -10,6 +10,7 @@ from dlog.dataflow import group, moving, semigroup
 from dlog.dataflow.applied import apply
 from dlog.dataflow.clock import now
 from dlog.dataflow.collection import Arrangement, Collection, Variable
+from dlog.dataflow.conditions import when
 from dlog.dataflow.expressions import Expression, col, lit
 from dlog.dataflow.flow import Dataflow, Input, OperatorStatistics
 from dlog.dataflow.linear import linear
@@ -43,4 +44,5 @@ __all__ = [
     "moving",
     "now",
     "semigroup",
+    "when",
 ]

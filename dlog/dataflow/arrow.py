@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dlog.dataflow.arrow_texts import bad_rows, beyond_memory, checked_texts, no_text
 from dlog.dataflow.dates import numbers_in_arrow
-from dlog.dataflow.kinds import Kind, Objects, Repeated, encode, unnumbered
+from dlog.dataflow.kinds import Kind, Objects, Repeated, encode, objects_of
 from dlog.dataflow.schema import Schema
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.kernels.arrow_structs import KnownText, KnownTexts
 from dlog.engine.kernels.codes import ArrowStatus, ArrowValues
 from dlog.engine.kernels.values.arrow_columns import FEW_TEXTS, read_columns
-from dlog.engine.operators.delta import Columns
 from dlog.engine.values.addresses import address_of
 from dlog.engine.values.arrow_memory import all_within_memory, exported
 from dlog.engine.values.domains import OutOfDomain, whole_decimals
@@ -60,38 +60,33 @@ class _KnownTexts:
 
 
 class TableReader:
-    """Reads tables, which as a rule have one schema of Arrow's. With `numbered` texts become words, else they are left as they
-    are."""
+    """Reads tables, which as a rule have one schema of Arrow's. The texts of some columns, by their places, are `held`."""
 
-    def __init__(self, schema: Schema, objects: Objects, numbered: bool = True) -> None:
-        self.schema, self.objects, self.numbered = schema, objects, numbered
+    def __init__(self, schema: Schema, objects: Objects, held: frozenset[int] = frozenset()) -> None:
+        self.schema, self.objects, self.held = schema, objects, held
         self._seen: pa.Schema | None = None
 
-    def read(self, table: pa.Table, block: np.ndarray) -> Columns:
-        """The columns of a table, in the order of the schema: rows of a block, but for values that are no words. Raises
-        DlogError for what is no rows of the schema."""
-        values = self.fill(table, block)
-        return tuple(values.get(place, block[place]) for place in range(len(self.schema.names)))
-
-    def fill(self, table: pa.Table, block: np.ndarray) -> dict[int, np.ndarray]:
-        """Writes the columns of a table to the rows of a block. Returns those that have values in place of words, by place."""
+    def fill(self, table: pa.Table, block: np.ndarray, holds: list[int]) -> None:
+        """Writes the columns of a table, in the order of the schema, to the rows of a block, and to `holds` which texts are
+        held for them. Raises DlogError for what is no rows of the schema."""
         if self._seen is None or not self._seen.equals(table.schema):
             self._prepare(table.schema)
         if self._order is not None:
             table = table.select(self._order)
         read = self._reads and self._read(table, block)
         if read and self._all:
-            return {}
-        others = (place for place, value in enumerate(self._values) if not (read and value))
-        found = ((place, self._by_arrow(table, place, block[place])) for place in others)
-        return {place: column for place, column in found if column is not None}
+            return
+        for place, value in enumerate(self._values):
+            if not (read and value):
+                self._by_arrow(table, place, block[place], holds)
 
     def _prepare(self, given: pa.Schema) -> None:
         """Finds out how tables of this schema of Arrow's are read."""
         found = _places(self.schema, given.names)
         self._order = None if found == [*range(len(given.names))] else found
         types = [given.types[place] for place in found]
-        self._values = [self._value(kind, type) for kind, type in zip(self.schema.kinds, types, strict=True)]
+        kinds = (kind if place not in self.held else None for place, kind in enumerate(self.schema.kinds))
+        self._values = [self._value(kind, type) for kind, type in zip(kinds, types, strict=True)]
         self._codes = np.array(self._values, np.int64)
         self._reads, self._all = any(self._values), all(self._values)
         read = next((place for place, value in enumerate(self._values) if value), 0)
@@ -102,10 +97,8 @@ class TableReader:
         self._given = address_of(self._codes), address_of(self._known_at)
         self._seen = given
 
-    def _value(self, kind: Kind, type: pa.DataType) -> ArrowValues:
-        """What the kernel reads of a column."""
-        if kind is str and not self.numbered:
-            return ArrowValues.NOTHING
+    def _value(self, kind: Kind | None, type: pa.DataType) -> ArrowValues:
+        """What the kernel reads of a column; of one that is held, None, it reads nothing."""
         found = (value for each, read, value in _read_types() if each is kind and read == type)
         return next(found, ArrowValues.NOTHING)
 
@@ -120,7 +113,7 @@ class TableReader:
             given = array, codes, begin + 8 * start, room, known_at, address_of(told)
             status = read_columns(*given)
             if status == ArrowStatus.DAMAGED:
-                raise _beyond_memory("texts do not follow each other")
+                raise beyond_memory("texts do not follow each other")
             if status == ArrowStatus.NULLS:
                 return False
             if status == ArrowStatus.NEW_TEXTS:
@@ -141,7 +134,7 @@ class TableReader:
             try:
                 batch.validate()
             except (ValueError, IndexError) as error:  # Arrow's are such
-                raise _beyond_memory(error) from None
+                raise beyond_memory(error) from None
         return table.combine_chunks().to_batches() if len(batches) > 1 and self._texts else batches
 
     def _numbers(self, batch: pa.RecordBatch, place: int, known: _KnownTexts, told: np.ndarray) -> np.ndarray:
@@ -157,18 +150,21 @@ class TableReader:
             texts = [ctypes.string_at(start, size) for start, size in zip(spans[::2], spans[1::2], strict=True)]
             numbers = self.objects.encode([text.decode() for text in texts])
         except UnicodeDecodeError as error:
-            raise _no_text(error) from None
+            raise no_text(error) from None
         known.add(texts, numbers)
         return np.concatenate([before, numbers])
 
-    def _by_arrow(self, table: pa.Table, place: int, words: np.ndarray) -> np.ndarray | None:
-        """Writes a column's words; or returns its values, if they are to be none."""
+    def _by_arrow(self, table: pa.Table, place: int, words: np.ndarray, holds: list[int]) -> None:
+        """Writes a column's words."""
         name, kind, column = self.schema.names[place], self.schema.kinds[place], table.column(place)
-        if kind is str and not self.numbered:
-            texts = column_of(name, kind, column, repeated=False)
-            return texts if isinstance(texts, np.ndarray) else unnumbered(texts)
-        words[:] = encode(kind, column_of(name, kind, column), self.objects)
-        return None
+        if place not in self.held:
+            words[:] = encode(kind, column_of(name, kind, column), self.objects)
+            return
+        chunks, end = checked_texts(column), 0
+        for part in [objects_of(column_of(name, kind, column))] if chunks is None else chunks:
+            start, end = end, end + len(part)
+            holds.append(self.objects.held.hold(part))
+            words[start:end] = np.arange(holds[-1], holds[-1] + len(part))
 
 
 def _places(schema: Schema, given: list[str]) -> list[int]:
@@ -200,19 +196,19 @@ def _read_types() -> tuple[tuple[Kind, pa.DataType, ArrowValues], ...]:
     )
 
 
-def column_of(name: str, kind: Kind, given: pa.Array | pa.ChunkedArray, repeated: bool = True) -> Any:
-    """An array, or Python's values; of texts each different one once, unless they are not to be told apart. Raises DlogError
-    for what cannot be read, and for nulls: but among objects they are None."""
+def column_of(name: str, kind: Kind, given: pa.Array | pa.ChunkedArray) -> Any:
+    """An array, or Python's values; of texts each different one once. Raises DlogError for what cannot be read, and for nulls:
+    but among objects they are None."""
     import pyarrow as pa
 
     try:
         column = all_within_memory(given)
     except pa.ArrowInvalid as error:
-        raise _beyond_memory(error) from None
+        raise beyond_memory(error) from None
     try:
-        values = _values_of(kind, column, repeated)
+        values = _values_of(kind, column)
     except UnicodeDecodeError as error:
-        raise _no_text(error) from None
+        raise no_text(error) from None
     except OutOfDomain as error:
         raise bad_rows(f"column `{name}`: {error}") from None
     except pa.ArrowException as error:
@@ -223,7 +219,7 @@ def column_of(name: str, kind: Kind, given: pa.Array | pa.ChunkedArray, repeated
     return values
 
 
-def _values_of(kind: Kind, column: pa.ChunkedArray, repeated: bool) -> Any:
+def _values_of(kind: Kind, column: pa.ChunkedArray) -> Any:
     import pyarrow as pa
 
     if kind in (int, float) and pa.types.is_decimal(column.type):
@@ -231,14 +227,8 @@ def _values_of(kind: Kind, column: pa.ChunkedArray, repeated: bool) -> Any:
         column = whole_decimals(column, wanted).cast(wanted)
     if kind not in (str, object):
         return (numbers_in_arrow(column) if kind is int else column).to_numpy()
-    if kind is str and not column.null_count:
-        if not repeated and pa.types.is_string(column.type):
-            try:
-                return column.to_numpy()
-            except pa.ArrowException:  # a text is none: which, and why, is said below
-                return column.to_pylist()
-        if (found := _repeated(column)) is not None:
-            return found
+    if kind is str and not column.null_count and (found := _repeated(column)) is not None:
+        return found
     return column.to_pylist()
 
 
@@ -256,15 +246,3 @@ def _repeated(column: pa.ChunkedArray) -> Repeated | None:
         return None
     whole = encoded.dictionary.type in (pa.string(), pa.large_string()) and not encoded.dictionary.null_count
     return Repeated(encoded.dictionary.to_pylist(), encoded.indices.to_numpy()) if whole else None
-
-
-def _no_text(reason: UnicodeDecodeError) -> DlogError:
-    return bad_rows(f"a text is none: {reason}")
-
-
-def _beyond_memory(reason: object) -> DlogError:
-    return bad_rows(f"a column is not within its memory: {reason}")
-
-
-def bad_rows(message: str, *notes: str) -> DlogError:
-    return DlogError(Diagnostic("bad-rows", message, notes=notes))

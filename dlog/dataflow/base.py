@@ -15,6 +15,7 @@ from dlog.dataflow.linear import Linear, is_total
 from dlog.dataflow.schema import Schema, column_names, mismatch
 from dlog.dataflow.scopes import DataflowGraph, Scope
 from dlog.dataflow.site import LinearStep, Site
+from dlog.dataflow.unkept import InputTexts
 from dlog.engine.operators.arrange import Arrange, Arranged
 from dlog.engine.operators.column_programs import Chain, Programmed
 from dlog.engine.operators.delta import Delta
@@ -22,8 +23,6 @@ from dlog.engine.operators.feedback import Consolidate, negated
 from dlog.engine.operators.operator import Function, Operator
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
-TAKE_VALUES = frozenset({"map_batches", "flat_map", "join_function"})
-"""Functions to which columns are values, not words; so they are to `filter`, which leaves them as they are."""
 KEEP_TIMES = frozenset(
     {
         "explode", "filter", "flat_map", "generate_series", "map", "map_batches", "negate", "rename", "repeat_row", "select",
@@ -43,19 +42,17 @@ class Term:
     steps: tuple[tuple[str, Function], ...] = ()
     total: bool = True
     """Whether all steps are (`linear.is_total`)."""
+    texts: InputTexts | None = None
+    """The texts of an input that are still there."""
     chain: Chain = field(init=False)
     """The functions of all steps, as one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "chain", Chain([function for _, function in self.steps]))
 
-    def then(self, name: str, function: Function, total: bool = False) -> Term:
-        return Term(self.source, (*self.steps, (name, function)), self.total and total)
-
-    @property
-    def takes_values(self) -> bool:
-        """Whether columns of what it gets may be values in place of words."""
-        return next((name in TAKE_VALUES for name, _ in self.steps if name != "filter"), False)
+    def then(self, name: str, function: Function, total: bool = False, arguments: tuple[Any, ...] = ()) -> Term:
+        texts = None if self.texts is None else self.texts.after(name, arguments)
+        return Term(self.source, (*self.steps, (name, function)), self.total and total, texts)
 
     @property
     def keeps_times(self) -> bool:
@@ -120,7 +117,7 @@ class Base(Linear):
         total: bool = False,
     ) -> Self:
         """What a function makes of it."""
-        terms = tuple(term.then(name, function, total) for term in self.terms)
+        terms = tuple(term.then(name, function, total, arguments) for term in self.terms)
         definition = Definition(name, (self,), arguments)
         return self._collection(scope or self.scope, schema or self.schema, terms, definition)
 

@@ -16,9 +16,8 @@ from dlog.dataflow.expressions import Binary, Comparison, Expression, Named
 from dlog.dataflow.kinds import Kind
 from dlog.dataflow.operands import Values
 from dlog.dataflow.schema import Schema
+from dlog.dataflow.texts import MIRRORED
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +93,11 @@ def has_clock(found: Any) -> bool:
 
 def _add_bounds(part: Expression, lower: list[Limit], upper: list[Limit]) -> None:
     """The bounds that a comparison with the clock sets. Raises DlogError where it is none, or another one."""
-    if not isinstance(part, Comparison) or part.sign not in _MIRRORED:
+    if not isinstance(part, Comparison) or part.sign not in MIRRORED or part.sign == "!=":
         raise misplaced()
     sign, bound = part.sign, part.right
     if isinstance(bound, Now):
-        sign, bound = _MIRRORED[sign], part.left
+        sign, bound = MIRRORED[sign], part.left
     elif not isinstance(part.left, Now):
         raise misplaced()
     if has_clock(bound):

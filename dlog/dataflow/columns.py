@@ -48,7 +48,7 @@ def map_columns(chosen: list[tuple[str, Expression]], keep: bool, site: Site) ->
             return run(delta)
 
     function = run_quietly if any(e.noisy(site.schema) for _, e in chosen) else run
-    return schema, Programmed(function, programs.mapped([e for _, e in chosen], site.schema))
+    return schema, Programmed(function, programs.mapped([e for _, e in chosen], site))
 
 
 def rename(names: Mapping[str, str], site: Site) -> Bound:
@@ -72,7 +72,7 @@ def filter_rows(predicate: Expression, site: Site) -> Bound:
 
     holds, blocks = predicate.values(site.schema), RecurringBlocks()
 
-    extend = programs.kept(predicate, site.schema)
+    extend = programs.kept(predicate, site)
     return site.schema, Programmed(lambda delta: delta.only(holds(site.frame(delta)), blocks), extend)
 
 

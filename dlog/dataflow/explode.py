@@ -25,7 +25,7 @@ def explode(chosen: list[tuple[str, Expression]], weights: list[Expression | Wei
     values = [w.of.words(site.schema) if isinstance(w, Weight) else w.values(site.schema) for w in weights]
     columns = [e for _, e in chosen]
     if components == (int,):
-        extend = programs.multiplied(_plain_weights(weights)[0], columns, site.schema)
+        extend = programs.multiplied(_plain_weights(weights)[0], columns, site)
         return mapped, Programmed(
             lambda delta: weighted(run_map(delta), values[0](site.frame(delta)), "`explode`"), extend
         )
@@ -39,7 +39,7 @@ def explode(chosen: list[tuple[str, Expression]], weights: list[Expression | Wei
             frame = site.frame(delta)
             return summed_parts(run_map(delta), [value(frame) for value in values], constants)
 
-        return schema, Programmed(run_sums, programs.summed(columns, sums, site.schema))
+        return schema, Programmed(run_sums, programs.summed(columns, sums, site))
 
     def run(delta: Delta) -> Delta:
         rows, frame, numbers, parts = run_map(delta), site.frame(delta), [], []
@@ -69,5 +69,5 @@ def _component(weight: Expression | Weight, schema: Schema) -> Component:
 
 def repeat_row(times: Expression, site: Site) -> Bound:
     values = integers(site, "times", times)
-    extend = programs.multiplied(times, None, site.schema)
+    extend = programs.multiplied(times, None, site)
     return site.schema, Programmed(lambda delta: weighted(delta, values(site.frame(delta)), "`repeat_row`"), extend)

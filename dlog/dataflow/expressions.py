@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.dataclass import dataclass
+from dlog.dataflow.casts import Cast
 from dlog.dataflow.dates import numbers_of_dates
 from dlog.dataflow.kinds import KINDS, Kind
-from dlog.dataflow.operands import DeltaFrame, Operand, Valued, Values, numeric, of_both, operands, quiet
+from dlog.dataflow.kinds import kind as checked_kind
+from dlog.dataflow.membership import Among, listed
+from dlog.dataflow.operands import DeltaFrame, Operand, Unfinished, Valued, Values, numeric, of_both, operands, quiet
+from dlog.dataflow.operations import Absolute, Operation
 from dlog.dataflow.schema import Schema
+from dlog.dataflow.text_functions import TextFunction
+from dlog.dataflow.text_methods import TextMethods
+from dlog.dataflow.texts import MIRRORED, OfTexts, compared_texts, steps_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
@@ -89,11 +96,32 @@ class Expression(Valued):
     def __invert__(self) -> Expression:
         return Comparison("!=", operator.ne, self, expression(True))
 
+    def is_in(self, values: Iterable[Any]) -> Expression:
+        """Whether it is one of some values."""
+        return Computed(Among(listed(values)), (self,))
+
+    def is_between(self, lower: Any, upper: Any) -> Expression:
+        """Whether it is neither less than a bound nor more than another one."""
+        return (self >= expression(lower)) & (self <= expression(upper))
+
+    def abs(self) -> Expression:
+        """A number without its sign."""
+        return Computed(Absolute(), (self < 0, -self, self))
+
+    def cast(self, kind: Kind) -> Expression:
+        """It as a value of another kind: numbers as others, or as texts, and texts as numbers."""
+        return Computed(Cast(checked_kind("kind", kind)), (self,))
+
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
         note = "write `&`, `|` and `~` for `and`, `or` and `not`"
         raise DlogError(Diagnostic("no-truth-value", "an expression over columns is neither true nor false", notes=(note,)))
+
+    @property
+    def str(self) -> TextMethods[Expression]:  # the last of all: `str` is a type before
+        """Functions of texts."""
+        return TextMethods(lambda function: Computed(OfTexts(function), (self,)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +135,10 @@ class Column(Expression):
 
     @property
     def label(self) -> str:
+        return self.name
+
+    @property
+    def column_name(self) -> str:
         return self.name
 
     def kind(self, schema: Schema) -> Kind:
@@ -170,6 +202,13 @@ class Named(Expression):
     @property
     def label(self) -> str:
         return self.name
+
+    @property
+    def column_name(self) -> str | None:
+        return self.inner.column_name
+
+    def text_steps(self) -> tuple[Valued, tuple[TextFunction, ...]]:
+        return self.inner.text_steps()
 
     def kind(self, schema: Schema) -> Kind:
         return self.inner.kind(schema)
@@ -248,15 +287,46 @@ class Comparison(Expression):
 
     def values(self, schema: Schema) -> Values:
         left, right = self.sides(schema)
+        kinds = {left.kind(schema), right.kind(schema)}
         if numeric(schema, left, right):
             found = of_both(self.function, *operands(left, right, schema))
             return quiet(found, left.noisy(schema) or right.noisy(schema))
+        if kinds == {str}:
+            for side, other, sign in ((left, right, self.sign), (right, left, MIRRORED[self.sign])):
+                if isinstance(other, Literal) and (name := side.column_name) is not None:
+                    return compared_texts(schema.place(name), sign, other.value)
         first, second = left.values(schema), right.values(schema)
         return lambda frame: np.asarray(self.function(first(frame), second(frame)), bool)
 
     def total(self, schema: Schema) -> bool:
         left, right = self.sides(schema)
         return numeric(schema, left, right) and left.total(schema) and right.total(schema)
+
+
+@dataclass(frozen=True, eq=False)
+class Computed(Expression):
+    """What an operation makes of others."""
+
+    operation: Operation
+    arguments: tuple[Expression, ...]
+
+    def __repr__(self) -> str:
+        return self.operation.shown(self.arguments)
+
+    def text_steps(self) -> tuple[Valued, tuple[TextFunction, ...]]:
+        return steps_of(self.operation, self.arguments) or (self, ())
+
+    def kind(self, schema: Schema) -> Kind:
+        return self.operation.kind(schema, self.arguments)
+
+    def values(self, schema: Schema) -> Values:
+        return self.operation.values(schema, self.arguments)
+
+    def words(self, schema: Schema) -> Values:
+        return self.operation.words(schema, self.arguments) or super().words(schema)
+
+    def total(self, schema: Schema) -> bool:
+        return self.operation.total(schema, self.arguments)
 
 
 def _side(side: Expression) -> str:
@@ -293,6 +363,9 @@ def expression(value: Any) -> Expression:
             "`flat_map` takes any Python function of rows, `map_batches` one of columns"
         )
         raise bad_argument("expression", "over columns, or a value", value, note)
+    if isinstance(value, Unfinished):
+        note = "there is no null: a value is there for all rows"
+        raise DlogError(Diagnostic("bad-expression", f"`when` has no {value.missing} behind it", notes=(note,)))
     return value if isinstance(value, Expression) else Literal(value)
 
 

@@ -13,10 +13,11 @@ from dlog.dataflow.kinds import Objects
 from dlog.dataflow.rows import RowReader, number_or_numbers
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.scopes import DataflowGraph, Scope
+from dlog.dataflow.unkept import InputTexts, numbered
 from dlog.engine.operators import scope as engine
 from dlog.engine.operators.delta import Delta
 from dlog.engine.operators.imports import Import
-from dlog.engine.operators.inputs import Source
+from dlog.engine.operators.inputs import HeldColumns, Source
 from dlog.engine.operators.operator import Function, Operator
 from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.trace.overflow import diff_overflow
@@ -69,9 +70,10 @@ class Dataflow:
         self._graph.check_open()
         if name is not None:
             text("name", name, "the name of an input")
-        number = partial(_numbered, self._graph.objects)
-        source = Source(self._graph.scheduler, self.scope.inner, number, _takes_values)
-        return Input(self.scope, Schema.of(kinds), source, name)
+        schema, objects = Schema.of(kinds), self._graph.objects
+        texts = HeldColumns(InputTexts.of(schema).kept, _kept, partial(numbered, objects), objects.held.release)
+        source = Source(self._graph.scheduler, self.scope.inner, texts)
+        return Input(self.scope, schema, source, name)
 
     def import_(self, arrangement: Arrangement) -> Arrangement:
         """An arrangement of another dataflow, which this one was made `beside`: read, not copied. This dataflow can do the
@@ -138,10 +140,10 @@ class Input(Collection):
     """A collection that is changed from outside."""
 
     def __init__(self, scope: Scope, schema: Schema, source: Source, name: str | None = None) -> None:
-        super().__init__(scope, schema, (Term(source),), Definition("input"))
+        super().__init__(scope, schema, (Term(source, texts=InputTexts.of(schema)),), Definition("input"))
         self.name, self.source = name, source
         self._reader: RowReader | None = None
-        """How rows are read: texts have numbers when they go in, or have none, as when the first ones did."""
+        """How rows are read: texts have numbers when they go in, or are held, as when the first ones did."""
 
     def insert(self, rows: Any, at: int | None = None) -> None:
         """Adds rows, once each, at the present round or a later one."""
@@ -154,8 +156,18 @@ class Input(Collection):
     def update(self, rows: Any, diffs: Any, at: Any = None) -> None:
         """Changes how often rows are there, by one number or one for each row; at a round, or one for each row."""
         if self._reader is None:
-            self._reader = RowReader(self.schema, self.graph.objects, not self.source.read_as_values)
-        found = self._reader.updates(rows)
+            self._reader = RowReader(self.schema, self.graph.objects, self.source.held_columns.columns - self.source.kept)
+        holds: list[int] = []
+        try:
+            if self._put(self._reader.updates(rows, holds), diffs, at, holds):
+                return
+        except BaseException:
+            self.graph.objects.held.release(holds)
+            raise
+        self.graph.objects.held.release(holds)
+
+    def _put(self, found: Delta, diffs: Any, at: Any, holds: list[int]) -> bool:
+        """Puts updates in, without those of no diff, if there are others."""
         count, present = found.rows, self.graph.scheduler.rounds.high
         rounds = present if at is None else number_or_numbers("at", at, count)
         numbers = number_or_numbers("diffs", diffs, count)
@@ -169,15 +181,10 @@ class Input(Collection):
             found = found.only(found.diffs != 0)
             first = first if at is None or not found.rows else int(found.rounds.min())
         if found.rows:
-            self.source.put(found, first, present if at is None else int(found.rounds.max()))
+            self.source.put(found, first, present if at is None else int(found.rounds.max()), holds)
+        return found.rows > 0
 
 
-def _takes_values(function: Function) -> bool:
-    return isinstance(function, Term) and function.takes_values
-
-
-def _numbered(objects: Objects, delta: Delta) -> Delta:
-    """The updates with numbers for texts that have none yet."""
-    if delta.packed or not any(column.dtype == object for column in delta.columns):
-        return delta
-    return delta.with_columns([objects.encode(c.tolist()) if c.dtype == object else c for c in delta.columns])
+def _kept(function: Function) -> frozenset[int] | None:
+    """The columns of texts whose words are read behind a function of deltas (None: any)."""
+    return function.texts.kept if isinstance(function, Term) and function.texts is not None else None

@@ -15,6 +15,7 @@ from dlog.arguments import bad_argument
 from dlog.codec import value_preview
 from dlog.dataclass import dataclass
 from dlog.dataflow.dates import numbers_of_dates
+from dlog.dataflow.held import FIRST, HeldTexts
 from dlog.engine.kernels.values.floats import order_floats
 from dlog.engine.values.addresses import address_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -48,6 +49,8 @@ class Objects:
     """The values of kind `str` and `object` of a dataflow, numbered."""
 
     def __init__(self) -> None:
+        self.held = HeldTexts()
+        """Texts that have no numbers."""
         self._numbers: dict[Any, int] = {}
         self._values = np.empty(16, object)
         """Those that have numbers come first: it has room for more."""
@@ -64,8 +67,24 @@ class Objects:
             numbers.update(zip(new, range(first, last), strict=True))
         return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
 
+    def known(self, values: Iterable[Any]) -> np.ndarray:
+        """The numbers of those of some values that have one."""
+        return np.array([self._numbers[value] for value in values if value in self._numbers], np.int64)
+
     def decode(self, words: np.ndarray) -> np.ndarray:
+        if self.is_held(words):
+            return self.held.objects(words)
         return np.asarray(self._values[words])
+
+    @staticmethod
+    def is_held(words: np.ndarray) -> bool:
+        """Whether the words of a column, all or none, are of texts that are held."""
+        return len(words) > 0 and words[0] >= FIRST
+
+    def numbers_of_held(self, words: np.ndarray) -> np.ndarray:
+        """Numbers for texts that are held."""
+        encoded = self.held.arrow(words).dictionary_encode()
+        return np.asarray(self.encode(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()])
 
     def ranks(self, words: np.ndarray) -> np.ndarray:
         """Words that compare as the values do."""
@@ -80,10 +99,10 @@ class Objects:
         return np.asarray(ranks[places])
 
 
-def unnumbered(values: Any) -> np.ndarray:
-    """Values of kind `str` as they are. Raises DlogError for what is none."""
+def objects_of(values: Any) -> np.ndarray:
+    """Values of kind `str` as an array of objects. Raises DlogError for what is none."""
     if isinstance(values, Repeated):
-        return np.asarray(unnumbered(values.values)[values.places])
+        return np.asarray(objects_of(values.values)[values.places])
     listed = _checked(str, values)
     found: np.ndarray = np.empty(len(listed), object)
     found[:] = listed
@@ -153,8 +172,8 @@ def word_floats(words: np.ndarray) -> np.ndarray:
 
 
 def decode(kind: Kind, words: np.ndarray, objects: Objects) -> np.ndarray:
-    """Words as an array of values; values that have no words yet are left as they are."""
-    if kind is int or words.dtype == object:
+    """Words as an array of values."""
+    if kind is int:
         return words
     if kind is float:
         return word_floats(words)

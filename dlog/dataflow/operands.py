@@ -10,6 +10,7 @@ import numpy as np
 
 from dlog.dataflow.kinds import Kind, Objects, decode, encode, float_words
 from dlog.dataflow.schema import Schema
+from dlog.dataflow.text_functions import TextFunction
 from dlog.engine.operators.delta import Columns
 
 
@@ -28,6 +29,11 @@ class DeltaFrame:
             self._decoded[place] = decode(self.schema.kinds[place], self.words[place], self.objects)
         return self._decoded[place]
 
+    def only(self, chosen: np.ndarray) -> DeltaFrame:
+        """The rows of a mask."""
+        words = tuple(column[chosen] for column in self.words)
+        return DeltaFrame(self.schema, words, int(np.count_nonzero(chosen)), self.objects)
+
     def __getitem__(self, name: str) -> np.ndarray:
         return self.values(self.schema.place(name))
 
@@ -38,8 +44,23 @@ Operand = Values | np.generic
 """The same, or one value for all rows."""
 
 
+class Unfinished:
+    """Something that is still to become an expression: `missing` says what has to be behind it."""
+
+    missing: str
+
+
 class Valued(ABC):
     """Something with a value for each row. It is bound to a schema once, and then applied to frames of it."""
+
+    @property
+    def column_name(self) -> str | None:
+        """The column that it is, if it is one as it stands."""
+        return None
+
+    def text_steps(self) -> tuple[Valued, tuple[TextFunction, ...]]:
+        """The functions of texts that it ends with, and what they are applied to."""
+        return self, ()
 
     @abstractmethod
     def kind(self, schema: Schema) -> Kind: ...

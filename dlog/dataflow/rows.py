@@ -12,8 +12,9 @@ import numpy as np
 
 from dlog.arguments import bad_argument
 from dlog.codec import value_preview
-from dlog.dataflow.arrow import TableReader, bad_rows, column_of
-from dlog.dataflow.kinds import Objects, decode, encode, unnumbered
+from dlog.dataflow.arrow import TableReader, column_of
+from dlog.dataflow.arrow_texts import bad_rows
+from dlog.dataflow.kinds import Objects, decode, encode, objects_of
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.times.altneu import AltNeu
@@ -29,42 +30,45 @@ Row = tuple[Any, ...]
 
 
 class RowReader:
-    """Reads rows of a schema as words. With `numbered` texts become words, too, else they are left as they are."""
+    """Reads rows of a schema as words. The texts of some columns, by their places, are `held`, all others get numbers."""
 
-    def __init__(self, schema: Schema, objects: Objects, numbered: bool = True) -> None:
-        self.schema, self.objects, self.numbered = schema, objects, numbered
-        self._tables = TableReader(schema, objects, numbered)
+    def __init__(self, schema: Schema, objects: Objects, held: frozenset[int] = frozenset()) -> None:
+        self.schema, self.objects, self.held = schema, objects, held
+        self._tables = TableReader(schema, objects, held)
         self._blocks = RecurringBlocks()
 
     def read(self, rows: Any) -> tuple[Columns, int]:
         """The columns of rows, and how many rows there are. Raises DlogError for what is no rows of the schema."""
         table = _table(self.schema, rows)
-        if table is not None:
-            block = np.empty((len(self.schema.names), table.num_rows), np.int64)
-            return self._tables.read(table, block), table.num_rows
-        return self._read(rows)
+        if table is None:
+            return self._read(rows, [])
+        block = np.empty((len(self.schema.names), table.num_rows), np.int64)
+        self._tables.fill(table, block, [])
+        return tuple(block), table.num_rows
 
-    def updates(self, rows: Any) -> Delta:
-        """Rows as updates of one coordinate, with memory of their own; times and diffs are still to be written."""
+    def updates(self, rows: Any, holds: list[int]) -> Delta:
+        """Rows as updates of one coordinate, with memory of their own; times and diffs are still to be written. `holds` gets
+        which texts are held for them."""
         table, arity = _table(self.schema, rows), len(self.schema.names)
         if table is not None:
             block = self._blocks.block(arity + 2, table.num_rows)
-            values = self._tables.fill(table, block)
+            self._tables.fill(table, block, holds)
         else:
-            given, count = self._read(rows)
+            given, count = self._read(rows, holds)
             block = self._blocks.block(arity + 2, count)
-            values = {place: column.copy() for place, column in enumerate(given) if column.dtype == object}
             for place, column in enumerate(given):
-                if place not in values:
-                    block[place] = column  # a copy: what is given may be changed later
-        if values:
-            return Delta(tuple(values.get(place, block[place]) for place in range(arity)), block[-2:-1], block[-1])
+                block[place] = column  # a copy: what is given may be changed later
         return Delta.of_block(block, arity)
 
-    def _read(self, rows: Any) -> tuple[Columns, int]:
+    def _read(self, rows: Any, holds: list[int]) -> tuple[Columns, int]:
         columns, count = _columns(self.schema, rows)
-        given = zip(self.schema.kinds, columns, strict=True)
-        words = (encode(k, c, self.objects) if self.numbered or k is not str else unnumbered(c) for k, c in given)
+        words = []
+        for place, (kind, column) in enumerate(zip(self.schema.kinds, columns, strict=True)):
+            if place not in self.held:
+                words.append(encode(kind, column, self.objects))
+                continue
+            holds.append(self.objects.held.hold(objects_of(column)))
+            words.append(np.arange(holds[-1], holds[-1] + len(column)))
         return tuple(words), count
 
 

@@ -41,7 +41,9 @@ class Building:
         self.sign = 1
         self.weights: list[Node] = []
         """Of the components that are summed up: nothing follows then."""
-        self._made: list[tuple[ColumnCode, int, int]] = []
+        self.given: dict[Node, Callable[[Delta], np.ndarray]] = {}
+        """Columns that are worked out before it runs."""
+        self._made: list[tuple[ColumnCode, int, int] | None] = []
         self._nodes: dict[tuple[ColumnCode, int, int], Node] = {}
 
     def number(self, value: int) -> Node:
@@ -55,6 +57,15 @@ class Building:
             self._nodes[key] = self.arity + len(self._made)
             self._made.append(key)
         return self._nodes[key]
+
+    def give(self, words: Callable[[Delta], np.ndarray]) -> Node | None:
+        """What a function makes of the updates, words for all of them; None where not all of them would be left by now."""
+        if self.mask is not None:
+            return None
+        node = self.arity + len(self._made)
+        self._made.append(None)
+        self.given[node] = words
+        return node
 
     def keep(self, condition: Node) -> None:
         """Keeps the updates for which a node is 1; it is 0 for the others."""
@@ -74,24 +85,27 @@ class Building:
         changed = self.mask is not None or self.sign < 0 or self.weights
         return bool(changed) or any(column >= self.arity for column in self.columns)
 
-    def instructions(self) -> list[tuple[Node, ColumnCode, int, int]]:
-        """Those that something comes out of, with what each makes; first those that need no updates."""
+    def instructions(self) -> tuple[list[Node], list[tuple[Node, ColumnCode, int, int]]]:
+        """The columns worked out before that something comes out of; and such instructions, with what each makes: first those
+        that need no updates."""
         needed = {*self.columns, *self.weights} | {node for node in (self.mask, self.factor) if node is not None}
         found = []
         for node in range(self.arity + len(self._made) - 1, self.arity - 1, -1):
-            if node in needed:
-                code, left, right = self._made[node - self.arity]
+            if node in needed and (made := self._made[node - self.arity]) is not None:
+                code, left, right = made
                 found.append((node, code, left, right))
                 needed |= set() if code is ColumnCode.FILL else {left, right}
-        return sorted(found, key=lambda each: (each[1] is not ColumnCode.FILL, each[0]))
+        given = [node for node in self.given if node in needed]
+        return given, sorted(found, key=lambda each: (each[1] is not ColumnCode.FILL, each[0]))
 
 
 class ColumnProgram:
     """A program as a function of deltas."""
 
     def __init__(self, building: Building) -> None:
-        code = building.instructions()
-        places = {node: building.arity + k for k, (node, *_) in enumerate(code)}
+        given, code = building.instructions()
+        self._given, self._fields = [building.given[node] for node in given], building.arity + len(given)
+        places = {node: building.arity + k for k, node in enumerate([*given, *(node for node, *_ in code)])}
         register = [*range(building.arity)].__getitem__, places.__getitem__
 
         def of(node: Node | None) -> int:
@@ -101,7 +115,7 @@ class ColumnProgram:
         self.keeps_all = building.mask is None
         self._shown = np.array([*map(of, (*building.columns, *building.weights))], np.int64)
         fills = sum(each is ColumnCode.FILL for _, each, _, _ in code)
-        words = [building.arity, len(code), fills, len(code), of(building.mask), of(building.factor), building.sign]
+        words = [self._fields, len(code), fills, len(code), of(building.mask), of(building.factor), building.sign]
         words += [self.arity, self.weights, address_of(self._shown)]
         for node, each, left, right in code:
             words += [each, left, 0, of(node)] if each is ColumnCode.FILL else [each, of(left), of(right), of(node)]
@@ -116,8 +130,12 @@ class ColumnProgram:
         if delta.rows > MOST_COPIED and self.keeps_all and not self.weights:
             return None
         block, held = delta.block(), None
-        if block is None and (held := delta.fields()) is None:
-            return None
+        if self._given:
+            fields = [*(delta.fields() if block is None else block)]
+            given = (np.ascontiguousarray(words(delta), np.int64) for words in self._given)
+            block, held = None, [*fields[: delta.arity], *given, *fields[delta.arity :]]
+        elif block is None:
+            held = delta.fields()
         at = 0 if block is None else address_of(block)
         return self._summed(delta, at, held) if self.weights else self._changed(delta, at, held)
 
@@ -135,7 +153,7 @@ class ColumnProgram:
 
     def _summed(self, delta: Delta, block: int, held: list[np.ndarray] | None) -> Delta | None:
         arity, depth, rows = self.arity, delta.depth, delta.rows
-        shape, at, most, start, parts = (arity, depth, self.weights), delta.arity + depth + 1, SUMMED, 0, []
+        shape, at, most, start, parts = (arity, depth, self.weights), self._fields + depth + 1, SUMMED, 0, []
         while start < rows:
             count = min(most, rows - start)
             summing = scratch_of_sums(arity + depth, self.weights, count)
@@ -153,7 +171,7 @@ class ColumnProgram:
     def _room(self, delta: Delta, held: list[np.ndarray] | None, written: int, summing: int) -> tuple[int, int, int]:
         """Where the addresses of fields are, with those of the fields that are held; where registers are, and where sums are
         worked out: until it is asked for again."""
-        places = 2 * (delta.arity + delta.depth + 1) + self.arity + self.weights
+        places = 2 * (self._fields + delta.depth + 1) + self.arity + self.weights
         size = places + written + summing
         if not size <= len(self._scratch) <= max(size, MOST_SCRATCH):
             self._scratch = np.empty(size, np.int64)

@@ -114,12 +114,9 @@ class Delta:
         """The block, of updates that have one or are of a layer."""
         return self._block if self.layer is None else self._fields()
 
-    def fields(self) -> list[np.ndarray] | None:
-        """Columns, coordinates and diffs, each without gaps; None where columns have values in place of words."""
-        found = [*self.columns, *self.times, self.diffs]
-        if any(field.dtype.kind == "O" for field in found):
-            return None
-        return [np.ascontiguousarray(field, np.int64) for field in found]
+    def fields(self) -> list[np.ndarray]:
+        """Columns, coordinates and diffs, each without gaps."""
+        return [np.ascontiguousarray(field, np.int64) for field in (*self.columns, *self.times, self.diffs)]
 
     @property
     def total(self) -> int:

@@ -2,37 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
+from dlog.dataclass import dataclass
 from dlog.engine.operators.delta import Delta, Moment
 from dlog.engine.operators.operator import Function, Operator, joined
 from dlog.engine.operators.scheduler import Scheduler
 from dlog.engine.operators.scope import Scope
 
 
-class Source(Operator):
-    """Passes on what has been put in for the rounds of a batch. That may have columns of values in place of words, which
-    `number` makes words of, unless all functions that read them take values (`takes_values`)."""
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldColumns:
+    """What is done about columns of an input whose words are values that are held for some rounds, each with an address."""
 
-    def __init__(
-        self, scheduler: Scheduler, scope: Scope, number: Function, takes_values: Callable[[Function], bool]
-    ) -> None:
+    columns: frozenset[int]
+    """All that may be held, by place."""
+    kept: Callable[[Function], frozenset[int] | None]
+    """Those whose words are read behind a function (None: any). They need words that last, """
+    number: Callable[[Iterable[int], Delta], Delta]
+    """which they are given by this."""
+    release: Callable[[Sequence[int]], object]
+    """Ends the holding of values."""
+
+
+class Source(Operator):
+    """Passes on what has been put in for the rounds of a batch."""
+
+    def __init__(self, scheduler: Scheduler, scope: Scope, held: HeldColumns) -> None:
         super().__init__(scheduler, scope)
-        self.number, self.takes_values = number, takes_values
-        self._as_values: bool | None = None
+        self.held_columns = held
+        self._kept: frozenset[int] | None = None
+        self._holds: list[tuple[int, Sequence[int]]] = []
+        """The last rounds in which values are needed that are held."""
 
     @property
-    def read_as_values(self) -> bool:
-        return bool(self.edges) and all(self.takes_values(function) for function, _ in self.edges.values())
+    def kept(self) -> frozenset[int]:
+        """The columns whose words are read, as far as is known: all, while nobody reads anything."""
+        found = [self.held_columns.kept(function) for function, _ in self.edges.values()]
+        known = [each for each in found if each is not None]
+        return frozenset().union(*known) if found and len(known) == len(found) else self.held_columns.columns
 
-    def put(self, delta: Delta, first: int, last: int) -> None:
-        """Puts in updates of rounds that are still to be done, from the first to the last one of them."""
+    def put(self, delta: Delta, first: int, last: int, holds: Sequence[int] = ()) -> None:
+        """Puts in updates of rounds that are still to be done, from the first to the last one of them; what is held for them is
+        released then."""
         self.later.add(0, delta, last, first)
+        if holds:
+            self._holds.append((last, holds))
         self.scheduler.expect(self)
 
     def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
         delta = joined(arrived[0])
-        if self._as_values is None:  # now that rounds are done, nobody comes to read it
-            self._as_values = self.read_as_values
+        if self._kept is None:  # now that rounds are done, nobody comes to read it
+            self._kept = self.kept
         if delta is not None:
-            self.emit(delta if self._as_values else self.number(delta))
+            self.emit(self.held_columns.number(self._kept, delta) if self._holds else delta)
+        if self._holds:
+            done = [hold for last, holds in self._holds if last < self.scheduler.rounds.high for hold in holds]
+            self.held_columns.release(done)
+            self._holds = [each for each in self._holds if each[0] >= self.scheduler.rounds.high]

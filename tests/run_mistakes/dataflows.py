@@ -19,8 +19,18 @@ def _rules(meaning: str, lines: str) -> Example:
 
 
 DATAFLOWS: Final[dict[str, Example]] = {
+    "bad-cast": _flow(
+        "A value that comes is none of the kind that it is cast to: a text that is no number, a float beyond 64 bits. "
+        "There is no null for it, and the batch has failed.",
+        """names = flow.input(name=str)
+names.map(number=col("name").cast(int)).capture()
+names.insert(["seven"])
+flow.commit()""",
+        "Dataflow, col",
+    ),
     "bad-expression": _flow(
-        "An operator of an expression is not for values of these kinds: `+`, `-`, `*` and `/` are for numbers, `+` for texts.",
+        "An operator or function of an expression is not for values of these kinds: `+`, `-`, `*` and `/` are for numbers, "
+        "`+` and `.str` for texts, and `when` chooses between values of one kind.",
         'names = flow.input(name=str)\nnames.map(half=col("name") / 2)',
         "Dataflow, col",
     ),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlog.dataflow import Dataflow, col, linear, lit
+from dlog.dataflow import Dataflow, col, linear, lit, when
 from dlog.dataflow.expressions import Expression
 from dlog.dataflow.kinds import Objects
 from dlog.dataflow.linear import Composed
@@ -38,14 +38,26 @@ SIGNS: list[Callable[[Expression, Expression], Expression]] = [
 COMPARISONS: list[Callable[[Expression, Expression], Expression]] = [
     lambda x, y: x < y, lambda x, y: x <= y, lambda x, y: x > y, lambda x, y: x >= y, lambda x, y: x == y, lambda x, y: x != y,
 ]  # fmt: skip
+TEXTS = st.sampled_from([
+    col("name").str.contains("x"), col("name").str.like("_"), col("name") < "y", col("name").is_in(["x", "z"]),
+    (col("name") + col("name")).str.starts_with("yy"), when(col("name") == "x").then(col("b") > 0).otherwise(col("holds")),
+])  # fmt: skip
 NUMBERS = st.recursive(
-    st.one_of(st.sampled_from([col("a"), col("b")]), WORDS.map(lit)),
-    lambda inner: st.builds(lambda sign, x, y: sign(x, y), st.sampled_from(SIGNS), inner, inner),
+    st.one_of(st.sampled_from([col("a"), col("b"), col("name").str.len_chars(), col("holds").cast(int)]), WORDS.map(lit)),
+    lambda inner: st.one_of(
+        st.builds(lambda sign, x, y: sign(x, y), st.sampled_from(SIGNS), inner, inner),
+        st.builds(lambda x, y, z: when(x < y).then(y).otherwise(z), inner, inner, inner),
+        inner.map(lambda x: x.abs()),
+    ),
     max_leaves=5,
 )
 CONDITIONS = st.recursive(
     st.one_of(
-        st.just(col("holds")), st.builds(lambda sign, x, y: sign(x, y), st.sampled_from(COMPARISONS), NUMBERS, NUMBERS)
+        st.just(col("holds")),
+        TEXTS,
+        st.builds(lambda sign, x, y: sign(x, y), st.sampled_from(COMPARISONS), NUMBERS, NUMBERS),
+        st.builds(lambda x, values: x.is_in(values), NUMBERS, st.lists(WORDS, max_size=10)),
+        NUMBERS.map(lambda x: x.cast(bool)),
     ),
     lambda inner: st.one_of(
         st.builds(lambda x, y: x & y, inner, inner), st.builds(lambda x, y: x | y, inner, inner), inner.map(lambda x: ~x)
