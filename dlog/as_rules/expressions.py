@@ -16,11 +16,17 @@ from dlog.as_rules import terms as T
 from dlog.as_rules.functors import Functors
 from dlog.as_rules.refusals import refused
 from dlog.as_rules.terms import Term, call
+from dlog.as_rules.texts import text_condition, text_term
 from dlog.dataclass import dataclass
 from dlog.dataflow.applied import Applied
-from dlog.dataflow.expressions import Binary, Column, Comparison, Expression, Literal, Named
+from dlog.dataflow.casts import Cast
+from dlog.dataflow.expressions import Binary, Column, Comparison, Computed, Expression, Literal, Named
 from dlog.dataflow.kinds import Kind
+from dlog.dataflow.membership import Among
+from dlog.dataflow.operations import Choice
 from dlog.dataflow.schema import Schema
+from dlog.dataflow.text_functions import TextFunction
+from dlog.dataflow.texts import OfTexts
 from dlog.grammar.syntax import Call, Constraint, Number, String
 
 Conditions: TypeAlias = tuple[Constraint, ...]
@@ -69,12 +75,13 @@ class Translator:
             case Literal():
                 return [Case((), self._literal(expression))]
             case Comparison():
-                true, false = self._truth(expression)
-                return [*(Case(where, T.ONE) for where in true), *(Case(where, T.ZERO) for where in false)]
+                return self._cases_of(expression)
             case Binary():
                 return self._binary(expression)
             case Applied():
                 return self._applied(expression)
+            case Computed():
+                return self._computed(expression)
             case _:
                 raise refused(type(expression).__name__)
 
@@ -86,6 +93,39 @@ class Translator:
             check_number(len(cases) * len(values))
             cases = [Case((*a.where, *b.where), call(f"@{name}", *_args(a.term), b.term)) for a in cases for b in values]
         return cases
+
+    def _computed(self, computed: Computed) -> list[Case]:
+        kind = computed.kind(self.schema)
+        match computed.operation:
+            case Choice():
+                condition, first, second = computed.arguments
+                true, false = self._truth(condition)
+                branches = [(where, case) for where in true for case in self._as(kind, first)]
+                branches += [(where, case) for where in false for case in self._as(kind, second)]
+                check_number(len(branches))
+                return [Case((*where, *case.where), case.term) for where, case in branches]
+            case OfTexts(function) if kind is not bool:
+                return [Case(a.where, text_term(function, a.term)) for a in self.values(computed.arguments[0])]
+            case Cast() if kind is not bool:
+                return self._cast(computed.arguments[0], kind)
+            case _:
+                return self._cases_of(computed)
+
+    def _cases_of(self, condition: Expression) -> list[Case]:
+        true, false = self._truth(condition)
+        return [*(Case(where, T.ONE) for where in true), *(Case(where, T.ZERO) for where in false)]
+
+    def _cast(self, given: Expression, wanted: Kind) -> list[Case]:
+        """Values as those of another kind than bool."""
+        kind = given.kind(self.schema)
+        if kind is bool and wanted is str:
+            true, false = self._truth(given)
+            return [*(Case(where, String("true")) for where in true), *(Case(where, String("false")) for where in false)]
+        if kind is wanted or (kind in (int, bool) and wanted in (int, float)):
+            return self._as(wanted, given)
+        if kind is not int:
+            raise refused("cast", f"of {kind.__name__} to {wanted.__name__}")
+        return [replace(case, term=call("to_string", case.term)) for case in self.values(given)]
 
     def _literal(self, literal: Literal) -> Term:
         kind = literal.kind(self.schema)
@@ -130,6 +170,17 @@ class Translator:
             return [*left, *_both(no_left, right)], _both(no_left, no_right)
         if isinstance(expression, Comparison):
             return self._compared(expression)
+        if isinstance(expression, Computed):
+            match expression.operation:
+                case OfTexts(function):
+                    return self._of_texts(function, expression.arguments[0])
+                case Among() as among:
+                    return self._truth(_spelled_out(among, expression.arguments[0], self.schema))
+                case Cast():
+                    (given,) = expression.arguments
+                    return self._truth(given if given.kind(self.schema) is bool else given != 0)
+                case _:
+                    pass
         true: list[Conditions] = []
         false: list[Conditions] = []
         for case in self.values(expression):
@@ -139,6 +190,10 @@ class Translator:
                 true.append((*case.where, Constraint("!=", case.term, T.ZERO)))
                 false.append((*case.where, Constraint("=", case.term, T.ZERO)))
         return true, false
+
+    def _of_texts(self, function: TextFunction, given: Expression) -> tuple[list[Conditions], list[Conditions]]:
+        found = [(case.where, text_condition(function, case.term)) for case in self.values(given)]
+        return [(*where, holds) for where, (holds, _) in found], [(*where, fails) for where, (_, fails) in found]
 
     def _compared(self, expression: Comparison) -> tuple[list[Conditions], list[Conditions]]:
         left, right = expression.sides(self.schema)
@@ -160,6 +215,14 @@ def check_number(cases: int) -> None:
     """Refuses too many cases."""
     if cases > MOST_CASES:
         raise refused("map", "too many cases of conditions", "use fewer comparisons as values")
+
+
+def _spelled_out(among: Among, given: Expression, schema: Schema) -> Expression:
+    """That a value is among others, by comparisons with each."""
+    found: Expression = Literal(False)
+    for k, value in enumerate(among.of_kind(given.kind(schema))):
+        found = given == value if k == 0 else found | (given == value)
+    return found
 
 
 def _args(term: Term) -> tuple[Term, ...]:

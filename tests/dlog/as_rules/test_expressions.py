@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.dataflow import Dataflow, Expression, apply, col, lit
+from dlog.dataflow import Dataflow, Expression, apply, col, lit, when
 from dlog.grammar.diagnostics import DlogError
 from tests.dlog.as_rules.compared import shown
 from tests.examples import examples
@@ -33,6 +33,11 @@ integers = st.deferred(
         columns(int)
         | numbers.map(lit)
         | st.builds(_applied, st.sampled_from([_plus, _minus, _times, _over, _rest]), integers, integers | truths)
+        | st.builds(lambda a, b, c: when(a).then(b).otherwise(c), truths, integers, integers | truths)
+        | integers.map(lambda a: a.abs())
+        | truths.map(lambda a: a.cast(int))
+        | strings.map(lambda a: a.str.len_chars())
+        | strings.map(lambda a: a.str.len_bytes())
     )
 )
 reals = st.deferred(
@@ -40,9 +45,21 @@ reals = st.deferred(
         columns(float)
         | floats.map(lit)
         | st.builds(_applied, st.sampled_from([_plus, _minus, _times, _divided]), reals, reals | integers | truths)
+        | st.builds(lambda a, b, c: when(a).then(b).otherwise(c), truths, reals, reals | integers)
+        | reals.map(lambda a: a.abs())
+        | (integers | truths).map(lambda a: a.cast(float))
     )
 )
-strings = st.deferred(lambda: columns(str) | texts.map(lit) | st.builds(_plus, strings, strings))
+strings = st.deferred(
+    lambda: (
+        columns(str)
+        | texts.map(lit)
+        | st.builds(_plus, strings, strings)
+        | st.builds(lambda a, b, c: when(a).then(b).otherwise(c), truths, strings, strings)
+        | st.builds(lambda a, at, size: a.str.slice(at, size), strings, st.integers(0, 3), st.none() | st.integers(0, 3))
+        | (integers | truths).map(lambda a: a.cast(str))
+    )
+)
 truths = st.deferred(
     lambda: (
         columns(bool)
@@ -52,6 +69,10 @@ truths = st.deferred(
         | st.builds(lambda a, b: a & b, truths, truths)
         | st.builds(lambda a, b: a | b, truths, truths)
         | st.builds(lambda a: ~a, truths)
+        | st.builds(lambda a, part, of: of(a.str, part), strings, texts, parts)
+        | st.builds(lambda a, among: a.is_in(among), strings, st.lists(texts, max_size=3))
+        | st.builds(lambda a, among: a.is_in(among), integers | reals, st.lists(numbers | floats, max_size=3))
+        | (integers | reals | truths).map(lambda a: a.cast(bool))
     )
 )
 comparisons = st.sampled_from(
@@ -62,6 +83,19 @@ comparisons = st.sampled_from(
         lambda a, b: a <= b,
         lambda a, b: a > b,
         lambda a, b: a >= b,
+    ]
+)
+
+
+parts = st.sampled_from(
+    [
+        lambda text, part: text.contains(part, literal=True),
+        lambda text, part: text.starts_with(part),
+        lambda text, part: text.ends_with(part),
+        lambda text, part: text.like(part.replace("\\", "\\\\")),
+        lambda text, part: text.like(f"%{part}%".replace("\\", "\\\\")),
+        lambda text, part: text.like(f"{part}%".replace("\\", "\\\\")),
+        lambda text, part: text.like(f"%{part}".replace("\\", "\\\\")),
     ]
 )
 
@@ -223,6 +257,14 @@ def test_division_rounds_down(divisor: int, sign: str) -> None:
         (col("x") // 2, "`//` cannot be said by rules: of floats"),
         (col("x") % col("y"), "`%` cannot be said by rules: of floats"),
         (col("s") == col("i"), "`==` cannot be said by rules: of int and str"),
+        (col("s").str.contains("a+"), "`.str.contains` cannot be said by rules: of a regular expression"),
+        (col("s").str.like("%a%b%"), "`.str.like` cannot be said by rules: of a pattern of several parts"),
+        (col("s").str.like("_a"), "`.str.like` cannot be said by rules: of a pattern with `_`"),
+        (col("s").str.slice(-2), "`.str.slice` cannot be said by rules: from the end of a text"),
+        (col("s").str.to_uppercase(), "`.str.to_uppercase` cannot be said by rules"),
+        (col("s").cast(int), "`cast` cannot be said by rules: of str to int"),
+        (col("x").cast(int), "`cast` cannot be said by rules: of float to int"),
+        (col("x").cast(str), "`cast` cannot be said by rules: of float to str"),
     ],
 )
 def test_what_has_no_exact_term_is_refused(made: Expression, message: str) -> None:
