@@ -54,9 +54,14 @@ class Source(Operator):
         delta = joined(arrived[0])
         if self._kept is None:  # now that rounds are done, nobody comes to read it
             self._kept = self.kept
-        if delta is not None:
-            self.emit(self.held_columns.number(self._kept, delta) if self._holds else delta)
+        try:
+            if delta is not None:
+                self.emit(self.held_columns.number(self._kept, delta) if self._holds else delta)
+        finally:
+            self._release(self.scheduler.rounds.high)
+
+    def _release(self, high: int) -> None:
+        """Ends the holding of values that are not needed from a round on."""
         if self._holds:
-            done = [hold for last, holds in self._holds if last < self.scheduler.rounds.high for hold in holds]
-            self.held_columns.release(done)
-            self._holds = [each for each in self._holds if each[0] >= self.scheduler.rounds.high]
+            self.held_columns.release([hold for last, holds in self._holds if last < high for hold in holds])
+            self._holds = [each for each in self._holds if each[0] >= high]

@@ -281,6 +281,17 @@ def test_what_is_refused_holds_no_texts() -> None:
     assert not flow.scope.graph.objects.held
 
 
+def test_a_batch_that_fails_holds_no_texts() -> None:
+    flow = Dataflow()
+    rows = flow.input(s=str)
+    rows.map(n=S.cast(int)).capture()
+    rows.insert(["1", "x"])
+    rows.insert(["2"], at=3)
+    with pytest.raises(DlogError, match="'x' is no int"):
+        flow.commit()
+    assert len(flow.scope.graph.objects.held._parts) == 1
+
+
 def test_texts_that_arrow_has_not_are_compared_nevertheless() -> None:
     flow = Dataflow()
     rows, kept = flow.input(s=str), flow.input(s=str)
