@@ -15,7 +15,18 @@ from dlog.dataflow.dates import numbers_of_dates
 from dlog.dataflow.kinds import KINDS, Kind
 from dlog.dataflow.kinds import kind as checked_kind
 from dlog.dataflow.membership import Among, listed
-from dlog.dataflow.operands import DeltaFrame, Operand, Unfinished, Valued, Values, numeric, of_both, operands, quiet
+from dlog.dataflow.operands import (
+    DeltaFrame,
+    Elsewhere,
+    Operand,
+    Unfinished,
+    Valued,
+    Values,
+    numeric,
+    of_both,
+    operands,
+    quiet,
+)  # fmt: skip
 from dlog.dataflow.operations import Absolute, Operation
 from dlog.dataflow.schema import Schema
 from dlog.dataflow.text_functions import TextFunction
@@ -357,6 +368,8 @@ def lit(value: Any) -> Expression:
 
 def expression(value: Any) -> Expression:
     """The value itself if it is an expression, else as a literal. Raises DlogError for a function, which is neither."""
+    if isinstance(value, Elsewhere):
+        raise DlogError(Diagnostic("bad-expression", f"{value!r} is no expression over columns", notes=(value.place,)))
     if callable(value) and not isinstance(value, type):
         note = (
             '`apply(function, "x")` makes an expression of a function of numbers, with `kind=bool` for `filter`; '

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,26 +13,29 @@ from dlog.dataflow.algebra import Semigroup
 from dlog.dataflow.components import Folded, ValueComponent, folded
 from dlog.dataflow.expressions import Expression, column_or
 from dlog.dataflow.kinds import Kind, Objects, decode, encode
+from dlog.dataflow.operands import Elsewhere
 from dlog.engine.operators.delta import run_starts
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weight:
+class Weight(Elsewhere):
     """What a row has in a component that is no sum of numbers: a value, of which the component is made by its kind."""
 
     of: Expression
     name: str
     component: Callable[[Kind], ValueComponent]
+    place: ClassVar = "a component of diffs, it goes into `explode(diff=...)`, and `count` has a column of what it comes to"
 
     def __repr__(self) -> str:
         return f"{self.name}({self.of!r})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Elements:
+class Elements(Elsewhere):
     """What makes components for `explode` of columns, and expressions."""
 
+    place: ClassVar = 'called with a column, or an expression, it makes a component of diffs: `explode(diff=(1, g("x")))`'
     algebra: Semigroup
 
     def __call__(self, column: Any) -> Weight:

@@ -90,7 +90,9 @@ _XOR = {
 
 
 def _xor(kind: Kind) -> Folded:
-    return folded(_XOR[bool if kind is bool else int], kind)
+    if kind not in _XOR:
+        raise bad_argument("diff", "of int or bool in `group.xor`", kind.__name__)
+    return folded(_XOR[kind], kind)
 
 
 @lru_cache(FEW_GROUPS)

@@ -151,7 +151,7 @@ def _checked(kind: Kind, values: Any) -> Sequence[Any]:
 def _not_of(kind: Kind, given: Iterable[Any]) -> DlogError:
     """What is wrong with some values: one is too large, or else the first."""
     listed = list(given)
-    wide = [value for value in listed if type(value) is int and not -(2**63) <= value < 2**63]
+    wide = [value for value in listed if type(value) in (int, np.uint64) and not -(2**63) <= int(value) < 2**63]
     if kind is int and wide:
         return DlogError(Diagnostic("bad-rows", f"{wide[0]} is beyond 64 bits"))
     shown = listed[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,6 +48,13 @@ class Unfinished:
     """Something that is still to become an expression: `missing` says what has to be behind it."""
 
     missing: str
+
+
+class Elsewhere:
+    """Something that looks like an expression, and is none: `place` says where it goes."""
+
+    __slots__ = ()
+    place: ClassVar[str]
 
 
 class Valued(ABC):

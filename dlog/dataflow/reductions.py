@@ -58,11 +58,13 @@ class Reductions(Counting):
         objects, values = self.graph.objects, expression.values(COUNTS)
         return lambda counts: values(DeltaFrame(COUNTS, (counts,), len(counts), objects))
 
-    def sum(self, by: Any = None, **columns: Any) -> Self:
-        """Sums of columns or expressions over each group."""
-        keys = column_names("by", by)
+    def sum(self, *key: Any, by: Any = None, **columns: Any) -> Self:
+        """Sums of columns or expressions over each group, each by its name; one argument without a name is `by`."""
+        if len(key) > 1 or (key and by is not None):
+            raise _no_sum(self.schema, (), "columns whose sums have no names")
+        keys = column_names("by", *(key or (by,)))
         if not columns:
-            raise _no_sum(self.schema, keys)
+            raise _no_sum(self.schema, keys, "no column to sum")
         check_names((*keys, *columns))
         for name, column in columns.items():
             kind = column_or(column).kind(self.schema)
@@ -188,11 +190,11 @@ class Reductions(Counting):
         return self._reduced(keys, logic, schema, Definition("reduce", (self,)))
 
 
-def _no_sum(schema: Schema, keys: Sequence[str]) -> DlogError:
+def _no_sum(schema: Schema, keys: Sequence[str], given: str) -> DlogError:
     numbers = (name for name in (*keys, *schema.names) if schema.kind(name) is not str)
     example = f'`sum(total="{next(numbers, "x")}")`'
     note = f"{example} sums a column, for each group that `by=` names; `count` says how many rows there are"
-    return DlogError(Diagnostic("bad-argument", "`sum` is given no column to sum", notes=(note,)))
+    return DlogError(Diagnostic("bad-argument", f"`sum` is given {given}", notes=(note,)))
 
 
 def _directions(descending: Any, names: Sequence[str]) -> tuple[bool, ...]:

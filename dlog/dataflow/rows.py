@@ -14,7 +14,7 @@ from dlog.arguments import bad_argument
 from dlog.codec import value_preview
 from dlog.dataflow.arrow import TableReader, column_of
 from dlog.dataflow.arrow_texts import bad_rows
-from dlog.dataflow.kinds import Objects, decode, encode, objects_of
+from dlog.dataflow.kinds import Kind, Objects, decode, encode, objects_of
 from dlog.dataflow.schema import Schema
 from dlog.engine.operators.delta import Columns, Delta
 from dlog.engine.times.altneu import AltNeu
@@ -83,7 +83,25 @@ def _table(schema: Schema, rows: Any) -> pa.Table | None:
         return _of_spark(schema, rows)
     if len(schema.names) == 1 and is_column(rows) and "struct" not in str(rows.type):
         return _arrow_table(schema, {schema.names[0]: rows})
-    return _arrow_table(schema, rows) if hasattr(rows, "__arrow_c_stream__") else None
+    if not hasattr(rows, "__arrow_c_stream__"):
+        return None
+    return _of_series(schema, rows) if _is_series(rows) else _arrow_table(schema, rows)
+
+
+def _is_series(rows: Any) -> bool:
+    """Whether what speaks Arrow is one column, as Series of Polars are; of structs it is as good as a table."""
+    return len(getattr(rows, "shape", ())) == 1 and "struct" not in str(getattr(rows, "dtype", "")).lower()
+
+
+def _of_series(schema: Schema, series: Any) -> pa.Table:
+    import pyarrow as pa
+
+    if len(schema.names) != 1:
+        raise bad_rows(f"a series is one column: it is no rows of ({schema})")
+    try:
+        return pa.table({schema.names[0]: pa.chunked_array(series)})
+    except pa.ArrowException as error:
+        raise bad_rows(f"Arrow does not take this series of ({schema}): {error}") from None
 
 
 def _arrow_table(schema: Schema, rows: Any) -> pa.Table:
@@ -108,9 +126,11 @@ def _columns(schema: Schema, rows: Any) -> tuple[list[Any], int]:
             rows = rows[:, None]
         if rows.ndim != 2 or rows.shape[1] != len(schema.names):
             raise bad_rows(f"an array of shape {rows.shape} is no rows of ({schema})")
-        return [np.ascontiguousarray(column) for column in rows.T], len(rows)
+        given = zip(schema.names, schema.kinds, rows.T, strict=True)
+        return [np.ascontiguousarray(_unmasked(*each)) for each in given], len(rows)
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
-        raise bad_rows(f"{value_preview(rows)} is no rows of ({schema}): give tuples, columns or a table")
+        notes = ("what is lazy is collected first: `rows.collect()`",) if hasattr(rows, "collect") else ()
+        raise bad_rows(f"{value_preview(rows)} is no rows of ({schema}): give tuples, columns or a table", *notes)
     return _of_tuples(schema, list(rows))
 
 
@@ -136,24 +156,36 @@ def _meant(arity: int, rows: list[Any], row: Any) -> tuple[str, ...]:
 
 def _named(schema: Schema, columns: dict[str, Any]) -> tuple[list[Any], int]:
     if set(columns) != set(schema.names):
-        raise bad_rows(f"the columns are {', '.join(schema.names)}, not {', '.join(map(str, columns))}")
+        raise bad_rows(f"the columns are {', '.join(schema.names)}, not {', '.join(map(str, columns)) or 'none'}")
     given = ((name, kind, columns[name]) for name, kind in zip(schema.names, schema.kinds, strict=True))
-    found = [column_of(n, k, c) if is_column(c) else _listed(n, c) for n, k, c in given]
+    found = [column_of(n, k, c) if is_column(c) else _listed(n, k, c) for n, k, c in given]
     lengths = {len(column) for column in found}
     if len(lengths) > 1:
         raise bad_rows("the columns are not of one length")
     return found, lengths.pop() if lengths else 0
 
 
-def _listed(name: str, given: Any) -> np.ndarray | list[Any]:
+def _listed(name: str, kind: Kind, given: Any) -> np.ndarray | list[Any]:
     if isinstance(given, np.ndarray):
         if given.ndim != 1:
             raise bad_rows(f"an array of shape {given.shape} is no column")
-        return given
+        return _unmasked(name, kind, given)
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         note = "also of one row a column is a list: `{'x': [1]}`"
         raise bad_rows(f"the column `{name}` has a value for each row, and {value_preview(given)} is no list of them", note)
     return list(given)
+
+
+def _unmasked(name: str, kind: Kind, column: np.ndarray) -> np.ndarray:
+    """A column whose masked values are None among objects. Raises DlogError where they are among others."""
+    if type(column) is np.ndarray or not np.ma.is_masked(column):  # its module takes long to import
+        return column
+    if kind is not object:
+        row = int(np.ma.getmaskarray(column).argmax())
+        raise bad_rows(f"column `{name}` has a masked value in row {row + 1}, where {kind.__name__} is meant")
+    found: np.ndarray = np.empty(len(column), object)
+    found[:] = column.tolist()
+    return found
 
 
 def _of_spark(schema: Schema, frame: Any) -> pa.Table:
@@ -205,6 +237,8 @@ def number_or_numbers(name: str, given: Any, rows: int) -> np.ndarray | int:
 def whole_numbers(name: str, given: Any, rows: int) -> np.ndarray:
     """A whole number for each row, from one for all or as many as there are rows."""
     array = np.asarray(given)
+    if type(given) is not np.ndarray and isinstance(given, np.ndarray) and np.ma.is_masked(given):
+        raise bad_argument(name, "a whole number for each row, of which none is masked", given)
     if array.size and (array.dtype.kind not in "iu" or (array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max)):
         raise bad_argument(name, "a whole number of 64 bits, or one for each row", given)
     if array.ndim > 1 or (array.ndim and len(array) != rows):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from decimal import Decimal
 from itertools import product
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -86,6 +88,37 @@ def test_floats_have_one_nan_and_one_zero(type: pa.DataType) -> None:
     assert found[2] == found[3] and found[6] == found[7]
     assert np.all(np.diff(found[[0, 1, 2, 4, 5, 6]]) > 0)
     assert decode(float, found, objects)[:2].tolist() == [-math.inf, -1.5]
+
+
+@pytest.mark.parametrize("values", [pl.Series([1, 2, 2]), pl.concat([pl.Series([1]), pl.Series([2, 2])], rechunk=False)])
+def test_a_series_is_the_only_column(values: pl.Series) -> None:
+    flow = Dataflow()
+    numbers, pairs = flow.input(x=int), flow.input(x=int, y=int)
+    found, both = numbers.capture(), pairs.capture()
+    numbers.insert(values)
+    pairs.insert(pl.DataFrame({"x": values, "y": values}).to_struct())  # structs are as good as a table
+    flow.commit()
+    assert found.counts() == {(1,): 1, (2,): 2} and both.counts() == {(1, 1): 1, (2, 2): 2}
+
+
+@examples(50)
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans())))
+def test_masked_values_are_none_among_objects_and_nothing_elsewhere(values: list[tuple[int, bool]]) -> None:
+    column = np.ma.array([value for value, _ in values], int, mask=[masked for _, masked in values])
+    flow = Dataflow()
+    numbers, objects, rows = flow.input(x=int), flow.input(x=object), flow.input(x=object, y=object)
+    captured = [each.capture() for each in (numbers, objects, rows)]
+    objects.insert({"x": column})
+    rows.insert(np.ma.column_stack([column, column]))
+    if any(masked for _, masked in values):
+        with pytest.raises(DlogError, match="a masked value in row"):
+            numbers.insert(column)
+    else:
+        numbers.insert(column)
+    flow.commit()
+    expected = [None if masked else value for value, masked in values]
+    assert captured[0].counts() == (Counter((x,) for x in expected) if None not in expected else {})
+    assert [each.counts() for each in captured[1:]] == [Counter((x,) for x in expected), Counter((x, x) for x in expected)]
 
 
 def test_decimals_are_floats_or_whole_numbers() -> None:

@@ -413,11 +413,14 @@ def test_laws_hold_for_what_rounds_and_for_infinities_where_values_are_kept() ->
         (lambda: _ints(result=float), "`result` must be the kind of what `lower=` gives, which is int without it"),
         (lambda: group.modulo("x", 0), "`modulus` must be a whole number, 1 or more, not 0"),
         (lambda: group.sum("x", zero=[]), r"`zero` must be hashable, (.|\n)*`group.of` makes a group of any elements"),
-        (lambda: _flow(group.xor("y")), "`diff` must be of int in `group.xor`, not 'float'(.|\n)*`lift=` gives the element"),
+        (lambda: _flow(group.xor("y")), "`diff` must be of int or bool in `group.xor`, not 'float'"),
         (lambda: _flow(group.modulo("y", 3)), "`diff` must be of int in `group.modulo`, not 'float'"),
         (lambda: _flow(group.sum("y")), r"`diff` must be of another kind in `group.sum`, not 'float'(.|\n)*is exact"),
         (lambda: _flow(group.sum("o", zero="")), "`group.sum` cannot add up such values: .*(.|\n)*`zero=` is what sums begin"),
-        (lambda: _flow(_ints()("o")), "`diff` must be of int in `group.of`, not 'object'"),
+        (lambda: _flow(_ints()("o")), "`diff` must be of int in `group.of`, not 'object'(.|\n)*`lift=` gives the element"),
+        (lambda: _flow(_ints()), r"dlog.dataflow.group.of is no expression(.|\n)*called with a column(.|\n)*`explode\(diff="),
+        (lambda: _integers().map(y=group.xor("x")), r"group.xor\(col.* is no expression(.|\n)*goes into `explode\(diff="),
+        (lambda: _integers().sum(y=group.xor("x")), r"group.xor\(col\('x'\)\) is no expression"),
         (lambda: _flow(_ints(plus=lambda a, b: 3)("x")), "`plus` must give an int for each of 3 elements, not array"),
         (lambda: _flow(_ints(negate=lambda a: a * 0.5)("x")), "`negate` must give an int for each of 3 elements, not array"),
         (lambda: _flow(_objects(lower=lambda a: [a])("x")), "gives list, and values of kind object must be hashable"),
@@ -430,6 +433,10 @@ def test_laws_hold_for_what_rounds_and_for_infinities_where_values_are_kept() ->
 def test_mistakes_of_groups_are_told(wrong: Callable[[], Any], message: str) -> None:
     with pytest.raises(DlogError, match=message):
         wrong()
+
+
+def _integers() -> Collection:
+    return Dataflow().input(x=int)
 
 
 def _rules() -> None:

@@ -8,11 +8,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import dlog
 from dlog.dataflow import AltNeu, Collection, Dataflow, Variable, apply, col, linear, lit, now, series
 from dlog.grammar.diagnostics import DlogError
+
+MASKED = np.ma.array([1, 2], mask=[False, True])
 
 
 @pytest.mark.parametrize("given", [float("nan"), float("inf"), 0.5, 1j, "one"])
@@ -65,6 +68,14 @@ def test_numbers_beyond_64_bits_are_refused_where_they_are_written(number: int) 
         (lambda f, c: c.insert([{"x": 1, "y": "a"}]), "is no row of (.|\n)*columns go into one dict"),
         (lambda f, c: c.insert({"x": 1, "y": "a"}), "`x` has a value for each row, and 1 is no list(.|\n)*also of one row"),
         (lambda f, c: c.insert({"x": [1], "y": "a"}), "column `y` has a value for each row, and 'a' is no list"),
+        (lambda f, c: c.insert({}), "the columns are x, y, not none"),
+        (lambda f, c: c.insert(pl.LazyFrame({"x": [1], "y": ["a"]})), "is no rows of (.|\n)*`rows.collect\\(\\)`"),
+        (lambda f, c: c.insert(pl.Series([1])), "a series is one column: it is no rows of"),
+        (lambda f, c: f.input(x=int).insert(pl.Series(["a"])), "'a' is no int"),
+        (lambda f, c: f.input(x=int).insert(np.array([7, 2**63], np.uint64)), "9223372036854775808 is beyond 64 bits"),
+        (lambda f, c: c.insert({"x": MASKED, "y": ["a", "b"]}), "column `x` has a masked value in row 2, where int is meant"),
+        (lambda f, c: f.input(x=float).insert(MASKED), "column `x` has a masked value in row 2, where float is meant"),
+        (lambda f, c: c.update([(1, "a"), (2, "b")], MASKED), "`diffs` must be a whole number for each .* none is masked"),
         (lambda f, c: c.insert([("a", "b")]), "is no int"),
         (lambda f, c: c.insert([(1, 2)]), "is no str"),
         (lambda f, c: f.input(x=list), "must be int, float, bool, str or object"),

@@ -52,6 +52,8 @@ def test_flags_are_true_or_false(rows: Collection, wrong: Wrong, message: str) -
     ("wrong", "message"),
     [
         (lambda c: c.sum("y"), "`sum` is given no column to sum(.|\n)*`sum\\(total=\"x\"\\)`"),
+        (lambda c: c.sum("x", by="y"), "`sum` is given columns whose sums have no names(.|\n)*`sum\\(total=\"x\"\\)`.* `by=`"),
+        (lambda c: c.sum("x", "y"), "`sum` is given columns whose sums have no names"),
         (lambda c: c.sum(), "`sum` is given no column to sum(.|\n)*`count` says how many"),
         (lambda c: c.map("x").explode(diff=1).sum(), "`sum` is given no column to sum"),
         (lambda c: c.explode("x", diff=()), "`diff` must be a number, or a tuple of one or more .*, not \\(\\)"),

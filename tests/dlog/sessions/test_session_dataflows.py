@@ -374,6 +374,21 @@ def test_captures_of_a_session_that_is_closed_stay_readable(tmp_path: Path) -> N
         assert set(first) == set(second) == {(1, 2), (2, 3), (1, 3)}
 
 
+def test_collections_of_what_is_dropped_keep_its_rows() -> None:
+    s = dlog.session(PATHS, {"edge": [(1, 2)]})
+    followed = s.subscribe("path")
+    paths, edges = s.collection("path").capture(), s.collection("edge").capture()
+    s.commit()
+    s.drop_relation("path")
+    s.insert("edge", (2, 3))
+    s.commit()
+    s.add_rules(".decl path(x: number)\npath(x) :- edge(x, _).")
+    assert set(paths) == {(1, 2)} and set(edges) == {(1, 2), (2, 3)} and followed.closed
+    again = s.collection("path").capture()
+    s.commit()
+    assert set(again) == {(1,), (2,)}
+
+
 def test_captures_do_not_keep_their_session() -> None:
     gc.collect()
     gc.disable()
