@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ def amount(name: str, kind: Kind, given: Any) -> float:
     """A positive distance between two values of a kind."""
     whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
     if not (whole or (kind is float and isinstance(given, float))) or not 0 < given < MOST_APART:
-        raise bad_argument(name, f"a positive {'number' if kind is float else 'whole number'} below 2^62", given)
+        notes = ("times are numbers, of microseconds: an hour is `3_600_000_000`",) if isinstance(given, timedelta) else ()
+        raise bad_argument(name, f"a positive {'number' if kind is float else 'whole number'} below 2^62", given, *notes)
     return kind(given)  # type: ignore[no-any-return]
 
 

@@ -54,6 +54,7 @@ class Calculus(Joins, Reductions, OrderedGroups, Borders):
         changes means, or what it met: the `"original"`. That is for rows that are there or not, equal ones count as one: it
         meets what the first of them does, and goes with the last."""
         check_collection("other", other)
+        self.graph.check_same(other.graph)
         if retract == "now":
             inner = self.scope.altneu()
             there = other.enter(inner) if isinstance(other, Borders) else other

@@ -12,7 +12,7 @@ from dlog.arguments import bad_argument, check_function, truth
 from dlog.dataflow.base import Base, Definition, Term, check_collection
 from dlog.dataflow.calculus import Calculus
 from dlog.dataflow.given import check_calls
-from dlog.dataflow.names import NAMES_HERE, no_attribute
+from dlog.dataflow.names import NAMES_HERE, TABLES_HERE, no_attribute
 from dlog.dataflow.outputs import Captured, Probe, Show, updates_of
 from dlog.dataflow.schema import Schema, column_names, plain
 from dlog.dataflow.scopes import Scope, check_scope
@@ -40,8 +40,9 @@ class Collection(Calculus):
 
         def __getattr__(self, name: str) -> Any:
             message = f"a collection has no attribute `{name}`"
-            if name in NAMES_HERE:
-                raise AttributeError(f"{message}: write `{NAMES_HERE[name]}`")  # no name that is like it, but another one
+            here = NAMES_HERE.get(name) or TABLES_HERE.get(name)
+            if here is not None:
+                raise AttributeError(f"{message}: write `{here}`")  # no name that is like it, but another one
             raise AttributeError(message, name=name, obj=self)
 
     # ---------------------------------------------------------------------------------------------------------- iteration

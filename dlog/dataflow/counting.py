@@ -40,9 +40,9 @@ class Counting(Base):
         kinds = keyed.schema.diffs
         found = names or (() if kinds else ("count",))
         if len(found) != len(kinds or (int,)):
-            raise DlogError(
-                Diagnostic("bad-argument", f"`count` needs {len(kinds)} names: one for each component of the diffs")
-            )
+            needed = f"needs {len(kinds)} names: one for each component of the diffs"
+            message = needed if kinds else "takes one name, of the column of numbers: `by=` names the columns of the key"
+            raise DlogError(Diagnostic("bad-argument", f"`count` {message}"))
         check_names((*keyed.schema.names, *found), '`count("nodes")` gives the column of numbers another name')
         schema, definition = keyed._counted_schema(found), Definition("count", (keyed,), found)
         if not kinds:

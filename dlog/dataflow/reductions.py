@@ -85,6 +85,9 @@ class Reductions(Counting):
     def _extreme(self, column: str, by: Any, descending: bool, insert_only: bool) -> Self:
         truth("insert_only", insert_only)
         keys = column_names("by", by)
+        if not isinstance(column, str):
+            note = "`map` makes a column of an expression: `map(\"k\", best=...).min(\"best\", by=\"k\")`"
+            raise bad_argument("column", "the name of a column", column, note)
         chosen = self._ordered((*keys, column)) if {*keys, column} == {*self.schema.names} else self.map(*keys, column)
         name = "max" if descending else "min"
         definition = Definition(name, (self,), (keys, column))
@@ -108,6 +111,8 @@ class Reductions(Counting):
         count = whole("count", count, 1, "a whole number, 1 or more")
         truth("insert_only", insert_only)
         keys, names = column_names("by", by), column_names("order", order)
+        if not names:
+            raise bad_argument("order", "the name of a column, or a list of them", order)
         downs = _directions(descending, names)
         others = self._tie_breakers((*keys, *names))
         named, down = (*names, *others), downs + (False,) * len(others)

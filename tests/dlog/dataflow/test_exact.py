@@ -99,3 +99,14 @@ def test_a_sum_of_floats_keeps_few_digits_of_many_rows() -> None:
     rows.remove({name: column[:-2] for name, column in added.items()})
     flow.commit()
     assert set(sums) == {(int(key), float(value)) for key, value in zip(added["key"][-2:], added["value"][-2:], strict=True)}
+
+
+def test_a_key_whose_digits_cancel_has_no_row() -> None:
+    """Twice a float, less one that is a little less and one that is as much more: not the same digits, but nothing."""
+    flow = Dataflow()
+    rows = flow.input(key=int, value=float)
+    found = rows.explode("key", diff=(1, col("value"))).count("rows", "sum").capture()
+    rows.update([(1, 2.0**25), (1, 2.0**25 - 1), (1, 2.0**25 + 1)], [2, -1, -1])
+    rows.update([(2, 2.0**25), (2, 2.0**25 - 1), (2, 2.0**25 + 2)], [2, -1, -1])
+    flow.commit()
+    assert found.counts() == {(2, 0, -1.0): 1}

@@ -57,6 +57,8 @@ def test_numbers_beyond_64_bits_are_refused_where_they_are_written(number: int) 
         (lambda f, c: c.join_map(c, z=lambda x, y: x, on="x"), "`map_batches` one of columns"),
         (lambda f, c: c.concat(c.enter(f.scope.loop())), "in two scopes"),
         (lambda f, c: c.concat(Dataflow().input(x=int, y=str)), "of two dataflows"),
+        (lambda f, c: c.asof_join(Dataflow().input(x=int, y=str)), "of two dataflows"),
+        (lambda f, c: c.asof_join(Dataflow().input(x=int, y=str), retract="original"), "of two dataflows"),
         (lambda f, c: c.leave(), "no scope that could be left"),
         (lambda f, c: c.integrate(), "alt/neu scope"),
         (lambda f, c: c.enter(f.scope.loop()).scope.altneu(), "no alt/neu scope within a loop"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.dataflow import Collection, Dataflow, apply, col, linear, lit, moving, now, semigroup
-from dlog.dataflow.names import NAMES_HERE
+from dlog.dataflow.names import NAMES_HERE, TABLES_HERE
 from dlog.grammar.diagnostics import DlogError
 
 ROOT = Path(__file__).parents[3]
@@ -57,6 +57,10 @@ def test_flags_are_true_or_false(rows: Collection, wrong: Wrong, message: str) -
         (lambda c: c.sum(), "`sum` is given no column to sum(.|\n)*`count` says how many"),
         (lambda c: c.map("x").explode(diff=1).sum(), "`sum` is given no column to sum"),
         (lambda c: c.explode("x", diff=()), "`diff` must be a number, or a tuple of one or more .*, not \\(\\)"),
+        (lambda c: c.count("x", "y"), "`count` takes one name, of the column of numbers: `by=` names the columns of the key"),
+        (lambda c: c.top_k(1, []), "`order` must be the name of a column, or a list of them, not \\[\\]"),
+        (lambda c: c.min(col("x") + 1), "`column` must be the name of a column, not col.*(.|\n)*`map` makes a column of an"),
+        (lambda c: c.tumbling_window("x", timedelta(days=1)), "`size` must be .*(.|\n)*of microseconds: an hour is"),
         (lambda c: c.count(3), "a column has a text as its name, not 3"),
         (lambda c: c.count(["n"]), "a column has a text as its name, not \\['n'\\]"),
         (lambda c: c.map(col("x").alias(3)), "a column has a text as its name, not 3"),
@@ -133,6 +137,13 @@ def test_names_of_differential_dataflow_lead_to_those_here(rows: Collection, nam
     columns = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("|")]
     (told,) = [answer for there, answer in columns if f"`{name}`" in there]
     assert all(f"`{part}`" in told for part in here.split("."))
+
+
+@pytest.mark.parametrize(("name", "here"), TABLES_HERE.items())
+def test_names_of_tables_lead_to_those_here(rows: Collection, name: str, here: str) -> None:
+    with pytest.raises(AttributeError, match=f"a collection has no attribute `{name}`: write `{here}`"):
+        getattr(rows, name)
+    assert hasattr(rows, here)
 
 
 def test_other_names_are_no_attributes(rows: Collection) -> None:
