@@ -36,7 +36,8 @@ class TextFunction:
     apply: Callable[[pa.Array], Found]
 
     def __repr__(self) -> str:
-        return f"{self.name}({', '.join(map(repr, self.arguments))})"
+        shown = ("literal=True" if each is True else repr(each) for each in self.arguments)
+        return f"{self.name}({', '.join(shown)})"
 
 
 def _has_parts(parts: Sequence[bytes]) -> Callable[[pa.Array], np.ndarray]:

@@ -260,6 +260,53 @@ def test_texts_that_several_read_are_right_for_all() -> None:
     assert len(flow.scope.graph.objects.encode(["ab"])) == 1
 
 
+STEPS: st.SearchStrategy[Callable[[Collection], Collection]] = st.sampled_from([
+    lambda rows: rows.filter(S.str.contains("a", literal=True)),
+    lambda rows: rows.filter((S != "a") & (col("id") > 0)),
+    lambda rows: rows.filter(col("id") < 2),
+    lambda rows: rows.with_columns(id=S.str.len_chars() + col("id")),
+    lambda rows: rows.with_columns(s=S.str.to_uppercase()),
+    lambda rows: rows.with_columns(s=S + "a"),
+    lambda rows: rows.rename(t="s").map("id", s="t"),
+    lambda rows: rows.map("s", id=when(S < "b").then("id").otherwise(7)),
+    lambda rows: rows.negate(),
+    lambda rows: rows.repeat_row(S.str.len_bytes()),
+    lambda rows: rows.explode("s", id="id", diff=S.str.len_chars() - 1),
+    lambda rows: rows.concat(rows.filter(S.str.ends_with("b"))),
+    lambda rows: rows.map_batches(lambda given: {"id": given["id"] + 1, "s": given["s"][::-1][::-1]}, id=int, s=str),
+    lambda rows: rows.map("id", "s").flat_map(lambda id, s: [(id, s), (id, s[:1])], id=int, s=str),
+    lambda rows: rows.temporal("id", None),
+    lambda rows: rows.tumbling_window("id", 2).map("id", "s"),
+])  # fmt: skip
+LASTS: st.SearchStrategy[Callable[[Collection], Collection]] = st.sampled_from([
+    lambda rows: rows, lambda rows: rows.map("id"), lambda rows: rows.map("s").count(), lambda rows: rows.max("s", by="id"),
+    lambda rows: rows.explode("id", diff=(1, S.str.len_chars())).count("n", "sum"),
+    lambda rows: rows.map(s=S.str.slice(0, 1)).distinct(), lambda rows: rows.join(rows.map("s", other="id"), on="s"),
+])  # fmt: skip
+
+
+@examples(400)
+@given(st.lists(STEPS, max_size=4), LASTS, BATCHES)
+def test_nobody_can_tell_whether_texts_are_held(
+    steps: list[Callable[[Collection], Collection]], last: Callable[[Collection], Collection], batches: list[Any]
+) -> None:
+    found = []
+    for kept in (False, True):
+        flow = Dataflow()
+        rows: Any = flow.input(id=int, s=str)
+        made = rows
+        for step in steps:
+            made = step(made)
+        shown = last(made).capture()
+        if kept:
+            rows.capture()
+        for given_rows, way, diff, at in batches:
+            rows.update(rows_by(way, given_rows), diff, at)
+        flow.advance_to(10)
+        found.append((shown.counts(), bool(flow.scope.graph.objects.held)))
+    assert found[0] == found[1] and not found[0][1]
+
+
 def test_what_is_refused_holds_no_texts() -> None:
     flow = Dataflow()
     rows = flow.input(s=str, id=int)
@@ -356,7 +403,7 @@ def test_what_is_no_expression_is_refused(make: Callable[[], Any], code: str, me
 
 def test_expressions_are_shown_as_they_are_written() -> None:
     shown = [
-        'col("s").str.contains("a+")', 'col("s").str.contains("a", True)', 'col("s").str.slice(1, 2).str.len_chars()',
+        'col("s").str.contains("a+")', 'col("s").str.contains("a", literal=True)', 'col("s").str.slice(1, 2).str.len_chars()',
         'col("x").is_in([1, 2])', 'col("x").abs()', 'col("x").cast(float)',
         'when(col("x") == 1).then(col("y")).otherwise(lit(2))',
     ]  # fmt: skip
