@@ -24,6 +24,9 @@ Kind = type
 
 
 KINDS: tuple[Kind, ...] = (int, float, bool, str, object)
+_TAKEN: dict[Kind, tuple[type, ...]] = {
+    int: (int, np.integer), float: (int, float, np.integer, np.floating), bool: (bool, np.bool_)
+}  # fmt: skip
 _FLIPPED = np.int64(2**63 - 1)
 
 
@@ -116,7 +119,7 @@ def encode(kind: Kind, values: Any, objects: Objects) -> np.ndarray:
     dates = numbers_of_dates(values) if kind is int else None
     array = dates if dates is not None else values if isinstance(values, np.ndarray) else _array(kind, values)
     if array.dtype.kind not in {int: "iu", float: "iuf", bool: "b"}[kind] and len(array):
-        raise _not_of(kind, array)
+        raise _not_of(kind, values if array is values else _others(kind, values) or array)
     if kind is float:
         return float_words(array)
     if array.dtype == np.uint64 and len(array) and int(array.max()) > _FLIPPED:
@@ -128,8 +131,13 @@ def _array(kind: Kind, values: Sequence[Any]) -> np.ndarray:
     array = np.array(values)
     mixed = any(isinstance(value, bool | np.bool_) for value in values) if kind is not bool else False
     if array.ndim != 1 or array.dtype == object or mixed:
-        raise _not_of(kind, [v for v in values if type(v) is not kind][:1] or values)
+        raise _not_of(kind, _others(kind, values) or [v for v in values if type(v) is not kind] or values)
     return array
+
+
+def _others(kind: Kind, values: Sequence[Any]) -> list[Any]:
+    """Values that are of no kind which goes for this one."""
+    return [value for value in values if not isinstance(value, _TAKEN[kind])]
 
 
 def _encode_objects(kind: Kind, values: Any, objects: Objects) -> np.ndarray:
