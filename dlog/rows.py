@@ -25,6 +25,7 @@ from dlog.tabular import Tabular
 
 def table_of(relation: Relation, codec: Codec, rows: Any) -> Table:
     """Raises DlogError for what is no rows of the relation."""
+    check_rows(rows)
     if is_frame(rows):
         from dlog.engine.spark.inputs import as_declared
 
@@ -45,6 +46,12 @@ def table_of(relation: Relation, codec: Codec, rows: Any) -> Table:
         message = f"{value_preview(rows)} is no rows of `{relation.name}`: give tuples, columns or a table"
         raise _mistake("bad-rows", message)
     return from_tuples(relation, codec, rows)
+
+
+def check_rows(rows: Any) -> None:
+    """Raises DlogError for changes: their rows are some that have come, and some that have gone."""
+    if isinstance(rows, Tabular) and rows.no_rows:
+        raise DlogError(Diagnostic("bad-rows", f"{type(rows).__name__} are no rows", notes=(rows.no_rows,)))
 
 
 def _reordered(relation: Relation, codec: Codec, rows: Tabular) -> Table:

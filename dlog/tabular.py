@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dlog.display import preview
 
@@ -34,6 +34,9 @@ class Previewable(ABC):
 class Tabular(Previewable):
     """Rows with named columns. A class says what they are as an Arrow table, how many there are and what they are called;
     `_first`, too, where a few rows cost less than all."""
+
+    no_rows: ClassVar[str] = ""
+    """What to do where rows are to be given, of what says more than which rows there are."""
 
     @abstractmethod
     def to_arrow(self) -> pa.Table:

@@ -21,7 +21,7 @@ from dlog.engine.times.altneu import AltNeu
 from dlog.engine.values.array_pool import RecurringBlocks
 from dlog.engine.values.arrow_memory import is_column, table_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.rows import is_frame
+from dlog.rows import check_rows, is_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,6 +79,7 @@ def words_of(schema: Schema, rows: Any, objects: Objects) -> tuple[Columns, int]
 
 def _table(schema: Schema, rows: Any) -> pa.Table | None:
     """What speaks Arrow as a table, also the only column there is."""
+    check_rows(rows)
     if is_frame(rows):
         return _of_spark(schema, rows)
     if len(schema.names) == 1 and is_column(rows) and "struct" not in str(rows.type):

@@ -39,6 +39,8 @@ class Changes(Tabular):
     [((3,), -1)]
     """
 
+    no_rows = "`inserted` are the rows that have come, `removed` those that have gone; sessions take both by `commit_rounds`"
+
     def __init__(self, relation: Relation, updates: Updates, codec: Codec) -> None:
         self._relation = relation
         self._updates = updates

@@ -33,6 +33,8 @@ class Upserts(Tabular):
 
     Iterating gives pairs of a key and its row, or None; `bool` tells whether there are any."""
 
+    no_rows = "what became of keys is iterated: a row is to be inserted, or upserted, where there is one, else removed"
+
     def __init__(self, relation: Relation, key: Sequence[int], columns: Sequence[np.ndarray], there: np.ndarray, codec: Codec):
         """`columns` are those of rows, of which only those of the key count where the row is not `there`."""
         self._relation, self._key, self._there, self._codec = relation, key, there, codec

@@ -42,6 +42,8 @@ class ChangeEvents(Tabular):
 
     `bool` tells whether there are any."""
 
+    no_rows = "what became of keys is iterated: a row is to be inserted, or upserted, where there is one, else removed"
+
     def __init__(self, relation: Relation, key: Sequence[int], before: Side, after: Side, codec: Codec) -> None:
         self._relation, self._key, self._before, self._after, self._codec = relation, tuple(key), before, after, codec
 

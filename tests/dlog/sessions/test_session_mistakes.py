@@ -15,6 +15,7 @@ import pytest
 
 import dlog
 from dlog import arguments
+from dlog.dataflow import Dataflow
 
 PROGRAM = """.type Pair = [left: number, right: symbol]
 .decl edge(x: number, y: number)
@@ -413,3 +414,25 @@ def test_threads_that_change_one_session_get_a_round_each() -> None:
         thread.join()
     assert sorted(rounds) == list(range(1, 151))
     assert s.rows("path") == 150
+
+
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        ({}, "`removed` those that have gone; sessions take both by `commit_rounds`"),
+        ({"key": "x"}, "else removed"),
+        ({"key": "x", "envelope": "debezium"}, "else removed"),
+    ],
+)
+def test_changes_are_no_rows(options: dict[str, Any], note: str) -> None:
+    s = dlog.session(".decl edge(x: number, y: number)\n", {"edge": [(1, 2), (2, 3)]})
+    followed = s.subscribe("edge", snapshot=False, **options)
+    s.remove("edge", (1, 2))
+    s.commit()
+    ((_, changes),) = followed.fetch()
+    rows = Dataflow().input(x=int, y=int)
+    ways = [s.insert, s.remove, s.upsert, lambda name, given: dlog.session(s.text, {name: given})]
+    for way in [*ways, lambda _, given: rows.insert(given)]:
+        with pytest.raises(dlog.DlogError, match=f"{type(changes).__name__} are no rows(.|\n)*{note}"):
+            way("edge", changes)
+    assert not s.staged
