@@ -177,6 +177,7 @@ class NetChanges(Struct):
     slots: Numbers  # by the hash of a row, those that come `once` left out: the number of its entry plus one, 0: none
     slot_count: i64  # more than entries
     entries: Words
+    scratch: Words  # SCRATCH words
     filter: Words  # bits: set where rows that go have a value there,
     mask: i64  # one more of them than this, a power of two from 2^6 on
     entry_count: i64

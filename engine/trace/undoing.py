@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dlog.engine.ir.rules import Kind
-from dlog.engine.kernels.trace.adding_up import LAST_BIT, WORDS_PER_ENTRY, add_up, pick_updates
+from dlog.engine.kernels.trace.adding_up import LAST_BIT, SCRATCH, WORDS_PER_ENTRY, add_up, pick_updates
 from dlog.engine.kernels.trace.undoing import MANY, NEEDS_ROOM, UNCHANGED, change_at_once, change_rows
 from dlog.engine.kernels.trace_structs import NetChanges
 from dlog.engine.trace.layer import Described, Layer
@@ -139,7 +139,7 @@ class PickedChanges:
         arity, net = len(rows.columns), array("q", bytes(8 * _AT.size))
         once = self._summed and self._upto - self._after == self.parts
         net[_LAYERS], net[_ARITY], net[_SIGN], net[_ONCE] = self._addresses.buffer_info()[0], arity, sign, once
-        memory = np.empty((end - start) * (arity + WORDS_PER_ENTRY), np.int64)
+        memory = np.empty(SCRATCH + (end - start) * (arity + WORDS_PER_ENTRY), np.int64)
         add_up(net.buffer_info()[0], address_of(self._picked), start, end, address_of(memory), rows.rows)
         return _changed(rows, net)
 
@@ -179,7 +179,7 @@ def changed_at_once(
     """What `PickedChanges.changed` gives for all changes of the layers in these rounds; None where there are more than so many,
     or than there is memory for."""
     arity = len(rows.columns)
-    most = min(most, (WORDS_AT_ONCE - 1) // (arity + WORDS_PER_ENTRY + 1))
+    most = min(most, (WORDS_AT_ONCE - SCRATCH - 1) // (arity + WORDS_PER_ENTRY + 1))
     if not arity or sum([layer.rows for layer in layers]) >= WORDS_AT_ONCE:
         return None
     given, net = array("q", [layer.address for layer in layers]), _AT_ONCE.net

@@ -1,9 +1,13 @@
-"""What updates of some rounds come to, row by row: which updates these are, and their sums in a hash table."""
+"""What updates of some rounds come to, row by row: which updates these are, and their sums in a hash table.
+
+The table is often larger than the cache. So slots are asked for some updates before they are looked at, then the entries that
+these name: memory answers while others are looked at.
+"""
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import bit_length, wrapped_product
+from dlog.engine.kernels.core.memory import bit_length, prefetch, wrapped_product
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.static.hashes import home
 from dlog.engine.kernels.static.storage import behind, mix
@@ -17,8 +21,14 @@ _FILTER_BITS, _MAX_FILTER_BITS = 64, 1 << 23
 have another's bits, and it fits the cache."""
 WORDS_PER_ENTRY = 4
 """Words of memory for an entry at most, besides its columns: its sum, its slots, and its part of the filter."""
+AHEAD = 8
+"""Updates, or rows, between one whose slot is asked for, one whose entry is, and one that is looked at."""
+SCRATCH = 1024
+"""Words of memory for what is known of rows that are looked at next."""
+_RING = SCRATCH - 1
 _FACTOR = -7046029254386353131
 """Odd, its bits without a pattern: 2^64 divided by the golden ratio."""
+_ROW = 0xFFFFFFFF
 _SAMPLE = 32
 """Entries that are looked at for the column to filter by."""
 LAST_BIT = 62
@@ -111,13 +121,34 @@ def _equal(entries: Words, one, other, arity):
 
 
 @kernel
-def _add(net: NetChanges, at, diff, count):
+def warm_slot(net: NetChanges, hashed):
+    """Asks for the slot where a row of this hash is looked for."""
+    prefetch(net.slots.address + home(hashed, net.slot_count) * 4)
+
+
+@kernel
+def warm_entry(net: NetChanges, hashed):
+    """Asks for the entry that the slot names."""
+    number = net.slots[home(hashed, net.slot_count)]
+    if number != 0:
+        prefetch(net.entries.address + (number - 1) * (net.arity + 1) * 8)
+
+
+@kernel
+def _hash_update(net: NetChanges, picked):
+    """The hash of the row of a picked update."""
+    layer, row = net.layers[picked >> 32], picked & _ROW
+    hashed = 0
+    for c in range(net.arity):
+        hashed = mix(hashed, load_value(layer, c, row))
+    return hashed
+
+
+@kernel
+def _add(net: NetChanges, at, hashed, diff, count):
     """Adds a diff to the entry of a row that lies at the word `at`, where it becomes the next one if there is none yet; returns
     how many there are."""
     slots, slot_count, entries, arity = net.slots, net.slot_count, net.entries, net.arity
-    hashed = 0
-    for c in range(arity):
-        hashed = mix(hashed, entries[at + c])
     slot = home(hashed, slot_count)
     while slots[slot] != 0:
         other = (slots[slot] - 1) * (arity + 1)
@@ -200,10 +231,12 @@ def _sort_out(net: NetChanges, count):
 @kernel
 def _lay_out(net: NetChanges, memory: Words, entries, rows):
     """Makes room for so many entries, with empty slots and an empty filter."""
-    slots = behind(memory, entries * (net.arity + 1))
+    net.scratch = memory
+    net.entries = behind(memory, SCRATCH)
+    slots = behind(net.entries, entries * (net.arity + 1))
     filter = behind(slots, entries * _SLOTS_PER_ENTRY // 2)
     bits = min(1 << bit_length(_FILTER_BITS * min(entries, rows) | 63), _MAX_FILTER_BITS)
-    net.entries, net.slots, net.slot_count = memory, Numbers(slots.address), _SLOTS_PER_ENTRY * entries
+    net.slots, net.slot_count = Numbers(slots.address), _SLOTS_PER_ENTRY * entries
     net.filter, net.mask = filter, bits - 1
     for word in range(entries * _SLOTS_PER_ENTRY // 2):
         slots[word] = 0
@@ -211,21 +244,34 @@ def _lay_out(net: NetChanges, memory: Words, entries, rows):
         filter[word] = 0
 
 
+@kernel
+def _add_update(net: NetChanges, picked, hashed, count):
+    """Adds a picked update, whose row has this hash, to the entries; returns how many there are."""
+    layer, row = net.layers[picked >> 32], picked & _ROW
+    entries, arity = net.entries, net.arity
+    at, diff = count * (arity + 1), load_value(layer, arity + layer.depth, row)
+    for c in range(arity):
+        entries[at + c] = load_value(layer, c, row)
+    if net.once != 0 and (diff > 0) != (net.sign > 0):  # nobody looks for a row that comes
+        entries[at + arity] = diff
+        return count + 1
+    return _add(net, at, hashed, diff, count)
+
+
 @entry()
 def add_up(net: NetChanges, picked: Words, start, end, memory: Words, rows):
     """Adds up the picked updates from `start` on, before `end`, which are to change a table of so many rows. Memory has
-    WORDS_PER_ENTRY words for each update, and one more for each column."""
+    WORDS_PER_ENTRY words for each update, one more for each column, and SCRATCH."""
     _lay_out(net, memory, end - start, rows)
-    layers, entries, arity, once, sign = net.layers, net.entries, net.arity, net.once, net.sign
+    hashes = net.scratch
     count = 0
-    for i in range(start, end):
-        layer, row = layers[picked[i] >> 32], picked[i] & 0xFFFFFFFF
-        at, diff = count * (arity + 1), load_value(layer, arity + layer.depth, row)
-        for c in range(arity):
-            entries[at + c] = load_value(layer, c, row)
-        if once and (diff > 0) != (sign > 0):  # nobody looks for a row that comes
-            entries[at + arity] = diff
-            count += 1
-        else:
-            count = _add(net, at, diff, count)
+    for at in range(start, end + 2 * AHEAD):
+        if at < end:
+            hashes[at & _RING] = _hash_update(net, picked[at])
+            warm_slot(net, hashes[at & _RING])
+        if start <= at - AHEAD < end:
+            warm_entry(net, hashes[(at - AHEAD) & _RING])
+        added = at - 2 * AHEAD
+        if added >= start:
+            count = _add_update(net, picked[added], hashes[added & _RING], count)
     _sort_out(net, count)

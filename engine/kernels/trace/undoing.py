@@ -10,29 +10,41 @@ from dlog.engine.kernels.core.memory import copy_bytes
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.static.hashes import home
 from dlog.engine.kernels.static.storage import behind, mix
-from dlog.engine.kernels.trace.adding_up import LAST_BIT, add_up, is_spotted, next_slot, pick_all, second_spot, spot
+from dlog.engine.kernels.trace.adding_up import (
+    AHEAD,
+    LAST_BIT,
+    SCRATCH,
+    add_up,
+    is_spotted,
+    next_slot,
+    pick_all,
+    second_spot,
+    spot,
+    warm_entry,
+    warm_slot,
+)
 from dlog.engine.kernels.trace.layers import load_stored
 from dlog.engine.kernels.trace_structs import NetChanges, StoredColumns
 
+STEP = SCRATCH // 2
+"""Rows of a table that are looked at together."""
 MANY, UNCHANGED, NEEDS_ROOM = -1, -2, -3
 """What `change_at_once` returns where it has changed nothing: there are too many updates, or none, or what they come to has no
 room."""
 
 
 @kernel
-def _goes(net: NetChanges, columns: StoredColumns, row):
-    """Whether a row whose first bit the filter has is one of those that go."""
-    value = load_stored(columns[net.column].data, columns[net.column].width, row)
-    return is_spotted(net.filter, second_spot(value, net.mask)) != 0 and _has_gone(net, columns, row)
+def _hash_row(net: NetChanges, columns: StoredColumns, row):
+    hashed = 0
+    for c in range(net.arity):
+        hashed = mix(hashed, load_stored(columns[c].data, columns[c].width, row))
+    return hashed
 
 
 @kernel
-def _has_gone(net: NetChanges, columns: StoredColumns, row):
-    """Whether the entry of a row says that it goes."""
+def _has_gone(net: NetChanges, columns: StoredColumns, row, hashed):
+    """Whether the entry of a row with this hash says that it goes."""
     slots, count, entries, arity = net.slots, net.slot_count, net.entries, net.arity
-    hashed = 0
-    for c in range(arity):
-        hashed = mix(hashed, load_stored(columns[c].data, columns[c].width, row))
     slot = home(hashed, count)
     while slots[slot] != 0:
         at = (slots[slot] - 1) * (arity + 1)
@@ -49,18 +61,47 @@ def _has_gone(net: NetChanges, columns: StoredColumns, row):
 
 
 @kernel
-def _before_spotted(data, width, row, filter: Words, mask):
-    """The last row before `row` whose value the filter has; -1 where there is none."""
-    row -= 1
+def _list_spotted(net: NetChanges, columns: StoredColumns, low, high, found: Words):
+    """Lists those of rows [low, high), from the last one on, whose value the filter has; returns how many these are. No branch:
+    which rows they are cannot be foretold."""
+    data, width, filter, mask = columns[net.column].data, columns[net.column].width, net.filter, net.mask
+    count = 0
     if width == 4:
         numbers = Numbers(data)
-        while row >= 0 and not is_spotted(filter, spot(numbers[row], mask)):
-            row -= 1
+        for row in range(high - 1, low - 1, -1):
+            found[count] = row
+            count += is_spotted(filter, spot(numbers[row], mask))
     else:
         words = Words(data)
-        while row >= 0 and not is_spotted(filter, spot(words[row], mask)):
-            row -= 1
-    return row
+        for row in range(high - 1, low - 1, -1):
+            found[count] = row
+            count += is_spotted(filter, spot(words[row], mask))
+    both = 0
+    for k in range(count):
+        found[both] = found[k]
+        both += is_spotted(filter, second_spot(load_stored(data, width, found[k]), mask))
+    return both
+
+
+@kernel
+def _list_gone(net: NetChanges, columns: StoredColumns, low, high, rows: Words):
+    """Lists those of rows [low, high), from the last one on, that go; returns how many these are."""
+    hashes = behind(rows, STEP)
+    count, gone = _list_spotted(net, columns, low, high, rows), 0
+    if count == 0:
+        return 0
+    for at in range(count + 2 * AHEAD):
+        if at < count:
+            hashes[at] = _hash_row(net, columns, rows[at])
+            warm_slot(net, hashes[at])
+        if 0 <= at - AHEAD < count:
+            warm_entry(net, hashes[at - AHEAD])
+        sought = at - 2 * AHEAD
+        if sought >= 0:
+            row = rows[sought]
+            rows[gone] = row
+            gone += 1 if _has_gone(net, columns, row, hashes[sought]) else 0
+    return gone
 
 
 @kernel
@@ -91,6 +132,12 @@ def _write_entry(net: NetChanges, columns: StoredColumns, entry, row):
 
 
 @kernel
+def _move_row(net: NetChanges, columns: StoredColumns, row, to):
+    for c in range(net.arity):
+        _store(columns, c, to, load_stored(columns[c].data, columns[c].width, row))
+
+
+@kernel
 def _copy_columns(source: StoredColumns, target: StoredColumns, columns, rows):
     """Copies so many rows, column by column, to where they are not yet; values of 4 bytes may become wider."""
     for c in range(columns):
@@ -111,22 +158,19 @@ def change_rows(net: NetChanges, source: StoredColumns, columns: StoredColumns, 
     no more than `room`, which is at least as many as there are now. Rows that come, and the last ones, go where others have
     gone: so rows are looked at from the end on."""
     _copy_columns(source, columns, net.arity, rows)
-    coming, left = _next_coming(net, 0), net.gone
-    data, width = columns[net.column].data, columns[net.column].width
-    row = _before_spotted(data, width, rows, net.filter, net.mask) if left else -1
-    while row >= 0:
-        if _goes(net, columns, row):
-            left -= 1
+    coming, left, high = _next_coming(net, 0), net.gone, rows
+    while high > 0 and left > 0:
+        low = max(high - STEP, 0)
+        gone = _list_gone(net, columns, low, high, net.scratch)
+        for k in range(gone):
             if coming < net.entry_count:
-                _write_entry(net, columns, coming, row)
+                _write_entry(net, columns, coming, net.scratch[k])
                 coming = _next_coming(net, coming + 1)
             else:
                 rows -= 1
-                for c in range(net.arity):
-                    _store(columns, c, row, load_stored(columns[c].data, columns[c].width, rows))
-            if not left:
-                break
-        row = _before_spotted(data, width, row, net.filter, net.mask)
+                _move_row(net, columns, rows, net.scratch[k])
+        left -= gone
+        high = low
     while coming < net.entry_count and rows < room:
         _write_entry(net, columns, coming, rows)
         coming = _next_coming(net, coming + 1)

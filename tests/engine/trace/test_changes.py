@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
+from dlog.engine.kernels.trace.adding_up import AHEAD
+from dlog.engine.kernels.trace.undoing import STEP
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace import changes, past_rows, undoing
 from dlog.engine.trace.batch import Batch
@@ -181,6 +183,24 @@ def test_many_rows_of_one_value_are_undone() -> None:
     assert before.rows == 49_800 and (before.columns[0] == 1).all()
     expected = np.concatenate([xs[:100], xs[300:49_900], xs[300:400]])
     assert np.array_equal(np.sort(before.columns[1]), np.sort(expected))
+
+
+@pytest.mark.parametrize("rows", [1, AHEAD, 3 * AHEAD + 1, STEP - 1, STEP, STEP + 1, 3 * STEP + 7])
+@pytest.mark.parametrize("gone", [0.02, 0.5, 1.0])
+@pytest.mark.parametrize("came", [0.0, 0.3, 1.5])
+def test_rows_that_go_are_found_wherever_they_lie(rows: int, gone: float, came: float) -> None:
+    """Rows are looked at STEP at a time, and asked for AHEAD before."""
+    rng = np.random.default_rng([rows, int(100 * gone), int(100 * came)])
+    values = rng.permutation(4 * rows)
+    present, new = values[:rows], values[rows : rows + int(came * rows)]
+    leaving = present[rng.random(rows) < gone]
+    xs = np.concatenate([leaving, new])
+    net = net_of(Updates((xs, xs % 7), np.repeat([1, -1], [len(leaving), len(new)]), np.ones_like(xs)))
+    table = Table((Kind.NUMBER,) * 2, (present.astype(np.int32), (present % 7).astype(np.int32)))
+    found = table if net is None else undone(table, net)
+    expected = np.concatenate([np.setdiff1d(present, leaving), new])
+    assert np.array_equal(np.sort(found.columns[0]), np.sort(expected))
+    assert np.array_equal(found.columns[0] % 7, found.columns[1])
 
 
 def test_reading_a_round_looks_at_what_changed_around_it_alone() -> None:
