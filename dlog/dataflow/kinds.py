@@ -84,11 +84,6 @@ class Objects:
         """Whether the words of a column, all or none, are of texts that are held."""
         return len(words) > 0 and words[0] >= FIRST
 
-    def numbers_of_held(self, words: np.ndarray) -> np.ndarray:
-        """Numbers for texts that are held."""
-        encoded = self.held.arrow(words).dictionary_encode()
-        return np.asarray(self.encode(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()])
-
     def ranks(self, words: np.ndarray) -> np.ndarray:
         """Words that compare as the values do."""
         different, places = np.unique(words, return_inverse=True)

@@ -145,7 +145,7 @@ def _node_of_computed(found: Computed, site: Site, program: Building) -> Node | 
     match found.operation:
         case Choice() if kinds <= {*_NUMBERS} and all(each.total(schema) for each in arguments[1:]):
             nodes = _nodes(arguments, site, program)
-            return None if nodes is None else _chosen(program, *nodes)
+            return _given(found, site, program) if nodes is None else _chosen(program, *nodes)
         case Cast() if kinds <= {*_NUMBERS}:
             node = node_of(arguments[0], site, program)
             if node is None or kinds != {int, bool} or found.kind(schema) is int:

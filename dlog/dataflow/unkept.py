@@ -72,5 +72,5 @@ def numbered(objects: Objects, places: Iterable[int], delta: Delta) -> Delta:
         return delta
     columns = list(delta.columns)
     for place in held:
-        columns[place] = objects.numbers_of_held(columns[place])
+        columns[place] = objects.encode(objects.decode(columns[place]).tolist())
     return delta.with_columns(columns)

@@ -25,10 +25,13 @@ class HeldColumns:
     """Ends the holding of values."""
 
 
+NOTHING_HELD = HeldColumns(frozenset(), lambda function: frozenset(), lambda places, delta: delta, lambda firsts: None)
+
+
 class Source(Operator):
     """Passes on what has been put in for the rounds of a batch."""
 
-    def __init__(self, scheduler: Scheduler, scope: Scope, held: HeldColumns) -> None:
+    def __init__(self, scheduler: Scheduler, scope: Scope, held: HeldColumns = NOTHING_HELD) -> None:
         super().__init__(scheduler, scope)
         self.held_columns = held
         self._kept: frozenset[int] | None = None

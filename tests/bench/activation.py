@@ -93,7 +93,7 @@ class Graph:
         scope = Scope()
         self.total = Total(self.scheduler, scope)
         for _ in range(CHAINS):
-            at: Operator = Source(self.scheduler, scope, same, lambda function: True)
+            at: Operator = Source(self.scheduler, scope)
             self.sources.append(at)  # type: ignore[arg-type]
             functions: list[Function] = [fused] if self.is_fused else [one_more] * LENGTH
             for function in functions:

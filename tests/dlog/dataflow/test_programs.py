@@ -40,6 +40,7 @@ COMPARISONS: list[Callable[[Expression, Expression], Expression]] = [
 ]  # fmt: skip
 TEXTS = st.sampled_from([
     col("name").str.contains("x"), col("name").str.like("_"), col("name") < "y", col("name").is_in(["x", "z"]),
+    when(col("a") / 2 > 0.25).then(col("holds")).otherwise(col("b") > 0),
     (col("name") + col("name")).str.starts_with("yy"), when(col("name") == "x").then(col("b") > 0).otherwise(col("holds")),
 ])  # fmt: skip
 NUMBERS = st.recursive(

@@ -328,6 +328,21 @@ def test_what_is_refused_holds_no_texts() -> None:
     assert not flow.scope.graph.objects.held
 
 
+def test_who_comes_later_may_keep_what_has_come() -> None:
+    flow = Dataflow()
+    rows = flow.input(s=str, t=str)
+    lengths = rows.map(n=col("t").str.len_chars()).capture()
+    rows.insert([("a", "b"), ("\udcff", "cc"), ("a", "")])
+    rows.insert(pa.table({"s": ["a", "c"], "t": ["b", "b"]}))
+    kept = rows.map("s").count().capture()
+    flow.commit()
+    rows.insert([("c", "\u00e9")])
+    flow.commit()
+    assert sorted(kept) == [("a", 3), ("c", 2), ("\udcff", 1)]
+    assert lengths.counts() == {(0,): 1, (1,): 4, (2,): 1}
+    assert not flow.scope.graph.objects.held
+
+
 def test_a_batch_that_fails_holds_no_texts() -> None:
     flow = Dataflow()
     rows = flow.input(s=str)
