@@ -51,7 +51,8 @@ def _broken(algebra: str, left: str, found: Any, right: str, other: Any, named: 
     note = "sums in it would depend on the order of rows"
     if right.count("plus") == 2:
         note += ": if that is because of rounding, a group with `exact=False` keeps values as they come"
-    return DlogError(Diagnostic("broken-law", f"`{algebra}` breaks a law: {message}", notes=(note,)))
+    lifted = ("values of a column that are no elements become some by `lift=`",) if left == "plus(zero, x)" else ()
+    return DlogError(Diagnostic("broken-law", f"`{algebra}` breaks a law: {message}", notes=(note, *lifted)))
 
 
 def _bare(value: Any) -> Any:

@@ -371,6 +371,7 @@ def _objects(**others: Any) -> Any:
     ("weight", "message"),
     [
         (lambda: _ints(zero=1)("x"), r"`group.of` breaks a law: plus\(zero, x\) is 4, x is 3, where x = 3\n"),
+        (lambda: _ints(plus=lambda a, b: (a + b) % 4, negate=lambda a: -a % 4)("x"), "zero, x(.|\n)*some by `lift=`"),
         (lambda: _ints(negate=np.abs)("x"), r"plus\(x, negate\(x\)\) is 6, zero is 0, where x = 3"),
         (lambda: _objects(plus=operator.sub, negate=lambda x: x)("x"), r"plus\(zero, x\) is -3, x is 3"),
         (lambda: _objects(zero="", plus=lambda a, b: a, negate=lambda x: x)("x"), "is '', x is 3, where x = 3\n"),
