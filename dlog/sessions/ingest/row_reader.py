@@ -17,6 +17,7 @@ from dlog.engine.ir.kinds import NUMERIC
 from dlog.engine.ir.rules import Domain, Kind, Relation, Type
 from dlog.engine.kernels.values.floats import NAN
 from dlog.engine.values.differences import Columns, words
+from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.rows import fetched, from_tuples, table_of
 from dlog.sessions.ingest.array_rows import ArrayRows
@@ -42,8 +43,7 @@ class RowReader:
         self._codec = codec
         types = [type for _, type in relation.attributes]
         self._numbers = all(type.kind is Kind.NUMBER and type.domain is Domain.PLAIN for type in types)
-        self._encoders = [self._encoder(type) for type in types]
-        self._texts: dict[str, int] = {}
+        self._encoders = [_encoder(type, codec.symbols) for type in types]
         self._arrow, self._arrays = ArrowRows(relation), ArrayRows(relation)
 
     # ------------------------------------------------------------------------------------------------------------- one row
@@ -64,34 +64,6 @@ class RowReader:
                     pass
         columns = from_tuples(self.relation, self._codec, [row]).columns
         return tuple([int(words(column)[0]) for column in columns])
-
-    def _encoder(self, type: Type) -> _Encode:
-        if type.kind in NUMERIC and type.domain is not Domain.PLAIN:
-            return _day if type.domain is Domain.DATE else _other
-        match type.kind:
-            case Kind.NUMBER:
-                return _number
-            case Kind.UNSIGNED:
-                return _unsigned
-            case Kind.FLOAT:
-                return _float
-            case Kind.SYMBOL:
-                return self._symbol
-            case Kind.RECORD:
-                return _other
-
-    def _symbol(self, value: object) -> int:
-        if type(value) is not str:
-            raise _Unusual
-        found = self._texts.get(value)
-        if found is None:
-            if len(self._texts) >= _CACHED_TEXTS:
-                self._texts.clear()
-            try:
-                found = self._texts[value] = self._codec.symbols.intern(value)
-            except UnicodeEncodeError:
-                raise _Unusual from None
-        return found
 
     # ----------------------------------------------------------------------------------------------------------- many rows
 
@@ -143,6 +115,44 @@ def _is_shared(column: np.ndarray, rows: object) -> bool:
 
 class _Unusual(Exception):
     """A value that the quick way does not know; the codec takes it or says what is wrong."""
+
+
+def _encoder(type: Type, symbols: SymbolTable) -> _Encode:
+    if type.kind in NUMERIC and type.domain is not Domain.PLAIN:
+        return _day if type.domain is Domain.DATE else _other
+    match type.kind:
+        case Kind.NUMBER:
+            return _number
+        case Kind.UNSIGNED:
+            return _unsigned
+        case Kind.FLOAT:
+            return _float
+        case Kind.SYMBOL:
+            return _Symbols(symbols)
+        case Kind.RECORD:
+            return _other
+
+
+class _Symbols:
+    """Texts as symbols, the last ones of which are known. It knows nothing of its reader: a circle of the two would keep all
+    texts of a session that is closed until the collector comes."""
+
+    def __init__(self, symbols: SymbolTable) -> None:
+        self._symbols = symbols
+        self._texts: dict[str, int] = {}
+
+    def __call__(self, value: object) -> int:
+        if type(value) is not str:
+            raise _Unusual
+        found = self._texts.get(value)
+        if found is None:
+            if len(self._texts) >= _CACHED_TEXTS:
+                self._texts.clear()
+            try:
+                found = self._texts[value] = self._symbols.intern(value)
+            except UnicodeEncodeError:
+                raise _Unusual from None
+        return found
 
 
 def _number(value: object) -> int:

@@ -11,7 +11,14 @@ import pytest
 
 import dlog
 
-PROGRAM = ".decl e(x: number)\n.decl p(x: number)\np(x) :- e(x).\n.decl q(x: number)\nq(x) :- @e(x), x < now().\n"
+PROGRAM = """
+.decl e(x: number)
+.decl p(x: number)
+.decl q(x: number)
+.decl t(name: symbol)
+p(x) :- e(x).
+q(x) :- @e(x), x < now().
+"""
 
 
 @pytest.mark.parametrize("kept", [{}, {"history": 5}, {"state": True}, {"state": True, "history": 5}], ids=str)
@@ -21,10 +28,11 @@ def test_a_session_that_is_let_go_is_gone_without_a_search_for_cycles(kept: dict
     try:
         s = dlog.session(PROGRAM, threads=1, **(kept | ({"state": tmp_path / "s"} if "state" in kept else {})))
         s.insert("e", [(1,), (2,)])
+        s.insert("t", ("one",))
         s.commit()
-        assert sorted(s["p"]) == [(1,), (2,)]
-        held = [weakref.ref(s), weakref.ref(s._engine)]  # type: ignore[attr-defined]
+        assert sorted(s["p"]) == [(1,), (2,)] and list(s["t"]) == [("one",)]
+        held = [weakref.ref(each) for each in (s, s._engine, s._engine.symbols)]  # type: ignore[attr-defined]
         del s
-        assert [each() for each in held] == [None, None]
+        assert [each() for each in held] == [None, None, None]
     finally:
         gc.enable()
