@@ -205,4 +205,4 @@ class Sums(Struct):
     count: i64  # members
     value: i64
     compensation: i64  # what rounding lost
-    odd: i64  # members that are not finite: NaN, inf, -inf, 21 bits each
+    odd: i64  # members that are not finite: inf and -inf, 32 bits each, a NaN in both

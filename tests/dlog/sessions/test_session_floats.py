@@ -6,6 +6,7 @@ import math
 import struct
 from collections.abc import Iterable
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,3 +44,32 @@ def test_least_and_greatest_floats_do_not_depend_on_the_order_of_rounds(
             fresh = dlog.run(PROGRAM, {"e": list(s["e"])})
             for name in ("e", "low", "high", "reached"):
                 assert bits_of(s[name]) == bits_of(fresh[name]), name
+
+
+@examples(60)
+@given(rounds=CHANGES)
+def test_sums_know_what_is_not_finite(rounds: list[list[tuple[bool, int, float]]]) -> None:
+    """As evaluation from scratch does, whatever has come and gone; of one float as of many."""
+    text = ".decl e(x: number, v: float)\n.decl t(v: float)\n.decl m(v: float)\n"
+    text += "t(v) :- v = sum w : { e(_, w) }.\nm(v) :- e(_, _), v = mean w : { e(_, w) }.\n"
+    with dlog.session(text) as s:
+        for round in rounds:
+            for come, x, value in round:
+                (s.insert if come else s.remove)("e", (x, value))
+            s.commit()
+            anew = dlog.run(text + ".output t, m\n", {"e": list(s["e"])})
+            for name in "tm":
+                assert list(map(repr, s[name])) == list(map(repr, anew[name]))
+
+
+def test_very_many_infinities_stay_what_they_are() -> None:
+    rows = 1 << 21
+    given = {"x": np.arange(rows), "v": np.full(rows, math.inf)}
+    with dlog.session(".decl e(x: number, v: float)\n.decl t(v: float)\nt(v) :- v = sum w : { e(_, w) }.\n", {"e": given}) as s:
+        assert list(s["t"]) == [(math.inf,)]
+        s.insert("e", (-1, -math.inf))
+        s.commit()
+        assert math.isnan(next(iter(s["t"]))[0])
+        s.remove("e", (-1, -math.inf))
+        s.commit()
+        assert list(s["t"]) == [(math.inf,)]

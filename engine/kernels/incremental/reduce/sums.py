@@ -39,7 +39,7 @@ def add_to_sum(op, place: Sums, value, diff):
     """Adds `diff` times a value to a group's words; of integers the value is what they are together (`total_of`).
 
     Floats are added with compensation (Knuth's two-sum), which keeps twice their precision, and scaled down, so that nothing
-    overflows that is taken away again. Those that are not finite are counted apart."""
+    overflows that is taken away again. Those that are not finite are counted apart, a NaN as an infinity of either sign."""
     place.count += diff
     if op == Combine.COUNT:
         return
@@ -48,8 +48,10 @@ def add_to_sum(op, place: Sums, value, diff):
         return
     number = as_float(value)
     if number - number != 0:
-        shift = 0 if number != number else (21 if number > 0 else 42)
-        place.odd += diff << shift
+        if not number < 0:
+            place.odd += diff
+        if not number > 0:
+            place.odd += diff << 32
         return
     total = as_float(place.value)
     term = number * _SCALE * diff
@@ -69,11 +71,10 @@ def sum_value(op, place: Sums):
         return place.value
     odd = place.odd
     if odd != 0:
-        rising = (odd >> 21) & 0x1FFFFF
-        falling = (odd >> 42) & 0x1FFFFF
-        if odd & 0x1FFFFF != 0 or (rising != 0 and falling != 0):
-            return NAN
-        return _INFINITE if rising != 0 else _INFINITE | _TOP
+        rising = odd & 0xFFFFFFFF
+        if rising == 0:
+            return _INFINITE | _TOP
+        return _INFINITE if rising == odd else NAN
     total = as_float(place.value) + as_float(place.compensation)
     if op == Combine.MEAN:
         return as_bits(total / place.count / _SCALE)
