@@ -39,6 +39,8 @@ SINGLES = 1_000
 COMPARED = ("reach", "degrees")
 """Workloads that differential dataflow has a program for."""
 CHANGES = 100_000
+REPEATS = 12
+"""Fewest runs by each number of threads: what else the machine does takes time of two threads sooner than of one."""
 TOUCHED_BYTES = 1 << 29
 """More than a step needs."""
 ADDED = """
@@ -91,7 +93,7 @@ class Times:
 
 def run(options: Options) -> bool:
     """Measures, prints and saves; false where numbers of threads differ in their answers."""
-    found = {name: _measured(name, options.repeats) for name in options.workloads}
+    found = {name: _measured(name, max(options.repeats, REPEATS)) for name in options.workloads}
     rivals = {f"{name}, differential": each for name in found if (each := _rival(name, options)) is not None}
     header = ["program", *(f"{step}, {t}" for step in STEPS for t in (*THREADS, "ratio")), "one row, us"]
     title = f"bulk rounds by threads (load of the machine {os.getloadavg()[0]:.1f})"
