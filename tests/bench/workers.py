@@ -39,7 +39,7 @@ SINGLES = 1_000
 COMPARED = ("reach", "degrees")
 """Workloads that differential dataflow has a program for."""
 CHANGES = 100_000
-REPEATS = 12
+REPEATS = 8
 """Fewest runs by each number of threads: what else the machine does takes time of two threads sooner than of one."""
 TOUCHED_BYTES = 1 << 29
 """More than a step needs."""
